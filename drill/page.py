@@ -167,12 +167,14 @@ def salvage_table(results: Results) -> str:
         "lost": "lost records",
         "found": "of them salvaged",
         "salvaged": "salvaged in all",
+        "live": "by the running cluster, too",
         "again": "produced again and read back",
         "below": "below the high watermark for certain",
     }
     groups = [*_by_scenario(salvaged, salvaged), (["all", ""], salvaged)]
     rows = [
-        [*names, str(len(of)), *(str(sum(r["salvage"][name] for r in of)) for name in heads)] for names, of in groups
+        [*names, str(len(of)), *(str(sum(r["salvage"].get(name, 0) for r in of)) for name in heads)]
+        for names, of in groups
     ]
     table = _table(("scenario", "Kafka", "drills", *heads.values()), rows)
     return "\n".join(["### Records got back", "", *table])

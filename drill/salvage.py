@@ -10,12 +10,13 @@ from typing import Any
 
 from drill.nodes import CLUSTER_ID
 from drill.scenario import number_of, topic_of
-from drill.score import FOREIGN, NOT_AGAIN, NOT_SALVAGED, Wrong
+from drill.score import FOREIGN, NOT_AGAIN, NOT_AS_LIVE, NOT_SALVAGED, Wrong
 from drill.steps import Drill
 from jobs.lake.lake import Lake
+from jobs.salvage.live import LiveCluster
 from jobs.salvage.output import LINES
 from jobs.salvage.produce import Target, produce
-from jobs.salvage.stage import pairs_of, salvage
+from jobs.salvage.stage import salvage
 from replay.offsets.parted_logs import ABORTED, ABOVE, BELOW, OPEN_TRANSACTION
 
 Row = dict[str, Any]
@@ -24,12 +25,14 @@ Row = dict[str, Any]
 @dataclass
 class Saved:
     """lost: records acknowledged with acks=all that are gone; found: how many of them were salvaged; salvaged: all
-    records that were; again: how many were produced into a new topic, and read back equal; below: how many were below
-    the high watermark for certain, by the lake."""
+    records that were; live: how many of these a comparison with the running cluster lists, too; again: how many were
+    produced into a new topic, and read back equal; below: how many were below the high watermark for certain, by the
+    lake."""
 
     lost: int = 0
     found: int = 0
     salvaged: int = 0
+    live: int = 0
     again: int = 0
     below: int = 0
     pairs: list[tuple[Path, Path, str]] = field(default_factory=list)
@@ -43,7 +46,7 @@ class Saved:
         """With the windows of the lake: nothing that was lost is said to have been above the high watermark."""
         for old, current, name in self.pairs:
             out = old.with_name(f"bounds-{old.name}-{name}")
-            salvage(pairs_of(old, current, [name]), (Lake(lake), CLUSTER_ID), out, lambda line: None)
+            salvage(old, current, [name], (Lake(lake), CLUSTER_ID), out, lambda line: None)
             sides = {row["offset"]: row["high_watermark"] for row in _lines(out / name)}
             self.below += sum(side == BELOW for side in sides.values())
             above = [at for at in self.lost_offsets.get(name, ()) if sides.get(at) == ABOVE]
@@ -66,8 +69,12 @@ def salvage_all(drill: Drill) -> Saved:
                 continue
             result.pairs.append((kept, node, name))
             out = kept.with_name(f"saved-{kept.name}-{name}")
-            salvage(pairs_of(kept, node, [name]), None, out, lambda line: None)
-            found |= {row["offset"]: row["value"] for row in _lines(out / name)}
+            with_copy = _salvaged(kept, node, name, out)
+            with_live = _salvaged(kept, LiveCluster(drill.cluster.servers), name, out.with_name(f"{out.name}-live"))
+            result.live += len(with_live)
+            found |= with_copy
+            if with_live != with_copy:
+                result.wrong.append(Wrong(NOT_AS_LIVE, name, f"{len(with_live)} records by the running cluster"))
             _again(drill, out, name, result)
         result.salvaged += len(found)
         saved = [r for r in lost if r.offset in found and found[r.offset] == r.value]
@@ -76,6 +83,12 @@ def salvage_all(drill: Drill) -> Saved:
         result.wrong += list(_foreign(drill, name, found))
     drill.note(f"salvage: {result.found} of {result.lost} lost records are there again, {result.again} produced again")
     return result
+
+
+def _salvaged(kept: Path, current: Path | LiveCluster, name: str, out: Path) -> dict[int, str]:
+    """Values by offset of what only the kept disk has."""
+    salvage(kept, current, [name], None, out, lambda line: None)
+    return {row["offset"]: row["value"] for row in _lines(out / name)}
 
 
 def _foreign(drill: Drill, name: str, found: dict[int, str]) -> Iterator[Wrong]:

@@ -21,8 +21,9 @@ MISMATCH, STATE = "contradiction", "wrong state"
 PLAN_LOST, PLAN_LEADERLESS = "plan lost records", "plan left a partition without a leader"
 AHEAD_WRONG, WATCH_WRONG = "wrong prediction", "wrong watch"
 NOT_SALVAGED, FOREIGN, NOT_AGAIN = "not salvaged", "salvaged what was not lost", "not produced again"
+NOT_AS_LIVE = "the running cluster and its copy do not list the same"
 # Known only while it was played: a new score keeps them.
-OF_PLAY = (PLAN_LOST, PLAN_LEADERLESS, AHEAD_WRONG, WATCH_WRONG, NOT_SALVAGED, FOREIGN, NOT_AGAIN)
+OF_PLAY = (PLAN_LOST, PLAN_LEADERLESS, AHEAD_WRONG, WATCH_WRONG, NOT_SALVAGED, FOREIGN, NOT_AGAIN, NOT_AS_LIVE)
 KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE, *OF_PLAY)
 DECIDED = ("proven", "excluded")
 # The tables of a lake that are compared.

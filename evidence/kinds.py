@@ -38,6 +38,7 @@ SERVER_LOG = "server_log"
 STATE_CHANGE_LOG = "state_change_log"
 CONTROLLER_LOG = "controller_log"
 BOOT_ID = "boot_id"
+LISTING = "listing"
 OTHER = "other"
 
 # Kinds that are registered and hashed, but not parsed.
@@ -61,6 +62,7 @@ _BY_NAME = {
     "capture.toml": MANIFEST,
     "capture.json": MANIFEST,
 }
+_LISTING = re.compile(r"listing-[a-z0-9]+\.txt(?:\.gz)?")
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
 _HEADS = re.compile(r"[0-9]{20}\.heads")
 _CHECKPOINT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
@@ -96,6 +98,8 @@ def classify(path: PurePosixPath) -> str:
         return REPLICA_SEGMENT if in_replica_dir else METADATA_SEGMENT
     if _HEADS.fullmatch(name) and in_replica_dir:
         return BATCH_HEADS
+    if _LISTING.fullmatch(name):
+        return LISTING
     if name == "leader-epoch-checkpoint":
         return LEADER_EPOCH if in_replica_dir or path.parent.name == METADATA_LOG_DIR else OTHER
     if name.endswith(_METRICS_SUFFIXES):

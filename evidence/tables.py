@@ -178,6 +178,11 @@ LOG_END_OFFSETS = pa.schema(
             "log_dirs, describe_log_dirs: by how much the log is shorter than the high watermark",
         ),
         column(
+            "size_bytes",
+            pa.int64(),
+            "listing, log_dirs, describe_log_dirs: bytes of the replica's segments",
+        ),
+        column(
             "in_sync_replicas_count",
             pa.int32(),
             "jmx_exporter: size of the ISR by this broker, which leads; never 0",

@@ -172,7 +172,7 @@ def open_capture(location: Location, limits: Limits = DEFAULT_LIMITS) -> Iterato
     or file that cannot be read or changes meanwhile, or files of more than one cluster; for a URL as remote.stage.
     """
     if isinstance(location, Remote):
-        with _private_folder() as folder:
+        with private_folder() as folder:
             staged = remote.stage(location, folder, limits)
             with _opened(staged.root, location, staged.refused, staged.in_place, limits) as capture:
                 yield capture
@@ -216,7 +216,7 @@ def _opened(
         ]
         yield _register(location, found, [*refused, *special], limits)
     elif local not in in_place and archive.is_archive(local):
-        with _private_folder() as folder:
+        with private_folder() as folder:
             unpacked = archive.unpack(local, folder, limits, str(location))
             yield _register(location, _without_single_folder(unpacked.members), unpacked.refused, limits)
     else:
@@ -224,7 +224,8 @@ def _opened(
 
 
 @contextmanager
-def _private_folder() -> Iterator[Path]:
+def private_folder() -> Iterator[Path]:
+    """A new folder that only its owner can open, removed with all that is in it when the block ends."""
     folder = Path(tempfile.mkdtemp(prefix="kraft-forensics-"))
     try:
         yield folder

@@ -38,6 +38,7 @@ class _Answer(BaseModel):
 
 class _DirPartition(_Answer):
     partition: str
+    size: Int64 | None = None
     offset_lag: Int64
     is_future: bool
 
@@ -63,6 +64,7 @@ class _Error(_Answer):
 
 class _LogDirPartition(_Answer):
     partition_index: Id
+    partition_size: Int64 | None = None
     offset_lag: Int64
     is_future_key: bool
 
@@ -202,8 +204,9 @@ def _has_lag(lag: int, remarks: list[Damage]) -> bool:
 
 
 def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
-    """kafka-log-dirs --describe: `offset_lag` of each replica, which is how far its LEO is behind the partition's high
-    watermark. It gives no LEO, which would need a high watermark of the same moment. Future replicas are left out."""
+    """kafka-log-dirs --describe: `size_bytes` of each replica, and `offset_lag`, which is how far its LEO is behind the
+    partition's high watermark. It gives no LEO, which would need a high watermark of the same moment. Future
+    replicas are left out."""
 
     def rows(answer: _LogDirs, remarks: list[Damage]) -> Iterator[Row]:
         for broker in answer.brokers:
@@ -218,7 +221,7 @@ def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
                         continue
                     place = {"broker_id": broker.broker, "topic": topic, "partition": int(partition)}
                     if _has_lag(entry.offset_lag, remarks):
-                        yield {**place, "offset_lag": entry.offset_lag}
+                        yield {**place, "offset_lag": entry.offset_lag, "size_bytes": entry.size}
 
     return _read(data, _LogDirs, rows)
 
@@ -233,7 +236,9 @@ def read_describe_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
             for topic in result.topics:
                 for entry in (p for p in topic.partitions if not p.is_future_key):
                     if _has_lag(entry.offset_lag, remarks):
-                        yield {"topic": topic.name, "partition": entry.partition_index, "offset_lag": entry.offset_lag}
+                        size = entry.partition_size
+                        place = {"topic": topic.name, "partition": entry.partition_index}
+                        yield {**place, "offset_lag": entry.offset_lag, "size_bytes": size}
 
     return _read(data, _DescribeLogDirs, rows)
 

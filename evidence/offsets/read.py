@@ -24,6 +24,7 @@ from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import OffsetColumns, Row
 from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
 from evidence.offsets.jmx_tool import read_jmx_tool
+from evidence.offsets.listing import read_listing
 from evidence.offsets.replica_log import Tail, read_tail
 from evidence.redaction import excerpt
 from evidence.text_files import Line, partition_topic_id, read_checkpoint
@@ -61,6 +62,7 @@ _TEXTS = frozenset(
         kinds.JMX_EXPORTER,
         kinds.JMX_TOOL,
         kinds.QUORUM_STATE,
+        kinds.LISTING,
     }
 )
 _CHUNK_BYTES = 1 << 20
@@ -114,7 +116,7 @@ def read_offsets(
     """
     files = list(files)
     too_large = {file.path: found for file in files if (found := _too_large(file, limits)) is not None}
-    readers = _readers([file for file in files if file.path not in too_large], names)
+    readers = _readers([file for file in files if file.path not in too_large], names, limits)
     offsets = OffsetColumns()
     partitions: list[Row] = []
     quorum: list[Row] = []
@@ -206,7 +208,7 @@ def _own_time(file: EvidenceFile, row: Row, uncertainty_ms: int) -> Row:
     return _when(file, row["captured_at_ms"], duration_ms)
 
 
-def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]:
+def _readers(files: list[EvidenceFile], names: MetricNames, limits: Limits) -> dict[str, Reader]:
     """The reader of each kind."""
     topic_ids = {
         str(PurePosixPath(f.path).parent): partition_topic_id(f.read())
@@ -223,6 +225,7 @@ def _readers(files: list[EvidenceFile], names: MetricNames) -> dict[str, Reader]
         kinds.DESCRIBE_LOG_DIRS: json_responses.read_describe_log_dirs,
         kinds.REPLICA_LOG_INFO: json_responses.read_replica_log_info,
         kinds.CLEAN_SHUTDOWN: json_responses.read_clean_shutdown,
+        kinds.LISTING: lambda data: read_listing(data, limits.text_file_bytes),
     }
     result: dict[str, Reader] = {kind: partial(_offset_file, read) for kind, read in lines.items()}
     return {

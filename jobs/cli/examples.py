@@ -52,6 +52,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "salvage": (
         "kraft-forensics salvage --from old/node-1 --current old/node-2 --lake lake",
         "kraft-forensics salvage --from /mnt/old-disk --current new/node-2 --lake lake --output saved",
+        "kraft-forensics salvage --from old-1.tar.gz --current new-2.tar.gz --partition ledger-0",
+        "kraft-forensics salvage --from old/node-1 --bootstrap broker-2:9092 --lake lake",
     ),
     "status": (
         "kraft-forensics status lake",

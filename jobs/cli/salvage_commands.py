@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,13 +13,18 @@ from jobs.console.log import WARNING
 from jobs.console.options import ClusterOption, DocumentFormat, DocumentFormatOption
 from jobs.console.output import printable, show_message
 
+if TYPE_CHECKING:
+    from jobs.salvage.live import LiveCluster
+
 
 def salvage(
     source: Annotated[
-        Path | None, typer.Option("--from", metavar="COPY", help="Folder with copies of the old leader's replicas.")
+        Path | None,
+        typer.Option("--from", metavar="COPY", help="Folder or archive with copies of the old leader's replicas."),
     ] = None,
     current: Annotated[
-        Path | None, typer.Option("--current", metavar="COPY", help="The same of a replica of the log that won.")
+        Path | None,
+        typer.Option("--current", metavar="COPY", help="The same of a replica of the log that won; or --bootstrap."),
     ] = None,
     lake: Annotated[
         Any, typer.Option("--lake", metavar="DIR|URL", help="Its windows bound the high watermark (default: none).")
@@ -35,7 +40,12 @@ def salvage(
         str | None, typer.Option("--produce-to", metavar="TOPIC", help="Produce the records of --output to this topic.")
     ] = None,
     bootstrap: Annotated[
-        str | None, typer.Option("--bootstrap", metavar="HOST:PORT", help="Brokers of the cluster to produce to.")
+        str | None,
+        typer.Option(
+            "--bootstrap",
+            metavar="HOST:PORT",
+            help="Brokers of the running cluster: to compare with, instead of --current, and to produce to.",
+        ),
     ] = None,
     client_config: Annotated[
         Path | None, typer.Option("--client-config", help="Properties of librdkafka, e.g. for TLS and SASL.")
@@ -56,13 +66,19 @@ def salvage(
 ) -> None:
     """List and save the records that an old leader's log has and the log that won has not. Changes neither.
 
+    The log that won is a copy (--current), or is read from the running cluster (--bootstrap): without a consumer group,
+    and without what a consumer does not get: CRCs, producer ids and sequences, ends of transactions.
     With --produce-to, what is in --output is sent; it can be repeated, also without --from, and sends nothing twice.
     Exit code 1 if a copy is damaged: what could be read is saved all the same.
     """
     if produce_to is not None and (output is None or bootstrap is None):
         raise typer.BadParameter("--produce-to needs --output, the folder with the records, and --bootstrap")
     if source is not None or produce_to is None:
-        _save(source, current, lake, output, partition, cluster, form)
+        if source is None:
+            raise typer.BadParameter("give --from, the copy of the old leader's log (docs/howto/salvage.md)")
+        if current is not None and bootstrap is not None and produce_to is None:
+            raise typer.BadParameter("give --current or --bootstrap, not both: the log is compared with one of them")
+        _save(source, current or _live(bootstrap, client_config), lake, output, partition, cluster, form)
     if produce_to is not None and output is not None and bootstrap is not None:
         from jobs.salvage.produce import Target, produce
 
@@ -72,9 +88,17 @@ def salvage(
         show_message(f"{done.sent} sent now" if send else "nothing was sent: --send does it")
 
 
+def _live(bootstrap: str | None, client_config: Path | None) -> LiveCluster:
+    from jobs.salvage.live import LiveCluster
+
+    if bootstrap is None:
+        raise typer.BadParameter("give --current or --bootstrap, the log that won (docs/howto/salvage.md)")
+    return LiveCluster(bootstrap, client_config)
+
+
 def _save(
-    source: Path | None,
-    current: Path | None,
+    source: Path,
+    current: Path | LiveCluster,
     lake: Any,
     output: Path | None,
     partition: list[str] | None,
@@ -83,15 +107,14 @@ def _save(
 ) -> None:
     from evidence.capture.remote import location
     from jobs.cli.reading import lake_to_show
-    from jobs.salvage.stage import pairs_of
-    from jobs.salvage.stage import salvage as salvage_pairs
+    from jobs.config.settings import load_settings
+    from jobs.salvage.stage import salvage as compare
 
-    if source is None or current is None:
-        raise typer.BadParameter("give --from and --current, the copies to compare (docs/howto/salvage.md)")
     files = lake_to_show(location(lake), cluster) if lake is not None else None
     known = (files, files.one_cluster(cluster)) if files else None
-    pairs = pairs_of(source, current, partition or ())
-    summary = salvage_pairs(pairs, known, output, lambda line: show_message(printable(line)))
+    limits = load_settings().limits.of_captures()
+    only = partition or ()
+    summary = compare(source, current, only, known, output, lambda line: show_message(printable(line)), limits)
     if form is DocumentFormat.JSON:
         print(json.dumps(summary))
     else:
@@ -127,6 +150,8 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
             f"  in aborted transactions: {row['aborted']}, in open ones: {row['open']}, key has a newer value: "
             f"{_known(row['newer_value'])}, sent again: {_known(row['sent_again'])}"
         )
+    if row["shared_batches"] is None:
+        yield "  read by a consumer: producer ids, sequences and ends of transactions in the current log are not known"
     if row["offsets_not_compared"]:
         yield f"  {row['offsets_not_compared']} offsets are older than the current log's start: left out"
     if row["missing_before_parting"]:

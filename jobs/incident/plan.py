@@ -43,6 +43,7 @@ _STATE = (
 )
 _CONFIG = ("resource_type", "resource_name", "name", "effective_value", "source")
 _BROKER = ("offset", "broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown")
+_SIZE = ("topic", "partition", "broker_id", "size_bytes", "source", "captured_at_ms")
 _AT_END = pc.field("end_offset").is_null()
 _HOLDERS = pc.list_value_length(pc.field("isr")) + pc.list_value_length(pc.field("elr"))
 # The states that a plan follows from.
@@ -88,6 +89,7 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         features={row["name"]: row["level"] for row in features},
         brokers={row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)},
         last_seen=last_seen,
+        sizes=_sizes(lake, cluster, {*(each.topic for each in waiting), *(row["topic"] for row in lost)}),
         finding_ids=_finding_ids(lake, cluster, waiting),
     )
 
@@ -182,6 +184,17 @@ def _lost(lake: Lake, cluster: str) -> tuple[list[Row], int]:
     leaders = {tuple(e[name] for name in names): e["previous_leader"] for e in elections}
     at = ("topic_id", "partition", "election_offset")
     return [row | {"previous_leader": leaders.get(tuple(row[name] for name in at))} for row in rows], left_out
+
+
+def _sizes(lake: Lake, cluster: str, topics: set[str | None]) -> dict[tuple[str, int], dict[int, Row]]:
+    """`sizes` of PlanInput, of topics with these names."""
+    names = pa.array(sorted(topic for topic in topics if topic is not None), pa.string())
+    where = pc.field("size_bytes").is_valid() & pc.field("captured_at_ms").is_valid() & pc.field("broker_id").is_valid()
+    found: dict[tuple[str, int], dict[int, Row]] = {}
+    rows = lake.rows("log_end_offsets", cluster, _SIZE, where & pc.field("topic").isin(names)) if len(names) else []
+    for row in sorted(rows, key=lambda row: (row["captured_at_ms"], row["source"], row["size_bytes"])):
+        found.setdefault((row["topic"], row["partition"]), {})[row["broker_id"]] = row
+    return found
 
 
 def _finding_ids(lake: Lake, cluster: str, waiting: Sequence[Waiting]) -> Mapping[tuple[str, int], str]:

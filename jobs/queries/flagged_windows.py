@@ -14,8 +14,8 @@ from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from jobs.verdict.text import NO_ANSWERS, print_answers
 from replay.findings.kinds import HWM_REGRESSION, Section
-from replay.incident.answer import moment
 from replay.loss.verdicts import KEPT, LOST
+from replay.plan.step import moment
 
 Row = dict[str, Any]
 

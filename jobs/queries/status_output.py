@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from jobs.console.output import print_table, printable, utc
 from jobs.queries.status import LOST, MAY_HAVE_LOST, NOT_JUDGED, NOT_KNOWN, NOTHING_LOST, gravity
+from replay.plan.step import size_text
 
 Row = dict[str, Any]
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
@@ -50,10 +51,12 @@ def print_status(lakes: Sequence[Row], with_evidence: bool = False, with_tables:
                 print()
                 print_table(list(rows[0]), rows, name + of_lake, _LESS.get(name))
         if with_tables:
-            more = "" if lake["other_bytes"] is None else f", {_size(lake['other_bytes'])} beside them"
-            sizes = [{**row, "bytes": _size(row["bytes"])} for row in lake["tables"]]
+            more = "" if lake["other_bytes"] is None else f", {size_text(lake['other_bytes'])} beside them"
+            sizes = [{**row, "bytes": size_text(row["bytes"])} for row in lake["tables"]]
             print()
-            print_table(["table", "rows", "files", "bytes"], sizes, f"tables{of_lake}: {_size(lake['bytes'])}{more}")
+            print_table(
+                ["table", "rows", "files", "bytes"], sizes, f"tables{of_lake}: {size_text(lake['bytes'])}{more}"
+            )
 
 
 _CLUSTER = ("cluster", "found", "new", "log age", "last run (UTC)", "outcome", "size", "out of date", "lake")
@@ -75,7 +78,7 @@ def _cluster(row: Row) -> Row:
         _age(row["log_age_ms"]) or "no log",
         utc(run.get("ended_ms"))[:19],
         f"{run.get('command', 'none')} {run.get('outcome', '')}".rstrip(),
-        _size(row["bytes"]),
+        size_text(row["bytes"]),
         "; ".join(f"{each['stage']}: {each['because']}" for each in row["out_of_date"]) or "nothing",
         row["lake"],
     )
@@ -111,7 +114,7 @@ def _capture(row: Row) -> Row:
         "capture": row["capture"],
         "cluster": row["cluster_id"],
         "files": row["files"],
-        "size": "" if row["size_bytes"] is None else _size(row["size_bytes"]),
+        "size": "" if row["size_bytes"] is None else size_text(row["size_bytes"]),
         "nodes": ", ".join(map(str, row["nodes"] or [])),
         "Kafka": row["kafka_release"] or "",
         "captured (UTC)": utc(row["first_captured_ms"]),
@@ -170,12 +173,3 @@ def _age(age_ms: int | None) -> str:
         if age_ms >= unit_ms:
             return f"{age_ms // unit_ms} {name}"
     return "0 s"
-
-
-def _size(count: int) -> str:
-    """A number of bytes in its largest unit, up to TiB."""
-    value, units = float(count), ["TiB", "GiB", "MiB", "KiB", "B"]
-    while value >= 1024 and len(units) > 1:
-        value /= 1024
-        units.pop()
-    return f"{count} B" if units[-1] == "B" else f"{value:.1f} {units[-1]}"

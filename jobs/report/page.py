@@ -41,9 +41,10 @@ from jobs.report.texts import MOST_COMMANDS, as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import ReasonGroup, reason_by_nature
 from replay.findings.kinds import HWM_REGRESSION
-from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST, moment, topic_text
+from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST, topic_text
 from replay.incident.causes import labelled
 from replay.loss.verdicts import likely_text
+from replay.plan.step import moment
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
 _TABLES = ("quarantine", "evidence_files", "broker_history", "counterfactuals")

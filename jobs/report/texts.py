@@ -13,9 +13,9 @@ from jobs.console.output import printable
 from jobs.console.text import wrapped
 from jobs.report import filters, words
 from jobs.report.rows import ReportInput
-from replay.incident.answer import moment, proven_text, topic_text, undecided_text
+from replay.incident.answer import proven_text, topic_text, undecided_text
 from replay.incident.causes import labelled
-from replay.plan.step import place
+from replay.plan.step import moment, place
 
 Row = dict[str, Any]
 

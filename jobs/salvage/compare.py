@@ -6,36 +6,45 @@ the records that it returns.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from evidence.errors import Damage, KraftForensicsError
+from evidence.errors import Damage
 from evidence.offsets.replica_copy import Account, ReplicaCopy
 from evidence.wire.data_batches import DataBatch, SegmentBytes
-from evidence.wire.data_records import ABORT, DataRecord, end_of_transaction, read_data
-from replay.offsets.parted_logs import ABORTED, COMMITTED, Epochs, Transactions, part_by_epochs
+from evidence.wire.data_records import ABORT, NO_SEQUENCE, DataRecord, end_of_transaction, read_data
+from jobs.salvage.errors import SalvageError
+from jobs.salvage.live import LiveLog, LiveRecord
+from replay.offsets.parted_logs import (
+    ABORTED,
+    COMMITTED,
+    NO_EPOCH,
+    Epochs,
+    Transactions,
+    epoch_at,
+    part_by_epochs,
+)
 
-LEADER_EPOCHS, BYTES, END_OF_COPY = "leader epochs", "bytes", "end of the copy"
+LEADER_EPOCHS, BYTES, END_OF_COPY, END_OF_LOG = "leader epochs", "bytes", "end of the copy", "end of the live log"
+# The log that won: a copy of a replica, or what a consumer gets of it.
+Current = ReplicaCopy | LiveLog
 BatchAt = tuple[SegmentBytes, DataBatch]
 # A hash, or producer id, producer epoch and sequence.
 Name = int | tuple[int, int, int]
 
 
-class SalvageError(KraftForensicsError):
-    """Nothing can be salvaged: a copy, an output or an option that cannot be used."""
-
-
 @dataclass(slots=True)
 class Comparison:
-    """Of two copies of a partition. start, end: log start and log end offsets, None of a log without batches. parting:
-    the first offset that only the old log has, or another record; common_epoch: the last epoch that both have; by: what
-    showed it. shared_batches: equal ones; cleaned: records of the old log before the parting that the current one does
-    not have, as compaction leaves it; unread: offsets of the old log that the current one does not reach back to."""
+    """Of the copy of a partition with the log that won. old_start, old_end, current_start: log start and log end
+    offsets. parting: the first offset that only the old log has, or another record; common_epoch: the last epoch that
+    both have; by: what showed it. shared_batches: equal ones, None if the current log is read by a consumer; cleaned:
+    records of the old log before the parting that the current one does not have, as compaction leaves it."""
 
     old: ReplicaCopy
-    current: ReplicaCopy
+    current: Current
     old_epochs: Epochs
     current_epochs: Epochs
     old_start: int
@@ -44,10 +53,14 @@ class Comparison:
     parting: int
     common_epoch: int | None
     by: str
-    shared_batches: int
+    shared_batches: int | None
     cleaned: int
-    unread: int
     accounts: dict[str, dict[str, Account]]
+
+    @property
+    def has_records(self) -> bool:
+        """Whether the current log's records can be read: a copy may have its leader epochs alone."""
+        return isinstance(self.current, LiveLog) or bool(self.current.segments)
 
 
 class _Log:
@@ -68,18 +81,38 @@ class _Log:
                 self.of_batches.setdefault(batch.epoch, batch.base_offset)
             yield data, batch
 
+    def whole(self) -> int:
+        """The log start offset, after the log was read to its end. Errors: SalvageError without a batch."""
+        if self.start is None:
+            notes = " ".join(self.copy.notes)
+            raise SalvageError(f"{self.copy.place}: no whole batch is in this copy. {notes}".rstrip())
+        return self.start
+
     @property
     def epochs(self) -> list[tuple[int, int]]:
         return sorted((self.of_batches | dict(self.copy.epochs)).items())
 
 
-def compare(old: ReplicaCopy, current: ReplicaCopy) -> Comparison:
+def compare(old: ReplicaCopy, current: Current) -> Comparison:
     """Find where the two logs part: by leader epochs, and before that by bytes.
 
     A current copy without segments is compared by its leader epochs alone. Errors: SalvageError for logs of two
     partitions, or for an old one without batches.
     """
-    _check_ids(old, current)
+    if None not in (old.topic_id, current.topic_id) and old.topic_id != current.topic_id:
+        raise SalvageError(
+            f"{old.place} is of topic id {old.topic_id}, {current.place} of {current.topic_id}: the topic was made "
+            "anew, or one of them is another partition's folder."
+        )
+    found = _with_live(old, current) if isinstance(current, LiveLog) else _with_copy(old, current)
+    if found.has_records and found.current_start >= found.old_end:
+        old.note(
+            f"{current.place}: begins at offset {found.current_start}, after the copy's end: nothing can be compared"
+        )
+    return found
+
+
+def _with_copy(old: ReplicaCopy, current: ReplicaCopy) -> Comparison:
     ours, theirs = _Log(old), _Log(current)
     shared, first = 0, None
     mine, other = ours.batches(), theirs.batches()
@@ -94,8 +127,7 @@ def compare(old: ReplicaCopy, current: ReplicaCopy) -> Comparison:
             here = next(mine, None)
     while there is not None:
         there = next(other, None)
-    if ours.start is None:
-        raise SalvageError(f"{old.folder}: no whole batch is in this copy. {' '.join(old.notes)}".rstrip())
+    start = ours.whole()
     accounts = {"from": old.accounts, "current": current.accounts}
     their_end = max([theirs.end, *(start for _, start in theirs.epochs)])
     parting, common = part_by_epochs(ours.epochs, ours.end, theirs.epochs, their_end)
@@ -104,45 +136,102 @@ def compare(old: ReplicaCopy, current: ReplicaCopy) -> Comparison:
     if theirs.epochs and common == theirs.epochs[-1][0] and parting < ours.end:
         if not current.segments:
             raise SalvageError(
-                f"{current.folder}: its last leader epoch, {common}, is one of the old log, and its segments are not "
+                f"{current.place}: its last leader epoch, {common}, is one of the old log, and its segments are not "
                 "there: copy them, too."
             )
         by = END_OF_COPY
-        current.note(
-            f"{current.folder}: ends at offset {parting} in leader epoch {common}, which the old log has, too: nothing "
-            "shows that its log ended there. Copy it once a leader was elected."
-        )
+        _no_parting(current, parting, common, "Copy it once a leader was elected.")
     if first is not None and first < parting and current.segments:
-        differs, cleaned = _first_difference(old, current, max(first, current_start), parting)
+        begin = max(first, current_start)
+        winners = ((batch.epoch, record) for batch, record in _records(current, begin))
+        differs, _, cleaned = _first_difference(_records(old, begin), winners, parting)
         if differs is not None:
             by, parting = BYTES, differs
-            if not shared:
-                raise SalvageError(
-                    f"{old.folder} and {current.folder}: no batch is the same, though both have leader epoch {common}: "
-                    "is one of them another partition's folder?"
-                )
-    if current.segments and current_start >= ours.end:
-        old.note(f"{current.folder}: begins at offset {current_start}, after the copy's end: nothing can be compared")
-    unread = max(0, min(current_start, ours.end) - max(ours.start, min(parting, ours.end)))
-    epochs = ours.epochs, theirs.epochs
-    ends = ours.start, ours.end, current_start
-    return Comparison(old, current, *epochs, *ends, parting, common, by, shared, cleaned, unread, accounts)
+            _refuse_strangers(old, current, common, shared)
+    return Comparison(
+        *(old, current, ours.epochs, theirs.epochs, start, ours.end, current_start),
+        *(parting, common, by, shared, cleaned, accounts),
+    )
 
 
-def _check_ids(old: ReplicaCopy, current: ReplicaCopy) -> None:
-    if None not in (old.topic_id, current.topic_id) and old.topic_id != current.topic_id:
-        raise SalvageError(
-            f"{old.folder} is of topic id {old.topic_id}, {current.folder} of {current.topic_id}: the topic was made "
-            "anew, or one of them is another partition's folder."
+def _with_live(old: ReplicaCopy, live: LiveLog) -> Comparison:
+    """The logs are the same up to the last record whose leader epoch the old log has at its offset (KIP-101): it is
+    searched by bisection. Records are compared in the last epoch that both have."""
+    ours = _Log(old)
+    for _ in ours.batches():
+        pass
+    start, epochs = ours.whole(), ours.epochs
+
+    def parted(at: int) -> bool:
+        record = live.first(at)
+        return record is None or record.epoch not in (NO_EPOCH, epoch_at(epochs, record.record.offset))
+
+    begin = max(start, live.start)
+    both = range(begin, max(begin, min(ours.end, live.end)))
+    shared = bisect_left(both, True, key=parted)
+    parting = begin + shared if shared else start
+    common = epoch_at(epochs, parting - 1) if shared else NO_EPOCH
+    first = max(parting, live.start)
+    after = live.first(first)
+    by, theirs = LEADER_EPOCHS, [(live.epoch, live.end)] if after is None else [(after.epoch, after.record.offset)]
+    lost = next((batch for _, batch in batches_from(old, first) if not batch.is_control), None)
+    if lost is not None:
+        if after is None and live.epoch <= max((epoch for epoch, _ in epochs), default=NO_EPOCH):
+            by = END_OF_LOG
+            _no_parting(live, parting, common, "Compare again once a leader was elected.")
+        _note_what_is_hidden(live, max(first, lost.base_offset), after)
+    cleaned = 0
+    if shared:
+        compared_from = max(begin, dict(epochs).get(common, start))
+        differs, same, cleaned = _first_difference(_records(old, compared_from), live.records(compared_from), parting)
+        if differs is not None:
+            by, parting = BYTES, differs
+            _refuse_strangers(old, live, common, same)
+    return Comparison(
+        *(old, live, epochs, theirs, start, ours.end, live.start),
+        *(parting, None if common == NO_EPOCH else common, by, None, cleaned, {"from": old.accounts}),
+    )
+
+
+def _note_what_is_hidden(live: LiveLog, lost: int, after: LiveRecord | None) -> None:
+    following = live.end if after is None else after.record.offset
+    if lost < following:
+        live.note(
+            f"{live.place}: no record at offsets {lost} to {following - 1}: ends of transactions, or what compaction "
+            "removed. What the copy has there is listed."
+        )
+    if after is None:
+        empty = "is empty; " if live.start == live.end else ""
+        live.note(f"{live.place}: {empty}a consumer gets no record from offset {following}, the high watermark, on")
+    if live.stable_end < live.end:
+        live.note(
+            f"{live.place}: a transaction is open from offset {live.stable_end} on: no later record counts as sent "
+            "again or as a newer value"
         )
 
 
-def _first_difference(old: ReplicaCopy, current: ReplicaCopy, begin: int, end: int) -> tuple[int | None, int]:
-    """(The first offset in [begin, end) at which both logs have a record, and not the same one, or None; how many
-    records of the old log before that the current one does not have). Record by record: compaction writes batches anew,
-    and keeps offsets, timestamps, keys and values."""
-    ours, theirs, cleaned = _records(old, begin), _records(current, begin), 0
-    there = next(theirs, None)
+def _no_parting(current: Current, parting: int, common: int, advice: str) -> None:
+    current.note(
+        f"{current.place}: ends at offset {parting} in leader epoch {common}, which the old log has, too: nothing "
+        f"shows that its log ended there. {advice}"
+    )
+
+
+def _refuse_strangers(old: ReplicaCopy, current: Current, common: int | None, same: int) -> None:
+    if not same:
+        raise SalvageError(
+            f"{old.place} and {current.place}: no batch or record is the same, though both have leader epoch "
+            f"{common}: is one of them another partition's folder?"
+        )
+
+
+def _first_difference(
+    ours: Iterable[tuple[DataBatch, DataRecord]], theirs: Iterator[tuple[int, DataRecord]], end: int
+) -> tuple[int | None, int, int]:
+    """(The first offset before `end` at which both logs have a record, and not the same one, or None; how many records
+    before that are the same, and how many of the old log the current one does not have). Record by record: compaction
+    writes batches anew, and keeps offsets, timestamps, keys and values. A consumer gets no sequences."""
+    cleaned, same, there = 0, 0, next(theirs, None)
     for batch, record in ours:
         if record.offset >= end:
             break
@@ -150,9 +239,11 @@ def _first_difference(old: ReplicaCopy, current: ReplicaCopy, begin: int, end: i
             there = next(theirs, None)
         if there is None or there[1].offset > record.offset:
             cleaned += not batch.is_control
-        elif (batch.epoch, record[1:]) != (there[0].epoch, there[1][1:]):
-            return record.offset, cleaned
-    return None, cleaned
+        elif batch.epoch == there[0] and there[1] in (record, record._replace(sequence=NO_SEQUENCE)):
+            same += 1
+        else:
+            return record.offset, same, cleaned
+    return None, same, cleaned
 
 
 def _records(copy: ReplicaCopy, begin: int) -> Iterator[tuple[DataBatch, DataRecord]]:
@@ -213,41 +304,39 @@ def marks(found: Comparison) -> Marks:
             if isinstance(record, DataRecord) and record.offset >= begin:
                 known.update(_names(batch, record))
                 keys.update([] if record.key is None else [_hash(record.key)])
-    current = _Visible(found.current)
-    for batch, record in current.read(batches_from(found.current, begin) if found.current.segments else ()):
-        for name in known.intersection(_names(batch, record)):
+    ends_there: dict[int, str] = {}
+    for names, record in _visible(found.current, begin, ends_there) if known else ():
+        for name in known.intersection(names):
             result.again.setdefault(name, record.offset)
         if record.key is not None and (key := _hash(record.key)) in keys:
             result.newest[key] = record.offset
     ends = _ends(only_old(found))
-    result.transactions = Transactions(ends, current.ends)
+    result.transactions = Transactions(ends, ends_there)
     return result
 
 
-class _Visible:
-    """What a reader of committed data gets of some batches. ends: how each producer's first transaction ended."""
-
-    def __init__(self, copy: ReplicaCopy) -> None:
-        self.copy = copy
-        self.ends: dict[int, str] = {}
-
-    def read(self, batches: Iterable[BatchAt]) -> Iterator[tuple[DataBatch, DataRecord]]:
-        """Each record, those of a transaction when it is committed."""
-        waiting: dict[int, list[tuple[DataBatch, DataRecord]]] = {}
-        for data, batch in batches:
-            if batch.is_control:
-                if (how := _how_it_ends(data, batch)) is not None:
-                    self.ends.setdefault(batch.producer_id, how)
-                    held = waiting.pop(batch.producer_id, [])
-                    yield from held if how == COMMITTED else ()
-                continue
-            for record in read_data(data, batch):
-                if isinstance(record, Damage):
-                    self.copy.note(record.describe(self.copy.name))
-                elif batch.is_transactional:
-                    waiting.setdefault(batch.producer_id, []).append((batch, record))
-                else:
-                    yield batch, record
+def _visible(current: Current, begin: int, ends: dict[int, str]) -> Iterator[tuple[list[Name], DataRecord]]:
+    """What a reader of committed data gets from an offset on, with its names. ends: is filled with how each producer's
+    first transaction ended, if the log shows that."""
+    if isinstance(current, LiveLog):
+        for _, seen in current.records(begin, committed=True):
+            yield [_content(seen)], seen
+        return
+    waiting: dict[int, list[tuple[list[Name], DataRecord]]] = {}
+    for data, batch in batches_from(current, begin):
+        if batch.is_control:
+            if (how := _how_it_ends(data, batch)) is not None:
+                ends.setdefault(batch.producer_id, how)
+                held = waiting.pop(batch.producer_id, [])
+                yield from held if how == COMMITTED else ()
+            continue
+        for record in read_data(data, batch):
+            if isinstance(record, Damage):
+                current.note(record.describe(current.name))
+            elif batch.is_transactional:
+                waiting.setdefault(batch.producer_id, []).append((_names(batch, record), record))
+            else:
+                yield _names(batch, record), record
 
 
 def _how_it_ends(data: SegmentBytes, batch: DataBatch) -> str | None:
@@ -280,11 +369,13 @@ def salvaged(found: Comparison, of: Marks) -> Iterator[Salvaged | Damage]:
 
 def _names(batch: DataBatch, record: DataRecord) -> list[Name]:
     """What a record that was sent again has in common with it."""
+    producer = (batch.producer_id, batch.producer_epoch, record.sequence)
+    return [_content(record), *([producer] if record.sequence > NO_SEQUENCE else [])]
+
+
+def _content(record: DataRecord) -> int:
     parts = (record.timestamp_ms, _hash(record.key or b""), record.key is None, _hash(record.value or b""))
-    names: list[Name] = [_hash(repr((*parts, record.value is None)).encode())]
-    if record.sequence >= 0:
-        names.append((batch.producer_id, batch.producer_epoch, record.sequence))
-    return names
+    return _hash(repr((*parts, record.value is None)).encode())
 
 
 def _hash(data: bytes) -> int:

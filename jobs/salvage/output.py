@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence.wire.data_batches import DataBatch, SegmentBytes
-from jobs.salvage.compare import Comparison, SalvageError, first_offset, only_old
+from jobs.salvage.compare import Comparison, first_offset, only_old
+from jobs.salvage.errors import SalvageError
 
 RECORDS, LINES, SUMMARY = "records.parquet", "records.jsonl", "salvage.json"
 _FACTS = (

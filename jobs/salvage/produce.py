@@ -15,15 +15,15 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from evidence.text_files import read_properties
-from jobs.salvage.compare import SalvageError
+from jobs.salvage.client import Connection
+from jobs.salvage.errors import SalvageError
 from jobs.salvage.output import RECORDS, SUMMARY
 from replay.offsets.parted_logs import ABORTED, OPEN_TRANSACTION
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 LEDGER, ORIGIN = "produced.jsonl", "kraft-forensics-origin"
-_WAIT_S, _SETTLE_S, _AT_ONCE = 30.0, 5.0, 1000
+_SETTLE_S, _AT_ONCE = 5.0, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,33 +162,19 @@ class _Ledger:
 
 class _Client:
     def __init__(self, target: Target) -> None:
-        try:
-            import confluent_kafka
-        except ImportError as error:
-            raise SalvageError("confluent-kafka is missing: pip install 'kraft-forensics[produce]'.") from error
-        self.kafka = confluent_kafka
-        self.topic = target.topic
-        try:
-            own = read_properties(target.config.read_bytes()) if target.config else {}
-        except OSError as error:
-            raise SalvageError(f"{target.config}: cannot be read: {error.strerror}") from error
-        self.errors: list[str] = []
-        self.config = {**own, "bootstrap.servers": target.bootstrap, "error_cb": self._failed, "log_level": 0}
-        reader = {"group.id": "kraft-forensics", "enable.auto.commit": False, "enable.partition.eof": True}
+        self.connection = Connection(target.bootstrap, target.config)
+        self.kafka, self.topic = self.connection.kafka, target.topic
         with self._of_kafka():
-            self.consumer = confluent_kafka.Consumer({**self.config, **reader, "auto.offset.reset": "earliest"})
+            self.consumer = self.connection.consumer(auto_offset_reset="earliest")
 
-    def _failed(self, error: KafkaError) -> None:
-        self.errors.append(error.str())
-
-    def _of_kafka(self) -> _Errors:
-        return _Errors(self)
+    def _of_kafka(self) -> AbstractContextManager[None]:
+        return self.connection.errors_of(self.topic)
 
     def partitions(self) -> set[int]:
         deadline = time.monotonic() + _SETTLE_S  # a broker may not have heard yet of a topic that was just created
         while True:
             with self._of_kafka():
-                found = self.consumer.list_topics(self.topic, timeout=_WAIT_S).topics[self.topic]
+                found = self.consumer.list_topics(self.topic, timeout=self.connection.wait_s).topics[self.topic]
             if found.error is None or time.monotonic() > deadline:
                 break
             time.sleep(0.2)
@@ -198,7 +184,7 @@ class _Client:
 
     def end(self, partition: int) -> int:
         with self._of_kafka():
-            return int(self.consumer.get_watermark_offsets(self._at(partition), timeout=_WAIT_S)[1])
+            return int(self.consumer.get_watermark_offsets(self._at(partition), timeout=self.connection.wait_s)[1])
 
     def found(self, begins: dict[int, int]) -> set[str]:
         """Origins of the records in the target from these offsets on."""
@@ -208,9 +194,9 @@ class _Client:
             self.consumer.assign(begun)
             left = {at.partition for at in begun}
             while left:
-                message = self.consumer.poll(_WAIT_S)
+                message = self.consumer.poll(self.connection.wait_s)
                 if message is None:
-                    raise SalvageError(f"{self.topic}: not read to its end within {_WAIT_S:.0f} s")
+                    raise SalvageError(f"{self.topic}: not read to its end within {self.connection.wait_s:.0f} s")
                 if message.error() is None:
                     origins.update(
                         value.decode() for name, value in message.headers() or () if name == ORIGIN and value
@@ -228,7 +214,7 @@ class _Client:
         """Send in order; each thousand is acknowledged before the next is sent. Returns how many were."""
         own = {"enable.idempotence": True, "acks": "all", "compression.type": "none", "linger.ms": 5}
         with self._of_kafka():
-            producer = self.kafka.Producer({**self.config, **own})
+            producer = self.kafka.Producer({**self.connection.config, **own})
         count, waiting = 0, list[Row]()
         for row in rows:
             waiting.append(row)
@@ -271,21 +257,6 @@ class _Client:
         finally:
             ledger.write(*acknowledged)
         if failed or len(acknowledged) != len(rows):
-            why = failed[0] if failed else (self.errors[-1:] or ["not acknowledged"])[0]
+            why = failed[0] if failed else self.connection.why("not acknowledged")
             raise SalvageError(f"{self.topic}: stopped at the first error: {why}. Run it again to continue.")
         return len(acknowledged)
-
-
-class _Errors:
-    """Errors of the library as SalvageError."""
-
-    def __init__(self, client: _Client) -> None:
-        self.client = client
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, self.client.kafka.KafkaException):
-            why = (self.client.errors[-1:] or [str(error)])[0]
-            raise SalvageError(f"{self.client.topic}: {why}") from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,12 @@ from typing import Any
 import pyarrow.compute as pc
 
 from evidence.errors import Damage
-from evidence.offsets.replica_copy import ReplicaCopy, find_copies
+from evidence.limits import DEFAULT_LIMITS, Limits
+from evidence.offsets.replica_copy import ReplicaCopy, open_copies
 from jobs.lake.lake import Lake
-from jobs.salvage.compare import Comparison, SalvageError, compare, facts, first_offset, marks, salvaged
+from jobs.salvage.compare import Comparison, Current, compare, facts, first_offset, marks, salvaged
+from jobs.salvage.errors import SalvageError
+from jobs.salvage.live import LiveCluster
 from jobs.salvage.output import make_folder, write_segment, write_summary, writer
 from replay.findings.kinds import HWM_REGRESSION
 from replay.offsets.parted_logs import (
@@ -47,63 +50,69 @@ class Known:
     compacted: bool | None = None
 
 
-def pairs_of(old: Path, current: Path, only: Sequence[str]) -> list[tuple[ReplicaCopy, ReplicaCopy]]:
-    """Each partition that both have, the old leader's copy first. only: names such as ledger-0; empty: all.
+def salvage(
+    old: Path,
+    current: Path | LiveCluster,
+    only: Sequence[str],
+    lake: tuple[Lake, str] | None,
+    output: Path | None,
+    progress: Progress,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Row:
+    """The summary, as salvage.json has it, of each partition that both have. old, current: folders or archives with
+    copies, or the running cluster. only: names such as ledger-0; empty: all. lake: with the cluster's id. output: a new
+    folder; None: nothing is written. limits: of archives.
 
-    Errors: SalvageError for none, one that is missing, or two copies of a partition in one folder.
+    Errors: CaptureError for a copy that cannot be read, SalvageError for no partition, one that is missing, two copies
+    of one, or a cluster that does not answer; nothing is left of the output then.
     """
-    ours, theirs = _by_name(old, only), _by_name(current, only)
+    with ExitStack() as stack:
+        ours = _by_name(stack.enter_context(open_copies(old, limits)), only)
+        theirs: Mapping[str, Current]
+        if isinstance(current, Path):
+            place, theirs = str(current), _by_name(stack.enter_context(open_copies(current, limits)), only)
+        else:
+            place, theirs = current.bootstrap, current.logs(ours.values())
+        pairs = _pairs(ours, theirs, only, (str(old), place))
+        if output is not None:
+            make_folder(output)
+            stack.push(lambda kind, *_: shutil.rmtree(output, ignore_errors=True) if kind else None)
+        rows = [_partition(*pair, lake, output, progress) for pair in pairs]
+        summary = {"version": 1, "cluster_id": lake[1] if lake else None, "partitions": rows}
+        if output is not None:
+            write_summary(output, summary)
+    return summary
+
+
+def _pairs(
+    ours: Mapping[str, ReplicaCopy], theirs: Mapping[str, Current], only: Sequence[str], places: tuple[str, str]
+) -> list[tuple[ReplicaCopy, Current]]:
     missing = [name for name in only or sorted(ours) if name not in ours or name not in theirs]
     if only and missing:
-        where = old if missing[0] not in ours else current
-        raise SalvageError(f"{where}: no replica of {missing[0]} is in it.")
+        raise SalvageError(f"{places[missing[0] in ours]}: no replica of {missing[0]} is in it.")
     found = [(ours[name], theirs[name]) for name in sorted(ours) if name in theirs]
     if not found:
-        raise SalvageError(f"{old} and {current} have no replica of the same partition, e.g. a folder ledger-0.")
+        raise SalvageError(f"{' and '.join(places)} have no replica of the same partition, e.g. a folder ledger-0.")
     for name in missing:
-        ours[name].note(f"{current}: no replica of {name} is in it: not compared")
+        ours[name].note(f"{places[1]}: no replica of {name} is in it: not compared")
     return found
 
 
-def _by_name(root: Path, only: Sequence[str]) -> dict[str, ReplicaCopy]:
+def _by_name(copies: Iterable[ReplicaCopy], only: Sequence[str]) -> dict[str, ReplicaCopy]:
     found: dict[str, ReplicaCopy] = {}
-    for copy in find_copies(root):
+    for copy in copies:
         if only and copy.name not in only:
             continue
         if copy.name in found:
-            raise SalvageError(f"{found[copy.name].folder} and {copy.folder}: two copies of {copy.name}. Name one.")
+            raise SalvageError(f"{found[copy.name].place} and {copy.place}: two copies of {copy.name}. Name one.")
         found[copy.name] = copy
     return found
 
 
-def salvage(
-    pairs: Iterable[tuple[ReplicaCopy, ReplicaCopy]],
-    lake: tuple[Lake, str] | None,
-    output: Path | None,
-    progress: Progress,
-) -> Row:
-    """The summary, as salvage.json has it. lake: with the cluster's id. output: a new folder; None: nothing is written.
-
-    Errors: SalvageError; nothing is left of the output then.
-    """
-    if output is not None:
-        make_folder(output)
-    try:
-        rows = [_partition(old, current, lake, output, progress) for old, current in pairs]
-        summary = {"version": 1, "cluster_id": lake[1] if lake else None, "partitions": rows}
-        if output is not None:
-            write_summary(output, summary)
-    except BaseException:
-        if output is not None:
-            shutil.rmtree(output, ignore_errors=True)
-        raise
-    return summary
-
-
 def _partition(
-    old: ReplicaCopy, current: ReplicaCopy, lake: tuple[Lake, str] | None, output: Path | None, progress: Progress
+    old: ReplicaCopy, current: Current, lake: tuple[Lake, str] | None, output: Path | None, progress: Progress
 ) -> Row:
-    progress(f"{old.name}: compare {old.folder} with {current.folder}")
+    progress(f"{old.name}: compare {old.place} with {current.place}")
     found = compare(old, current)
     known = known_of(lake, found) if lake else Known()
     of = marks(found)
@@ -142,8 +151,8 @@ def _summary(found: Comparison, known: Known, counts: Counter[str], ends: tuple[
         "topic": old.topic,
         "partition": old.partition,
         "topic_id": old.topic_id or current.topic_id,
-        "from": str(old.folder),
-        "current": str(current.folder),
+        "from": old.place,
+        "current": current.place,
         "parting_offset": found.parting,
         "parted_by": found.by,
         "common_leader_epoch": found.common_epoch,
@@ -154,8 +163,8 @@ def _summary(found: Comparison, known: Known, counts: Counter[str], ends: tuple[
         "below_high_watermark": {side: counts[side] for side in (BELOW, MAYBE, ABOVE)} if known.bounds else None,
         "aborted": counts[ABORTED],
         "open": counts[OPEN_TRANSACTION],
-        "newer_value": counts["newer_offset"] if current.segments else None,
-        "sent_again": counts["sent_again_offset"] if current.segments else None,
+        "newer_value": counts["newer_offset"] if found.has_records else None,
+        "sent_again": counts["sent_again_offset"] if found.has_records else None,
         "compacted": known.compacted,
         "offsets_not_compared": max(0, first_offset(found) - found.parting),
         "missing_before_parting": found.cleaned,
@@ -181,7 +190,7 @@ def known_of(lake: tuple[Lake, str], found: Comparison) -> Known:
     topic_id = old.topic_id or found.current.topic_id or (next(iter(ids)) if len(ids) == 1 else None)
     if topic_id not in ids:
         raise SalvageError(
-            f"{old.folder}: topic {old.topic} with id {topic_id} is not in the lake. Is it its cluster's?"
+            f"{old.place}: topic {old.topic} with id {topic_id} is not in the lake. Is it its cluster's?"
         )
     where = (pc.field("topic_id") == topic_id) & (pc.field("partition") == old.partition)
     elections = of.rows("elections", cluster, _ELECTION, where)

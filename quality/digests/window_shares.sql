@@ -12,7 +12,7 @@ with log_end as (
         lead(captured_at_ms) over (partition by topic, partition, broker_id, source order by captured_at_ms) as next_ms,
         count(*) over (partition by topic, partition, broker_id, source) as times
     from log_end_offsets semi join windows using (topic, partition)
-    where captured_at_ms is not null and broker_id is not null
+    where captured_at_ms is not null and broker_id is not null and source <> 'listing'
 )
 select number, any_value(w.topic) as topic, any_value(w.partition) as partition, any_value(w.start_timestamp_ms) as start_timestamp_ms,
     any_value(w.end_timestamp_ms) as end_timestamp_ms, broker_id, source,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 
 from replay.incident.missing import MISSING, NO_LOGS, OPEN, CapturedLogs, logged_text, missing, missing_statements
 from replay.loss.verdicts import EXCLUDED, LEANINGS, PROVEN, UNDETERMINED, likely_text
-from replay.plan.step import count, place, visible
+from replay.plan.step import count, moment, place, visible
 
 Row = dict[str, Any]
 
@@ -30,7 +29,6 @@ COLUMNS = (
 MOST_TOPICS, MOST_WINDOWS, MOST_GAPS = 100, 100, 10
 _NAMED = 5
 _RECORD = "acknowledged record"
-_NEVER = "an unknown time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +118,6 @@ def undecided_text(window: Row) -> str:
     why = "; ".join(MISSING[code][0] for code in window["missing"])
     when = _when(window["start_timestamp_ms"], window["end_timestamp_ms"])
     return f"{place(window)}: {cost}, {when}; not known: {why} (finding {window['finding_id']})"
-
-
-def moment(timestamp_ms: int | None) -> str:
-    """A time in UTC to the second; "an unknown time" for null or a value outside the calendar."""
-    try:
-        return (
-            f"{datetime.fromtimestamp((timestamp_ms or 0) / 1000, UTC):%Y-%m-%d %H:%M:%S}" if timestamp_ms else _NEVER
-        )
-    except (OverflowError, ValueError, OSError):
-        return _NEVER
 
 
 def _sum(column: pa.ChunkedArray) -> int | None:

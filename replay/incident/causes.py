@@ -15,9 +15,9 @@ from typing import Any
 
 from replay.cluster.boots import Boots
 from replay.findings.statements import prose
-from replay.incident.answer import moment
 from replay.incident.departures import departing, departure, how_recorded, is_away
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
+from replay.plan.step import moment
 
 Row = Mapping[str, Any]
 

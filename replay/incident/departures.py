@@ -14,8 +14,8 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from replay.cluster.boots import Boots, is_same_boot
-from replay.incident.answer import moment
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
+from replay.plan.step import moment
 
 Row = Mapping[str, Any]
 

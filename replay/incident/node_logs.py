@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from replay.incident.answer import moment
+from replay.plan.step import moment
 
 Row = Mapping[str, Any]
 

@@ -17,6 +17,7 @@ from typing import Any
 Row = Mapping[str, Any]
 Epochs = Sequence[tuple[int, int]]
 
+NO_EPOCH = -1
 COMMITTED, ABORTED, OPEN_TRANSACTION = "committed", "aborted", "open"
 BELOW, MAYBE, ABOVE = "below", "maybe", "above"
 
@@ -35,6 +36,14 @@ def part_by_epochs(old: Epochs, old_end: int, current: Epochs, current_end: int)
 
 def _end_of(epoch: int, epochs: Epochs, end: int) -> int:
     return next((start for later, start in epochs if later > epoch), end)
+
+
+def epoch_at(epochs: Epochs, offset: int) -> int:
+    """The leader epoch of a log at an offset, its last one after its end; NO_EPOCH before its first one.
+
+    epochs: (leader epoch, start offset), ascending."""
+    at = bisect_right(epochs, offset, key=lambda epoch: epoch[1])
+    return epochs[at - 1][0] if at else NO_EPOCH
 
 
 @dataclass(slots=True)

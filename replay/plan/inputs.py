@@ -20,8 +20,9 @@ class PlanInput:
     known_bugs: rule_mismatch. left_out: how many windows were not read. current: topic name -> id of the topic that
     has it; partition_counts: topic id -> number of partitions, of the internal topics in `lost`. configs:
     CONFIG_HISTORY; features: name -> level; brokers: broker -> its BROKER_HISTORY row. last_seen: (topic_id, partition)
-    -> broker -> {log_end_offset, high_watermark}, as last read; null where never read. finding_ids: (topic_id,
-    partition) -> its finding, of `waiting`.
+    -> broker -> {log_end_offset, high_watermark}, as last read; null where never read. sizes: (topic name, partition)
+    -> broker -> {size_bytes, source, captured_at_ms} of its segments, as last read. finding_ids: (topic_id, partition)
+    -> its finding, of `waiting`.
     """
 
     waiting: Sequence[Waiting] = ()
@@ -37,6 +38,7 @@ class PlanInput:
     features: Mapping[str, int] = field(default_factory=dict)
     brokers: Mapping[int, Row] = field(default_factory=dict)
     last_seen: Mapping[tuple[str, int], Mapping[int, Row]] = field(default_factory=dict)
+    sizes: Mapping[tuple[str, int], Mapping[int, Row]] = field(default_factory=dict)
     finding_ids: Mapping[tuple[str, int], str] = field(default_factory=dict)
 
     @property

@@ -44,7 +44,9 @@ from replay.plan.step import (
     is_active,
     is_legal,
     joined,
+    moment,
     place,
+    size_text,
     some,
     visible,
 )
@@ -151,7 +153,7 @@ def _copy(given: PlanInput) -> Iterator[Step]:
     last = [each for each in unclean if each.by == LAST_KNOWN]
     more = {b: sum(each.count - len(each.partitions) for each in unclean if b in each.replicas) for b in brokers}
     compare = f" Compare the copies of {named(last)} before {joined(members_of(last))} starts." if last else ""
-    folders = (f"Broker {b}: {some(sorted({place(row) for row in by_broker[b]}))}." for b in brokers)
+    folders = (text for b in brokers for text in _folders(given, b, by_broker[b]))
     yield Step(
         COPY,
         "copy",
@@ -169,6 +171,19 @@ def _copy(given: PlanInput) -> Iterator[Step]:
         brokers=brokers,
         **about(row for _, row in pairs),
     )
+
+
+def _folders(given: PlanInput, broker: int, rows: Sequence[Row]) -> Iterator[str]:
+    """What to copy of a broker, and how much space that takes by the newest readings."""
+    yield f"Broker {broker}: {some(sorted({place(row) for row in rows}))}."
+    places = {(row["topic"], row["partition"]) for row in rows}
+    sizes = [of[broker] for at in places if broker in (of := given.sizes.get(at, {}))]
+    if sizes:
+        whole = "" if len(sizes) == len(places) else f" for {len(sizes)} of {count(len(places), 'partition')}"
+        sources = " and ".join(sorted({row["source"] for row in sizes}))
+        read = f"{sources} of {moment(min(row['captured_at_ms'] for row in sizes))} UTC"
+        space = size_text(sum(row["size_bytes"] for row in sizes))
+        yield f"A copy takes about {space} on node {broker}{whole} ({read})."
 
 
 def _copy_logs(broker: int, rows: Sequence[Row], more: int) -> Iterator[Action]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 Row = Mapping[str, Any]
@@ -23,6 +24,7 @@ COPY_LOGS = "copy_logs"
 UNAVAILABLE, UNDER_REPLICATED = "unavailable", "under_replicated"
 GROUPS, HANGING, GROUP_IDS, TRANSACTION_IDS = "groups", "hanging", "group_ids", "transaction_ids"
 
+_NEVER = "an unknown time"
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 
@@ -137,6 +139,25 @@ def joined(brokers: Sequence[int], word: str = "and") -> str:
     """ "broker 3", "brokers 3 and 4", "brokers 2, 3 and 4"."""
     *first, last = map(str, brokers)
     return f"brokers {', '.join(first)} {word} {last}" if first else f"broker {last}"
+
+
+def moment(timestamp_ms: int | None) -> str:
+    """A time in UTC to the second; "an unknown time" for null or a value outside the calendar."""
+    try:
+        return (
+            f"{datetime.fromtimestamp((timestamp_ms or 0) / 1000, UTC):%Y-%m-%d %H:%M:%S}" if timestamp_ms else _NEVER
+        )
+    except (OverflowError, ValueError, OSError):
+        return _NEVER
+
+
+def size_text(count: int) -> str:
+    """A number of bytes in its largest unit, up to TiB."""
+    value, units = float(count), ["TiB", "GiB", "MiB", "KiB", "B"]
+    while value >= 1024 and len(units) > 1:
+        value /= 1024
+        units.pop()
+    return f"{count} B" if units[-1] == "B" else f"{value:.1f} {units[-1]}"
 
 
 def count(number: int, noun: str) -> str:

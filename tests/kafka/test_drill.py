@@ -98,7 +98,7 @@ def test_a_plan_that_is_followed_loses_nothing(tmp_path: Path) -> None:
 def test_what_a_lone_leader_lost_is_got_back(tmp_path: Path) -> None:
     folder, result = played("salvage_lone_leader", tmp_path)
     assert (result["wrong"], result["as_expected"]) == ([], True)
-    assert result["salvage"] == {"lost": 40, "found": 40, "salvaged": 40, "again": 40, "below": 40}
+    assert result["salvage"] == {"lost": 40, "found": 40, "salvaged": 40, "live": 40, "again": 40, "below": 40}
     # The copy is evidence, too: heads of its batches prove what a late capture without logs leaves open.
     late, kept, lake = folder / "without-logs" / "capture-3", folder / "kept-1", tmp_path / "late"
     for captures, verdict in (([late], "possible"), ([kept], "proven")):

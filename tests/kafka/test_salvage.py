@@ -13,7 +13,7 @@ import pytest
 
 from evidence.offsets.replica_copy import find_copies
 from evidence.wire.data_records import DataRecord, read_data
-from jobs.salvage.stage import pairs_of, salvage
+from jobs.salvage.stage import salvage
 from tests.kafka.conftest import KAFKA, java
 from tests.support.paths import ROOT
 
@@ -47,7 +47,7 @@ def test_what_kafka_wrote_is_read_and_given_back(tmp_path: Path, seed: int) -> N
             read.append(dict(zip(names, of, strict=True)))
     assert read == rows
     out = tmp_path / "saved"
-    summary = salvage(pairs_of(tmp_path / "old", tmp_path / "current", ()), None, out, lambda line: None)
+    summary = salvage(tmp_path / "old", tmp_path / "current", (), None, out, lambda line: None)
     (found,) = summary["partitions"]
     lost = [row for row in rows if row["offset"] >= parting]
     assert (found["parting_offset"], found["parted_by"], found["records"]) == (parting, "leader epochs", len(lost))

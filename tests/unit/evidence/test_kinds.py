@@ -51,6 +51,9 @@ SEGMENT = "00000000000000000000.log"
         ("quorum-state", kinds.QUORUM_STATE),
         ("0.log", kinds.OTHER),
         ("٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠.log", kinds.OTHER),
+        ("node-1/listing-logdir0.txt.gz", kinds.LISTING),
+        ("node-1/listing-metadata.txt", kinds.LISTING),
+        ("node-1/listing.txt", kinds.OTHER),
         ("README.txt", kinds.OTHER),
     ],
 )

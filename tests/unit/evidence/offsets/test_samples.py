@@ -133,3 +133,4 @@ def test_a_clean_stop_names_the_broker_epoch() -> None:
 def test_log_dirs_in_all_their_forms() -> None:
     for file in ("tools/log-dirs.txt", "responses/describe-log-dirs.v1.json", "responses/describe-log-dirs.v5.json"):
         assert values(file, "offset_lag") == dict.fromkeys(ENDS, 0)
+        assert values(file, "size_bytes") == values("tools/listing-logdir0.txt", "size_bytes")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.errors import DecodeError
-from evidence.wire.compression import MAX_OUTPUT_BYTES, decompress
+from evidence.wire.compression import MAX_OUTPUT_BYTES, decompress, with_header_checksum
 from tests.support import writer
 from tests.unit.evidence.accounting import FUZZ
 
@@ -23,6 +23,23 @@ TEXT = b"the quick brown fox jumps over the lazy dog " * 2000
 @pytest.mark.parametrize("data", [b"", b"x", TEXT])
 def test_what_was_compressed_comes_back(codec: str, xerial: bool, data: bytes) -> None:
     assert decompress(codec, writer.compress(codec, data, xerial)) == data
+
+
+def test_the_checksum_of_an_lz4_header_is_made_right() -> None:
+    frame = writer.compress("lz4", TEXT)
+    assert not frame[4] & 0x08
+    spoiled = frame[:6] + bytes([frame[6] ^ 0xFF]) + frame[7:]
+    with pytest.raises(DecodeError, match="lz4"):
+        decompress("lz4", spoiled)
+    assert with_header_checksum(spoiled) == frame
+    sized = frame[:4] + bytes([frame[4] | 0x08, frame[5]]) + len(TEXT).to_bytes(8, "little") + b"?" + frame[7:]
+    assert decompress("lz4", with_header_checksum(sized)) == TEXT
+
+
+@pytest.mark.parametrize("cut", range(16))
+def test_an_lz4_header_that_is_cut_off_is_refused(cut: int) -> None:
+    with pytest.raises(DecodeError):
+        decompress("lz4", with_header_checksum(writer.compress("lz4", TEXT)[:cut]))
 
 
 def test_uncompressed_data_is_handed_through() -> None:

@@ -42,6 +42,27 @@ def test_the_last_known_leader_whose_log_was_cut_does_not_lead(lake: Lake) -> No
     assert "safe-0" in steps["copy"]["places"]
 
 
+def test_the_plan_says_how_much_space_a_copy_takes(tmp_path: Path) -> None:
+    shutil.unpack_archive(CASE / "capture-1.tar.xz", tmp_path)
+    for broker, size in ((1, 3 << 20), (2, 900)):
+        entry = f"-rw-r--r-- 1 0 0 {size} Nov 26 22:21 {0:020d}.log"
+        (tmp_path / f"capture-1/node-{broker}/listing-logdir0.txt").write_text(f"/data/safe-0:\ntotal 4\n{entry}\n")
+    (tmp_path / "capture-1/node-3/listing-logdir0.txt").write_text("/data/safe-0:\ntotal 4\n-rw-r--r-- 1 0\n")
+    pipeline = Pipeline(tmp_path / "lake", [tmp_path / "capture-1"])
+    pipeline.ingest()
+    pipeline.replay()
+    pipeline.detect()
+    (cluster,) = pipeline.lake.clusters()
+    steps = {step["code"]: step for step in load_plan(pipeline.lake, cluster)["steps"]}
+    facts = [fact.split(" (listing of 20")[0] for fact in steps["copy"]["facts"] if "A copy takes" in fact]
+    assert [fact.partition(" for ")[0] for fact in facts] == [
+        "A copy takes about 3.0 MiB on node 1",
+        "A copy takes about 900 B on node 2",
+    ]
+    (bad,) = pipeline.lake.rows("quarantine", cluster, ("path", "reason"))
+    assert bad == {"path": "node-3/listing-logdir0.txt", "reason": "bad_listing"}
+
+
 def test_logs_that_were_read_before_there_was_no_leader_say_nothing(lake: Lake, tmp_path: Path) -> None:
     """They may have grown since, so the lists in the metadata decide."""
     (cluster,) = lake.clusters()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import tarfile
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from typer.testing import CliRunner
 from evidence.errors import KraftForensicsError
 from jobs.cli import app
 from jobs.salvage.produce import _Chosen, _Ledger
-from jobs.salvage.stage import pairs_of, salvage
+from jobs.salvage.stage import salvage
 from tests.support.data_logs import TIME_MS, Written, write_copy
 from tests.support.writer import crc32c
 
@@ -48,7 +50,7 @@ def saved(tmp_path: Path, old: Sequence[Written] = (), won: Sequence[Written] = 
 
 
 def again(tmp_path: Path) -> tuple[dict[str, Any], list[Any]]:
-    summary = salvage(pairs_of(tmp_path / "old", tmp_path / "new", ()), None, tmp_path / "out", lambda line: None)
+    summary = salvage(tmp_path / "old", tmp_path / "new", (), None, tmp_path / "out", lambda line: None)
     lines = (tmp_path / "out/ledger-0/records.jsonl").read_text().splitlines()
     (found,) = summary["partitions"]
     of = found["bytes"]
@@ -119,6 +121,34 @@ def test_nothing_is_left_of_an_output_that_failed(tmp_path: Path) -> None:
     with pytest.raises(KraftForensicsError, match="another partition's folder"):
         again(tmp_path)
     assert not (tmp_path / "out").exists()
+
+
+def test_archives_are_read_like_folders_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, rows = saved(tmp_path)
+    for name, mode in (("old.tar.gz", "w:gz"), ("new.tar", "w:")):
+        with tarfile.open(tmp_path / name, mode) as tar:
+            tar.add(tmp_path / name[:3], "capture/node-1")
+    (tmp_path / "temp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temp"))
+    modes = list[int]()
+
+    def look(_: str) -> None:
+        modes.extend(stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "temp").iterdir())
+
+    archives = tmp_path / "old.tar.gz", tmp_path / "new.tar"
+    (summary,) = salvage(*archives, (), None, tmp_path / "packed", look)["partitions"]
+    places = {side: f"{at}/capture/node-1/ledger-0" for side, at in zip(("from", "current"), archives, strict=True)}
+    assert summary == found | places
+    lines = (tmp_path / "packed/ledger-0/records.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == rows
+    assert modes == [0o700, 0o700]
+    archives[1].write_bytes(archives[1].read_bytes()[:700])
+    with pytest.raises(KraftForensicsError, match=r"new\.tar: the archive cannot be read"):
+        salvage(*archives, (), None, tmp_path / "cut", look)
+    assert not (tmp_path / "cut").exists()
+    assert list((tmp_path / "temp").iterdir()) == []
+    words = ["salvage", "--from", str(tmp_path / "out/salvage.json"), "--current", str(archives[0])]
+    assert "neither a folder nor an archive" in str(CliRunner().invoke(app, words).exception)
 
 
 def test_a_torn_end_is_no_loss_of_what_is_before_it(tmp_path: Path) -> None:
@@ -214,7 +244,7 @@ def _not_there(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (_same_epoch, "its segments are not"),
-        (_nothing_in_common, "no batch is the same"),
+        (_nothing_in_common, "no batch or record is the same"),
         (_empty, "no whole batch"),
         (_two_logs, "files of two logs are in one folder"),
         (_two_copies, "two copies of ledger-0"),
@@ -253,6 +283,10 @@ def test_what_cannot_be_produced_is_refused_before_a_broker_is_asked(tmp_path: P
     assert (done.exit_code, "--into-original allows that" in str(done.exception)) == (1, True)
     assert CliRunner().invoke(app, ["salvage", "--produce-to", "other"]).exit_code == 2
     assert CliRunner().invoke(app, ["salvage", "--output", str(tmp_path / "out")]).exit_code == 2
+    copies = ["salvage", "--from", str(tmp_path / "old")]
+    assert CliRunner().invoke(app, copies).exit_code == 2
+    both = ["--current", str(tmp_path / "new"), "--bootstrap", "127.0.0.1:1"]
+    assert CliRunner().invoke(app, [*copies, *both]).exit_code == 2
     words[2] = str(tmp_path / "old")
     assert "holds no records" in str(CliRunner().invoke(app, [*words, "other"]).exception)
     assert not (tmp_path / "out/produced.jsonl").exists()

@@ -15,6 +15,7 @@ from replay.offsets.parted_logs import (
     Transactions,
     Watermark,
     election_that_parted,
+    epoch_at,
     part_by_epochs,
     watermark,
 )
@@ -47,6 +48,7 @@ def test_the_parting_is_the_first_offset_with_another_record(terms: list[tuple[i
                 _starts(log, {e: at for e, at in of.items() if at <= len(log)})
                 for log, of in ((ours, mine), (theirs, other))
             ]
+            assert [epoch_at(lines[0], at) for at in range(len(ours))] == ours
             parting, common = part_by_epochs(lines[0], len(ours), lines[1], len(theirs))
             assert parting == (expected if common is not None else 0)
             assert common is not None or expected == 0

@@ -125,6 +125,20 @@ def test_the_last_known_leader_starts_after_the_copies_are_compared() -> None:
     assert "is elected uncleanly as it comes back" in found["start"].predictions[0]
 
 
+def test_how_much_space_a_copy_takes() -> None:
+    read = {"source": "listing", "captured_at_ms": 1_795_000_000_000}
+    sizes = {("ledger", 0): {1: {**read, "size_bytes": 1_288_490_189}, 3: {**read, "size_bytes": 900}}}
+    found = steps(waiting=[waiting(LAST_KNOWN, unclean=OFF)], brokers=brokers(1, 2, 3), sizes=sizes)["copy"]
+    assert [fact for fact in found.facts if "takes" in fact] == [
+        "A copy takes about 1.2 GiB on node 1 (listing of 2026-11-18 11:06:40 UTC).",
+        "A copy takes about 900 B on node 3 (listing of 2026-11-18 11:06:40 UTC).",
+    ]
+    two = waiting(LAST_KNOWN, unclean=OFF, topic="mail", topic_id="m")
+    rows = [waiting(LAST_KNOWN, unclean=OFF), two]
+    facts = steps(waiting=rows, brokers=brokers(1, 2, 3), sizes=sizes)["copy"].facts
+    assert "A copy takes about 1.2 GiB on node 1 for 1 of 2 partitions (listing of 2026-11-18 11:06:40 UTC)." in facts
+
+
 def test_where_nobodys_return_helps_an_election_is_the_last_resort() -> None:
     rows = [waiting(NOBODY, (), OFF), waiting(members=(1,), topic="mail", topic_id="m", replicas=(1, 2))]
     found = steps(waiting=rows, brokers=brokers(1, 2, 3))
