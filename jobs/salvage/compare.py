@@ -140,7 +140,8 @@ def _with_copy(old: ReplicaCopy, current: ReplicaCopy) -> Comparison:
                 "there: copy them, too."
             )
         by = END_OF_COPY
-        _no_parting(current, parting, common, "Copy it once a leader was elected.")
+        where = f"{parting} in leader epoch {common}, which the old log has, too"
+        _no_parting(current, where, "Copy it once a leader was elected.")
     if first is not None and first < parting and current.segments:
         begin = max(first, current_start)
         winners = ((batch.epoch, record) for batch, record in _records(current, begin))
@@ -178,7 +179,8 @@ def _with_live(old: ReplicaCopy, live: LiveLog) -> Comparison:
     if lost is not None:
         if after is None and live.epoch <= max((epoch for epoch, _ in epochs), default=NO_EPOCH):
             by = END_OF_LOG
-            _no_parting(live, parting, common, "Compare again once a leader was elected.")
+            where = f"{parting}, and its leader's epoch, {live.epoch}, is not after those of the old log"
+            _no_parting(live, where, "Compare again once a leader was elected.")
         _note_what_is_hidden(live, max(first, lost.base_offset), after)
     cleaned = 0
     if shared:
@@ -210,11 +212,8 @@ def _note_what_is_hidden(live: LiveLog, lost: int, after: LiveRecord | None) -> 
         )
 
 
-def _no_parting(current: Current, parting: int, common: int, advice: str) -> None:
-    current.note(
-        f"{current.place}: ends at offset {parting} in leader epoch {common}, which the old log has, too: nothing "
-        f"shows that its log ended there. {advice}"
-    )
+def _no_parting(current: Current, where: str, advice: str) -> None:
+    current.note(f"{current.place}: ends at offset {where}: nothing shows that its log ended there. {advice}")
 
 
 def _refuse_strangers(old: ReplicaCopy, current: Current, common: int | None, same: int) -> None:

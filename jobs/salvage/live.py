@@ -87,7 +87,7 @@ class LiveCluster:
     def logs(self, copies: Iterable[ReplicaCopy]) -> dict[str, LiveLog]:
         """The logs of these partitions by name, without those that the cluster does not have."""
         places = sorted({(copy.topic, copy.partition) for copy in copies})
-        ids = self._topic_ids({topic for topic, _ in places})
+        ids = self._topic_ids({topic for topic, _ in places}) if places else {}
         if not (here := [place for place in places if place in ids]):
             return {}
         starts, ends, stable = (self._offsets(here, which) for which in ("earliest", "latest", "stable"))

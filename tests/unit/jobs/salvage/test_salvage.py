@@ -290,6 +290,11 @@ def test_what_cannot_be_produced_is_refused_before_a_broker_is_asked(tmp_path: P
     words[2] = str(tmp_path / "old")
     assert "holds no records" in str(CliRunner().invoke(app, [*words, "other"]).exception)
     assert not (tmp_path / "out/produced.jsonl").exists()
+    (tmp_path / "client.properties").write_text("socket.timeout.ms=2 s\n")
+    live = [*copies, "--bootstrap", "127.0.0.1:1", "--client-config", str(tmp_path / "client.properties")]
+    assert "socket.timeout.ms=2 s is no number" in str(CliRunner().invoke(app, live).exception)
+    (tmp_path / "client.properties").write_text("no.such.property=1\n")
+    assert '"no.such.property"' in str(CliRunner().invoke(app, live).exception)
 
 
 def test_what_is_left_out_when_records_are_produced(tmp_path: Path) -> None:
