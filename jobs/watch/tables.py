@@ -18,6 +18,8 @@ from replay.live import ALARMS as ALARM_COLUMNS
 
 STATES, ALARMS = "partition_states", "alarms"
 COMMITTED, UNCOMMITTED, UNKNOWN = "committed", "uncommitted", "unknown"
+# A file of this size is not written again, so that tidying takes as long after days as after an hour.
+_FULL_BYTES = 8 << 20
 STANDS, WITHDRAWN = "stands", "withdrawn"
 _NOT_KEPT = ("end_offset", "end_timestamp_ms", "capture", "path", "sha256", "position")
 SCHEMAS = {
@@ -64,7 +66,7 @@ class WatchTables:
         """Make one file of many, and delete those that nobody needs any more: of more than an hour ago."""
         for name in SCHEMAS:
             if (table := _table(str(self.folder / name))) is not None:
-                table.optimize.compact()
+                table.optimize.compact(target_size=_FULL_BYTES)
                 table.create_checkpoint()
                 table.vacuum(retention_hours=1, dry_run=False, enforce_retention_duration=False)
                 table.cleanup_metadata()

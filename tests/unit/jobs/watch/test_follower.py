@@ -111,7 +111,7 @@ def test_a_window_that_opens_an_election_and_the_last_copy_are_told(tmp_path: Pa
 def follower(folder: Path, capture: Path, told: list[Row]) -> Follower:
     cluster, static = identity(folders(capture))
     start = begin(folders(capture), cluster, static)
-    return Follower(folder, start, lambda end: rows_before(folders(capture), end), told.append)
+    return Follower(folder, start, lambda end: (start, rows_before(folders(capture), end)), told.append)
 
 
 def rows_of_batches(capture: Path, count: int) -> list[pa.Table]:
