@@ -198,6 +198,7 @@ def ahead_table(results: Results) -> str:
         "Kafka",
         "steps",
         "right",
+        "in an order of `--restart-all`",
         "that change something",
         "not safe",
         "elected uncleanly, as said",
@@ -212,7 +213,9 @@ def _predicted(drills: Sequence[Results]) -> tuple[int | str, ...]:
     unclean = [step for step in steps if step["unclean"]]
     lost = sum(max((sum(step["lost"].values()) for step in of), default=0) for of in drills)
     unsafe = sum(not step["safe"] for step in steps)
-    return len(steps), _share(sum(right), len(steps)), sum(s["changed"] > 0 for s in steps), unsafe, len(unclean), lost
+    in_order = sum(step.get("in_order", False) for step in steps)
+    changed = sum(s["changed"] > 0 for s in steps)
+    return len(steps), _share(sum(right), len(steps)), in_order, changed, unsafe, len(unclean), lost
 
 
 def watch_table(results: Results) -> str:

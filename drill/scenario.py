@@ -146,7 +146,7 @@ class Scenario(_Strict):
     ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, in the place of those that a
     drill sets. log_dirs: how many each broker has. disks_mib: brokers whose first one is on a disk of that size.
     plan: whether the product's plan is followed after the last step, before all is repaired (drill.follow). watch:
-    whether a `watch` runs beside it (drill.watched)."""
+    of what a `watch` runs beside it, the controllers' folders or the controllers as nodes; "": none (drill.watched)."""
 
     name: str
     title: str
@@ -158,7 +158,7 @@ class Scenario(_Strict):
     log_dirs: int = Field(default=1, ge=1, le=4)
     disks_mib: dict[Broker, Annotated[int, Field(ge=16, le=256)]] = {}
     plan: bool = False
-    watch: bool = False
+    watch: Literal["", "folders", "nodes"] = ""
     topics: dict[str, Topic]
     steps: list[Step]
     expected: Expected = Expected()
