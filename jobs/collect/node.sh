@@ -533,10 +533,10 @@ changed() { # PATH NAME: a small file
   [ "${sum%% *}" = "$known_sum" ] || small "$1" "$2"
 }
 
-snapshot() { # PATH NAME: only whole ones are of use
+snapshot() { # PATH NAME: only whole ones are of use; nobody writes one again
   known_of "$1" "$2" || return 0
   now=$(state "$1")
-  [ "${now#* }" = "$known_size" ] && [ "$(end_sum "$1" "$known_size")" = "$known_sum" ] || growing "$1" "$2"
+  [ "${now#* }" = "$known_size" ] || growing "$1" "$2"
 }
 
 # The next piece of a segment; the first one of a new file, if what the other side has does not begin this one.

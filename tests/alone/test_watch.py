@@ -11,6 +11,8 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from evidence.wire.batches import scan_batches
 from jobs.spark.kraft_source import read_rows
 from jobs.watch.follower import step, surviving_rows
@@ -28,19 +30,8 @@ def told(event):
 """
 
 
-def watched(folder: Path, into: Path, *words: str, **environment: str) -> list[Row]:
-    command = [
-        sys.executable,
-        "-m",
-        "jobs.cli",
-        "watch",
-        str(folder),
-        "--into",
-        str(into),
-        "--once",
-        "--format",
-        "json",
-    ]
+def watched(into: Path, *words: str, **environment: str) -> list[Row]:
+    command = [sys.executable, "-m", "jobs.cli", "watch", "--into", str(into), "--once", "--format", "json"]
     paths = os.pathsep.join([str(ROOT), str(into.parent)])
     found = {**os.environ, "PYTHONPATH": paths, **environment}
     done = subprocess.run([*command, *words], env=found, capture_output=True, text=True, timeout=180, check=False)
@@ -53,7 +44,8 @@ def states(into: Path) -> list[tuple[Any, ...]]:
     return sorted(tuple(r[name] for name in _PLACE) for r in rows)
 
 
-def test_a_log_that_grows_and_is_cut_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["folder", "node"])
+def test_a_log_that_grows_and_is_cut_off(by: str, tmp_path: Path) -> None:
     with tarfile.open(capture("diverge")) as archive:
         archive.extractall(tmp_path / "capture", filter="data")
     logs = sorted((tmp_path / "capture").rglob("__cluster_metadata-0/*.log"))
@@ -65,13 +57,14 @@ def test_a_log_that_grows_and_is_cut_off(tmp_path: Path) -> None:
     grown = folder / old.name
     grown.write_bytes(old.read_bytes()[: scan_batches(old.read_bytes()).batches[-5].position])
 
-    first = watched(folder, tmp_path / "watch")
+    place = [str(folder)] if by == "folder" else ["--node", f"3000=local:{folder.parent}"]
+    first = watched(tmp_path / "watch", *place)
     half = states(tmp_path / "watch")
     grown.write_bytes(old.read_bytes())
-    more = watched(folder, tmp_path / "watch")
+    more = watched(tmp_path / "watch", *place)
     whole = states(tmp_path / "watch")
     grown.write_bytes(new.read_bytes())
-    last = watched(folder, tmp_path / "watch", "--hook", "myhook:told", TOLD=str(tmp_path / "told"))
+    last = watched(tmp_path / "watch", *place, "--hook", "myhook:told", TOLD=str(tmp_path / "told"))
 
     assert set(half) < set(whole)
     rows = surviving_rows(read_rows([str(folder)]))
