@@ -27,7 +27,7 @@ from replay.plan.start_order import start_order
 Row = dict[str, Any]
 Tell = Callable[[Row], None]
 _FORMAT = 1
-_TIDY_EVERY = 300  # batches
+_TIDY_EVERY = 100  # batches
 _BEGIN, _ENDS = "BEGIN_TRANSACTION_RECORD", ("END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
 
 
