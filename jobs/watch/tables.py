@@ -96,12 +96,10 @@ class WatchTables:
         return rows
 
     def _table(self, name: str) -> DeltaTable | None:
-        """A table as it is now; None before its first commit. It is opened once, which reads all commits."""
-        if (table := self._opened.get(name)) is not None:
-            table.update_incremental()
-        else:
+        """A table; None before its first commit. It is opened once, which reads all commits: nobody else writes it."""
+        if name not in self._opened:
             try:
-                table = self._opened[name] = DeltaTable(self.folder / name)
+                self._opened[name] = DeltaTable(self.folder / name)
             except TableNotFoundError:
                 return None
-        return table
+        return self._opened[name]
