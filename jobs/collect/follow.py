@@ -125,14 +125,11 @@ class Following:
             kind = classify(PurePosixPath(path))
             if self.read_up_to is None or kind not in (METADATA_SEGMENT, METADATA_CHECKPOINT):
                 continue
-            later = [_begin(file) for file in path.parent.glob(f"*{path.suffix}") if file.name > path.name]
+            files = [file for file in path.parent.iterdir() if classify(PurePosixPath(file)) == kind]
+            # A segment's or snapshot's name begins with its offset.
+            later = [int(file.name[:20]) for file in files if file.name > path.name]
             if later and min(later) <= self.read_up_to(path.parent):
                 path.unlink()
-
-
-def _begin(file: Path) -> int:
-    """The offset in a segment's or snapshot's name."""
-    return int(file.name[:20])
 
 
 def _known(place: Path) -> str:

@@ -581,7 +581,7 @@ round() { # KNOWN
     [ "${sum%% *}" = "$known_sum" ] || text server.properties "$now"
   fi
   each_dir followed_log
-  case $nl$dirs$nl in *"$nl$metadata$nl"*) ;; *) followed_log "$metadata" metadata </dev/null ;; esac
+  case $nl$dirs$nl in *"$nl$metadata$nl"*) ;; *) [ -z "$metadata" ] || followed_log "$metadata" metadata </dev/null ;; esac
   # A disk that is not mounted has deleted nothing.
   [ $segments = 0 ] || printf '%s\n' "$1" | while read -r name _; do
     case $there in *"$nl$name$nl"*) ;; *) [ -z "$name" ] || printf 'G %s\n' "$name" ;; esac

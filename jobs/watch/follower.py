@@ -35,6 +35,10 @@ class WatchError(KraftForensicsError):
     """What is followed cannot be followed on."""
 
 
+class DamagedLog(WatchError):
+    """A record that cannot be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What a restart needs. batch: of the stream, the last one that was processed; generation: how often the stream was
@@ -112,7 +116,7 @@ class Follower:
         self._done = kept.ends
         damage = rows["_corrupt_record"].drop_null()
         if len(damage):
-            raise WatchError(f"{damage[0]}. A log that cannot be read cannot be followed.")
+            raise DamagedLog(f"{damage[0]}. A log that cannot be read cannot be followed.")
         rows = rows.filter(rows["snapshot_end_offset"].is_null())
         ends = {**kept.ends, **_ends(rows)}
         rows = rows if kept.waiting is None else pa.concat_tables([kept.waiting, rows])

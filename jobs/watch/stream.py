@@ -19,11 +19,12 @@ from evidence.kinds import METADATA_CHECKPOINT, METADATA_SEGMENT
 from evidence.text_files import read_properties
 from jobs.collect.follow import Following
 from jobs.config.settings import SparkSettings
+from jobs.console.failures import one_line
 from jobs.console.log import WARNING
 from jobs.console.output import show_message
 from jobs.spark.kraft_source import CutFile, read_rows
 from jobs.spark.session import build_session
-from jobs.watch.follower import Follower, Tell, WatchError, folders_of, step, surviving_rows
+from jobs.watch.follower import DamagedLog, Follower, Tell, WatchError, folders_of, step, surviving_rows
 from replay.live import Live
 
 Row = dict[str, Any]
@@ -81,12 +82,19 @@ def watch(
     session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
     session.conf.set("spark.sql.streaming.minBatchesToRetain", "10")
     try:
-        before = None
+        before = failed = None
         # A query that runs once only finishes the batch that was begun before the process died, if there is one.
         while before != (before := _done(follower.checkpoint)):
-            if not _followed(session, folders, follower, every_s, once):
-                show_message("a controller cut off its log; it is read again", WARNING)
-                follower.begin_anew()
+            try:
+                if not _followed(session, folders, follower, every_s, once):
+                    show_message("a controller cut off its log; it is read again", WARNING)
+                    follower.begin_anew()
+            except (PySparkException, DamagedLog) as error:
+                # A log that was cut while it was read looks damaged; a second time it does not.
+                if failed == (failed := _done(follower.checkpoint)):
+                    raise
+                show_message(f"{one_line(error)}: it is tried once more", WARNING)
+                before = None
     finally:
         session.stop()
 

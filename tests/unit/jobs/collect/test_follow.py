@@ -189,6 +189,25 @@ def test_a_snapshot_and_small_files(tmp_path: Path) -> None:
     assert "s3cret" not in properties.read_text()
 
 
+def test_a_metadata_log_with_a_directory_of_its_own(tmp_path: Path) -> None:
+    folder = node(tmp_path / "node")
+    (folder / "data").rename(folder / "meta data")
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+        (folder / name / "meta.properties").write_text("node.id=7\n")
+    (folder / "server.properties").write_text(
+        f"node.id=7\nlog.dirs={folder}/one,{folder}/two\nmetadata.log.dir={folder}/meta data\n"
+    )
+    with Rounds(following(folder / "server.properties", tmp_path / "copies")) as asked:
+        asked.ask()
+        with (folder / "meta data" / LOG / FIRST).open("ab") as file:
+            file.write(b"more")
+        asked.ask()
+    copies = tmp_path / "copies" / "node-7"
+    assert (copies / "metadata" / LOG / FIRST).read_bytes() == b"batchesmore"
+    assert {path.name for path in copies.iterdir()} == {"metadata", "server.properties"}
+
+
 @pytest.mark.parametrize(("read", "left"), [(None, True), (999, True), (1000, False)])
 def test_what_the_node_deleted_goes_only_when_it_was_read(read: int | None, left: bool, tmp_path: Path) -> None:
     folder = node(tmp_path / "node")
