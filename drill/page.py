@@ -231,8 +231,11 @@ def watch_table(results: Results) -> str:
         "longest": lambda w: f"{w['longest_delay_ms'] / 1000:.1f} s",
     }
     watched = [r for r in results if "watch" in r]
-    rows = [[r["release"], str(r["seed"]), *(str(of(r["watch"])) for of in figures.values())] for r in watched]
-    heads = ("Kafka", "seed", *figures)
+    rows = [
+        [r["scenario"], r["release"], str(r["seed"]), *(str(of(r["watch"])) for of in figures.values())]
+        for r in watched
+    ]
+    heads = ("scenario", "Kafka", "seed", *figures)
     return "\n".join(["### Drills under `watch`", "", *_table(heads, rows)]) if rows else ""
 
 

@@ -64,6 +64,8 @@ def test_the_table_of_watches_and_what_one_told() -> None:
     lines = watch_table([{**RESULT, "watch": WATCH}, RESULT]).splitlines()
 
     assert watch_table([RESULT]) == ""
-    assert lines[4:] == [f"| {RESULT['release']} | {RESULT['seed']} | 9 | 0 | 4 | 1 | 70 | 2 | 2.5 s | 9.0 s |"]
+    assert lines[4:] == [
+        f"| {RESULT['scenario']} | {RESULT['release']} | {RESULT['seed']} | 9 | 0 | 4 | 1 | 70 | 2 | 2.5 s | 9.0 s |"
+    ]
     text = page({**RESULT, "watch": WATCH}, read_scenario("unclean_by_config"))
     assert "| 00:00:01 | 2.5 | one_left | t-0 | alone |" in text
