@@ -65,7 +65,8 @@ def receive(stream: BinaryIO, folder: Path, received: Received) -> None:
             case [b"A", name, start, size] if _SIZE.fullmatch(start) and _SIZE.fullmatch(size):
                 _receive_piece(stream, folder, _name(name), int(start), int(size), received)
             case [b"G", name]:
-                received.gone.append(_name(name))
+                if not _is_refused(_name(name), received):
+                    received.gone.append(_name(name))
             case [b"B", count, size] if _SIZE.fullmatch(count) and _SIZE.fullmatch(size):
                 _receive_bundle(stream, folder, int(count), int(size), received)
             case [b"D"]:
