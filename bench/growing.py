@@ -1,20 +1,27 @@
 """A log that grows: append the batches of a written log to a copy at a rate, for a `watch` beside it.
 
     python -m bench.growing LOG FOLDER RATE SECONDS
+    python -m bench.growing --quiet LOG OUT RECORDS CHANGES
 
-Prints a line for each second: time (ms), the first metadata offset that is not appended yet.
+Prints a line for each second: time (ms), the first metadata offset that is not appended yet. --quiet writes a log of so
+many records: the first CHANGES of LOG, and all others no-ops in between, as a controller without work writes two a
+second.
 """
 
 from __future__ import annotations
 
+import struct
 import sys
 import time
 from pathlib import Path
+
+import google_crc32c
 
 from bench.inputs import METADATA_LOG, SEGMENT
 from evidence.wire.batches import scan_batches
 
 _AT_ONCE = 1 << 24
+_AT_A_TIME = 1000  # no-ops in a batch
 
 
 def grow(log: Path, folder: Path, rate: int, seconds: int) -> None:
@@ -41,5 +48,44 @@ def grow(log: Path, folder: Path, rate: int, seconds: int) -> None:
             rest = rest[batches[-1].end :] if batches else rest
 
 
+def dilute(log: Path, out: Path, records: int, changes: int) -> None:
+    """Write a quiet log. Offsets and epochs are not under a batch's checksum (Kafka's DefaultRecordBatch)."""
+    data = log.read_bytes()
+    batches = [batch for batch in scan_batches(data).batches if batch.base_offset < changes]
+    no_ops = _no_ops(_AT_A_TIME, batches[-1].max_timestamp_ms)
+    each = max(0, records - changes) // len(batches) // _AT_A_TIME
+    offset = 0
+    with out.open("wb") as file:
+        for batch in batches:
+            for content, count in (
+                (data[batch.position : batch.end], batch.last_offset - batch.base_offset + 1),
+                *[(no_ops, _AT_A_TIME)] * each,
+            ):
+                file.write(struct.pack(">q", offset) + content[8:12] + struct.pack(">i", batch.epoch) + content[16:])
+                offset += count
+
+
+def _no_ops(count: int, ms: int) -> bytes:
+    """A batch of NoOpRecords (format v2). A record: length, attributes, deltas of time and offset, no key, the value
+    (frame version 1, api key 20, version 0, no tagged fields), no headers."""
+    records = b"".join(_record(number) for number in range(count))
+    body = struct.pack(">hiqqqhii", 0, count - 1, ms, ms, -1, -1, -1, count) + records
+    return struct.pack(">qiibI", 0, len(body) + 9, 0, 2, google_crc32c.value(body)) + body
+
+
+def _record(number: int) -> bytes:
+    content = b"\0" + _varint(0) + _varint(number) + _varint(-1) + _varint(4) + b"\x01\x14\0\0" + b"\0"
+    return _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    """Zigzag, seven bits a byte, for values from -1 to 8191."""
+    value = value << 1 if value >= 0 else 1
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128, value >> 7])
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "--quiet":
+        dilute(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))
+        raise SystemExit
     grow(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

@@ -200,6 +200,7 @@ def ahead_table(results: Results) -> str:
         "Kafka",
         "steps",
         "right",
+        "in an order of `--restart-all`",
         "that change something",
         "not safe",
         "elected uncleanly, as said",
@@ -214,7 +215,9 @@ def _predicted(drills: Sequence[Results]) -> tuple[int | str, ...]:
     unclean = [step for step in steps if step["unclean"]]
     lost = sum(max((sum(step["lost"].values()) for step in of), default=0) for of in drills)
     unsafe = sum(not step["safe"] for step in steps)
-    return len(steps), _share(sum(right), len(steps)), sum(s["changed"] > 0 for s in steps), unsafe, len(unclean), lost
+    in_order = sum(step.get("in_order", False) for step in steps)
+    changed = sum(s["changed"] > 0 for s in steps)
+    return len(steps), _share(sum(right), len(steps)), in_order, changed, unsafe, len(unclean), lost
 
 
 def watch_table(results: Results) -> str:
@@ -230,8 +233,11 @@ def watch_table(results: Results) -> str:
         "longest": lambda w: f"{w['longest_delay_ms'] / 1000:.1f} s",
     }
     watched = [r for r in results if "watch" in r]
-    rows = [[r["release"], str(r["seed"]), *(str(of(r["watch"])) for of in figures.values())] for r in watched]
-    heads = ("Kafka", "seed", *figures)
+    rows = [
+        [r["scenario"], r["release"], str(r["seed"]), *(str(of(r["watch"])) for of in figures.values())]
+        for r in watched
+    ]
+    heads = ("scenario", "Kafka", "seed", *figures)
     return "\n".join(["### Drills under `watch`", "", *_table(heads, rows)]) if rows else ""
 
 

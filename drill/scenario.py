@@ -146,7 +146,8 @@ class Scenario(_Strict):
     ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, in the place of those that a
     drill sets. log_dirs: how many each broker has. disks_mib: brokers whose first one is on a disk of that size.
     plan: whether the product's plan is followed after the last step, before all is repaired (drill.follow). watch:
-    whether a `watch` runs beside it (drill.watched). combined: brokers that are controllers, too, beside the three."""
+    of what a `watch` runs beside it, the controllers' folders or the controllers as nodes; "": none (drill.watched).
+    combined: brokers that are controllers, too, beside the three."""
 
     name: str
     title: str
@@ -159,7 +160,7 @@ class Scenario(_Strict):
     combined: list[Broker] = Field(default=[], max_length=2)
     disks_mib: dict[Broker, Annotated[int, Field(ge=16, le=256)]] = {}
     plan: bool = False
-    watch: bool = False
+    watch: Literal["", "folders", "nodes"] = ""
     topics: dict[str, Topic]
     steps: list[Step]
     expected: Expected = Expected()

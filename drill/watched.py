@@ -1,4 +1,5 @@
-"""A `watch` beside a drill: it follows the three controllers' own logs, is killed at random and started again.
+"""A `watch` beside a drill: it follows the three controllers' own logs, or copies that it makes of them, is killed at
+random and started again.
 
 In the end its tables are compared with those of a watch that reads the same logs in one go, and with a run's
 partition_history.
@@ -66,8 +67,12 @@ def _keep(drill: Drill, done: threading.Event, pauses: Sequence[float], problems
 
 
 def _command(drill: Drill, into: str, *more: str) -> list[str]:
-    logs = [str(drill.cluster.nodes[node].home / "data" / "__cluster_metadata-0") for node in CONTROLLERS]
-    words = ["-m", "jobs.cli", "watch", *logs, "--into", str(drill.out / into), "--format", "json", *more]
+    homes = {node: drill.cluster.nodes[node].home for node in CONTROLLERS}
+    if drill.scenario.watch == "nodes" and into == WATCHED:
+        places = [word for node, home in homes.items() for word in ("--node", f"{node}=local:{home}")]
+    else:
+        places = [str(home / "data" / "__cluster_metadata-0") for home in homes.values()]
+    words = ["-m", "jobs.cli", "watch", *places, "--into", str(drill.out / into), "--format", "json", *more]
     return [*until_this_ends(), sys.executable, *words]
 
 

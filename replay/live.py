@@ -164,7 +164,9 @@ def _of_broker(rows: Sequence[Row]) -> Iterator[Row]:
     missing = set(_REGISTRATION)
     for row in reversed(rows[1:]):
         fields = {n for n, none in _REGISTRATION.items() if row["data"].get(n, none) not in (none, [])}
-        if row["type"] != "BROKER_REGISTRATION_CHANGE_RECORD" or fields & missing:
+        if row["type"] in ("FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD"):
+            fields = {"fenced"}
+        if fields & missing:
             missing -= fields
             yield row
     yield from rows[:1]

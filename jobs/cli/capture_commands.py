@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from evidence.errors import KraftForensicsError
+from jobs.cli.nodes import NodeOption, NodesOption, ViaOption, named_nodes
 from jobs.console.options import DocumentFormat, DocumentFormatOption
 from jobs.console.output import printable, show_message
 
 if TYPE_CHECKING:
     from evidence.completeness.lacks import Lack
+    from jobs.collect.targets import Target
 
 EXIT_MISSING = 3
+# For a whole node; and how long one that is followed may be silent.
+TIMEOUT_S, SILENCE_S = 600.0, 30.0
 
 
 def collect(
-    node: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--node",
-            metavar="ID=WHERE",
-            help="A node: 1=ssh:user@host, 2=kubectl:namespace/pod/container, 3=docker:container, 4=local:PATH, "
-            "5=disk:PATH (its disk, mounted here), 6=via:host (with --via). A path on the node may follow, after a "
-            "colon: 1=ssh:host:/etc/kafka. Repeatable.",
-        ),
-    ] = None,
-    nodes: Annotated[Path | None, typer.Option("--nodes", help="A TOML file of nodes (docs/collect.md).")] = None,
-    via: Annotated[
-        str | None, typer.Option("--via", help="Your own command for via: nodes, e.g. 'ssh -p 2222 {host} sudo -n'.")
-    ] = None,
+    node: NodeOption = None,
+    nodes: NodesOption = None,
+    via: ViaOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", help="A new folder, .tar.gz or .tar.xz (default: capture-<time>.tar.gz here)."),
+        typer.Option(
+            "--output",
+            help="A new folder, .tar.gz or .tar.xz (default: capture-<time>.tar.gz here); the folder of --follow.",
+        ),
     ] = None,
     properties: Annotated[
         str | None, typer.Option("--properties", help="Path of the properties file on every node.")
@@ -75,31 +72,68 @@ def collect(
         bool,
         typer.Option("--light", help="Only offset checkpoints, leader epochs and boot ids: for a schedule."),
     ] = False,
-    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds for each node.")] = 600,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            min=1,
+            help="Seconds for each node (default: 600); with --follow without an answer, until a new try (30).",
+        ),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", help="Keep copies of the metadata logs in the folder --output up to date until Ctrl-C."
+        ),
+    ] = False,
+    every: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two looks of --follow.")] = 2.0,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="With --follow: also delete old segments that the node has deleted.")
+    ] = False,
 ) -> None:
     """Make a capture from live nodes, several at once. Nodes need nothing but sh; nothing is written there.
 
     Exit code 1 if a node failed or a file is missing: what was collected is a capture all the same.
     """
+    targets, via = named_nodes(
+        node, nodes, via, properties=properties, log_dirs=log_dir or (), metadata_log_dir=metadata_log_dir, logs=logs
+    )
+    if follow:
+        if output is None or since or replica_tails or replica_logs or light:
+            raise typer.BadParameter("--follow copies metadata logs only, into the folder --output, which it needs")
+        _follow(targets, via, output, every, timeout or SILENCE_S, delete)
     from jobs.collect.stage import Wishes
     from jobs.collect.stage import collect as collect_nodes
-    from jobs.collect.targets import check_replicas, check_topics, parse_node, places_of, read_nodes
+    from jobs.collect.targets import check_replicas, check_topics
 
-    places = places_of(properties=properties, log_dirs=log_dir or (), metadata_log_dir=metadata_log_dir, logs=logs)
-    listed, via_of_file = read_nodes(nodes) if nodes else ([], None)
-    targets = [*listed, *(parse_node(text, places) for text in node or ())]
     now = datetime.now(UTC)
     replicas = check_replicas(replica_logs or ())
-    wishes = Wishes(check_topics(replica_tails or ()), _time_ms(since), via or via_of_file, timeout, light, replicas)
+    wishes = Wishes(check_topics(replica_tails or ()), _time_ms(since), via, timeout or TIMEOUT_S, light, replicas)
     path = output or Path(f"capture-{now:%Y%m%dT%H%M%SZ}.tar.gz")
-    done = collect_nodes(targets, wishes, path, int(time.time() * 1000), lambda line: show_message(printable(line)))
+    done = collect_nodes(targets, wishes, path, int(time.time() * 1000), say)
     for line in done.problems:
-        show_message(printable(line))
+        say(line)
     if wishes.producers_data:
         show_message(printable(f"{done.path} holds producers' data: only its owner can read it"))
     typer.echo(done.path)
     if done.problems:
         raise typer.Exit(KraftForensicsError.exit_code)
+
+
+def _follow(
+    targets: list[Target], via: str | None, folder: Path, every_s: float, silence_s: float, delete: bool
+) -> NoReturn:
+    """Until a signal comes."""
+    from jobs.collect.follow import Following
+
+    with Following(targets, via, folder, every_s, silence_s, say, (lambda _: sys.maxsize) if delete else None):
+        while True:
+            time.sleep(3600)
+
+
+def say(line: str) -> None:
+    """A message of a node."""
+    show_message(printable(line))
 
 
 def _time_ms(text: str | None) -> int | None:

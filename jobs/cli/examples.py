@@ -7,6 +7,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "kraft-forensics collect --output incident.tar.gz --node 1=ssh:kafka@broker-1 --node 2=kubectl:kafka/kafka-2",
         "kraft-forensics collect --nodes nodes.toml --output incident --since 2026-11-21T00:00Z",
         "kraft-forensics collect --light --nodes nodes.toml --output rounds/0700.tar.gz",
+        "kraft-forensics collect --follow --nodes controllers.toml --output copies",
         "kraft-forensics collect --node 1=disk:/mnt/disk --replica-logs ledger-0,ledger-3 --output old",
     ),
     "check": ("kraft-forensics check incident.tar.gz",),
@@ -82,6 +83,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "watch": (
         "kraft-forensics watch /var/lib/kafka/__cluster_metadata-0 --into watch",
+        "kraft-forensics watch --node 3000=ssh:admin@controller-1 --node 3001=ssh:admin@controller-2 --into watch",
         "kraft-forensics watch copies/3000 copies/3001 copies/3002 --hook kraft_forensics_dags.webhook:slack",
     ),
     "sql": (

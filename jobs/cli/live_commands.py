@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from jobs.cli.capture_commands import SILENCE_S, say
+from jobs.cli.nodes import NodeOption, NodesOption, ViaOption, named_nodes
 from jobs.cli.reading import lake_to_show
 from jobs.cli.stage_commands import EXIT_FINDINGS
 from jobs.console.log import WARNING
@@ -18,9 +20,12 @@ from jobs.console.output import printable, show_message, utc
 
 def watch(
     folders: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(help="Folders with metadata logs that grow: of a controller itself, or copies; best of all."),
-    ],
+    ] = None,
+    node: NodeOption = None,
+    nodes: NodesOption = None,
+    via: ViaOption = None,
     into: Annotated[Path, typer.Option("--into", help="Folder for its tables and what a restart needs.")] = Path(
         "watch"
     ),
@@ -35,12 +40,25 @@ def watch(
     form: DocumentFormatOption = DocumentFormat.TABLE,
 ) -> None:
     """Follow metadata logs and tell of windows that open, elections from outside ISR and ELR, partitions one failure
-    from loss and a changed plan, within seconds. Ends with Ctrl-C and goes on where it was."""
+    from loss and a changed plan, within seconds. Ends with Ctrl-C and goes on where it was.
+
+    With --node it reads the logs of nodes itself: copies of them are in the folder `copies` of --into.
+    """
+    from jobs.collect.follow import Following
     from jobs.config.settings import load_settings
-    from jobs.watch.stream import load_hook, watch
+    from jobs.watch.stream import load_hook, watch, watch_nodes
 
     called = load_hook(hook) if hook else None
-    watch(folders, into, load_settings().spark, _teller(form, called, into), every, once)
+    targets, via = named_nodes(node, nodes, via)
+    spark, tell = load_settings().spark, _teller(form, called, into)
+    if targets:
+        copies = (into / "copies").absolute()
+        following = Following(targets, via, copies, every, SILENCE_S, say, lambda _: 0)
+        watch_nodes(following, folders or (), into, spark, tell, once)
+    elif folders:
+        watch(folders, into, spark, tell, every, once)
+    else:
+        raise typer.BadParameter("name at least one folder with a metadata log, or --node")
 
 
 def _teller(

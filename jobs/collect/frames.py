@@ -12,9 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+# The most of a file that is sent at once when it is followed.
+PIECE_BYTES = 8 << 20
 _CHUNK_BYTES = 1 << 20
+# A file that is not whole yet; no file of a node has this name.
+COMING = ".coming"
 _MAX_BUNDLE_BYTES = 256 << 20
 _MAX_LINE_BYTES = 1 << 16
+PLAIN_NAME = re.compile(rb"[A-Za-z0-9._/-]+")
 _NAME = re.compile(rb"n:[A-Za-z0-9._/-]+|x:(?:[0-9a-f]{2})+")
 _SIZE = re.compile(rb"[0-9]{1,15}")
 # Names of any bytes are in a listing: compressed, nothing takes it for a tool's output.
@@ -31,12 +36,15 @@ class BrokenStream(Exception):
 @dataclass(slots=True)
 class Received:
     """What came from a node. files: names of whole files; facts; told_ms: when each fact had come, by this machine's
-    clock; missing: what is not there, and why; done: node.sh came to its end."""
+    clock; missing: what is not there, and why; gone: names of files that are here, and not on the node any more; more:
+    a file that is followed has more than was sent; done: node.sh came to its end."""
 
     files: set[str] = field(default_factory=set)
     facts: dict[str, str] = field(default_factory=dict)
     told_ms: dict[str, int] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+    more: bool = False
     done: bool = False
 
 
@@ -54,6 +62,11 @@ def receive(stream: BinaryIO, folder: Path, received: Received) -> None:
                 received.missing.append(f"{shown(_name(name))}: {_text(reason)}")
             case [b"F", name, size] if _SIZE.fullmatch(size):
                 _receive_file(stream, folder, _name(name), int(size), received)
+            case [b"A", name, start, size] if _SIZE.fullmatch(start) and _SIZE.fullmatch(size):
+                _receive_piece(stream, folder, _name(name), int(start), int(size), received)
+            case [b"G", name]:
+                if not _is_refused(_name(name), received):
+                    received.gone.append(_name(name))
             case [b"B", count, size] if _SIZE.fullmatch(count) and _SIZE.fullmatch(size):
                 _receive_bundle(stream, folder, int(count), int(size), received)
             case [b"D"]:
@@ -104,16 +117,17 @@ def _receive_file(stream: BinaryIO, folder: Path, name: str, size: int, received
         with Path(os.devnull).open("wb") as nowhere:
             _copy(stream, nowhere, size)
         return
-    target, whole = folder / name, False
+    target, coming, whole = folder / name, folder / COMING, False
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("wb") as out:
+        with coming.open("wb") as out:
             whole = _copy(stream, out, size)
+        if whole:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            coming.replace(target)
     except OSError as error:
         raise BrokenStream(f"{shown(name)}: cannot be written here: {error.strerror}") from error
     finally:
-        if not whole and target.is_file():
-            target.unlink()
+        coming.unlink(missing_ok=True)
     if whole and _LISTING.fullmatch(name):
         target.with_name(f"{name}.gz").write_bytes(gzip.compress(target.read_bytes(), mtime=0))
         target.unlink()
@@ -121,6 +135,30 @@ def _receive_file(stream: BinaryIO, folder: Path, name: str, size: int, received
         _read_by_now(target)
     if whole:
         received.files.add(name)
+
+
+def _receive_piece(stream: BinaryIO, folder: Path, name: str, start: int, size: int, received: Received) -> None:
+    """Append to a file, or, from byte 0, put a new one in its place; but only a whole piece."""
+    content = io.BytesIO()
+    if size > PIECE_BYTES:
+        raise BrokenStream(_SOMETHING_ELSE)
+    if not _copy(stream, content, size) or _is_refused(name, received):
+        return
+    target, coming = folder / name, folder / COMING
+    try:
+        if start:
+            if not target.is_file() or target.stat().st_size != start:
+                raise BrokenStream(_SOMETHING_ELSE)
+            with target.open("ab") as out:
+                out.write(content.getbuffer())
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            coming.write_bytes(content.getbuffer())
+            coming.replace(target)
+    except OSError as error:
+        raise BrokenStream(f"{shown(name)}: cannot be written here: {error.strerror}") from error
+    received.files.add(name)
+    received.more |= size == PIECE_BYTES
 
 
 def _receive_bundle(stream: BinaryIO, folder: Path, count: int, total: int, received: Received) -> None:

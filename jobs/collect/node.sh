@@ -4,14 +4,20 @@
 # It comes after lines that set, each a string: want_id; want_path, want_properties, want_metadata_dir, want_logs (a path or
 # nothing); want_dirs, want_tails, want_replicas (one entry a line); want_minutes (how old a log file may be, or
 # nothing); want_light (nothing: everything; otherwise only what is small, neither the metadata log nor the node's own logs);
-# want_disk (nothing: this is the node; otherwise only a disk of it, or an image, is mounted here).
+# want_disk (nothing: this is the node; otherwise only a disk of it, or an image, is mounted here); want_follow (nothing:
+# send everything once), want_piece (the most bytes of a piece).
 # Output, a line each; NAME is n:<text> or x:<hex>, TEXT is hex:
 #   V key TEXT        a fact          M NAME TEXT       what is missing, and why
 #   F NAME size       a file: `size` bytes follow, then `E same`, or `E changed`: it is sent again, or is missing
 #   B count total     as many lines `NAME size`, then the files' bytes, one after the other, and the line E
 #   D                 the end
+# With want_follow it waits for commands instead, `begin` and then `round`s (below); these print, too:
+#   A NAME start size a piece of a file, or a new file if start is 0: then as after F
+#   G NAME            a file that the other side has, and that is gone here
 LC_ALL=C; export LC_ALL
 unset IFS CDPATH
+nl='
+'
 
 hex() { printf '%s' "$1" | od -An -v -tx1 | tr -d ' \n'; }
 named() { case $1 in *[!A-Za-z0-9._/-]*) printf 'x:'; hex "$1" ;; *) printf 'n:%s' "$1" ;; esac; }
@@ -369,14 +375,13 @@ own_logs() { # DIR
 }
 
 each_dir() { # FUNCTION: calls it with each log directory and its name in the capture
-  number=0
-  while read -r dir; do
-    [ -n "$dir" ] || continue
-    "$1" "$dir" "logdir$number" </dev/null
+  action=$1; number=0
+  # Without a here-document: some shells write a file for it.
+  set -f; IFS=$nl; set -- $dirs; unset IFS; set +f
+  for dir in "$@"; do
+    "$action" "$dir" "logdir$number" </dev/null
     number=$((number + 1))
-  done <<DIRS
-$dirs
-DIRS
+  done
 }
 
 look_at() { # DIR NAME
@@ -487,13 +492,106 @@ node_logs() {
   if [ -d "$logs" ]; then fact logs "$logs"; own_logs "$logs"; else lack logs 'no folder with server.log found'; fi
 }
 
-main() {
-  nl='
-'
+has_tools() { # MORE...
   for tool in md5sum sha256sum cksum; do printf x | "$tool" >/dev/null 2>&1 && summed_by=$tool; done
-  for tool in cat head wc ls od tr awk find date "${summed_by:-cksum}"; do
-    command -v "$tool" >/dev/null 2>&1 || { lack "$tool" 'this program is missing on the node'; printf 'D\n'; return; }
+  for tool in cat head wc ls od tr awk find date "${summed_by:-cksum}" "$@"; do
+    command -v "$tool" >/dev/null 2>&1 || { lack "$tool" 'this program is missing on the node'; return 1; }
   done
+}
+
+# What follows a log. $known: what the other side has, a line each: NAME SIZE SUM; SUM is the SHA-256 of a small file, and
+# of the end of a segment or snapshot (end_sum). $there: the names of what this node has.
+known_of() { # PATH NAME: sets known_size and known_sum; fails if there is no such file here
+  known_size=; known_sum=
+  [ -e "$1" ] || return 1
+  set -- "$(named "$2")"
+  there=$there$1$nl
+  case $known in *"$nl$1 "*)
+    set -- "${known#*"$nl$1 "}"
+    set -- "${1%%"$nl"*}"
+    known_size=${1% *}; known_sum=${1#* } ;;
+  esac
+}
+
+# At most SIZE bytes of PATH from byte START on; dd does not read what is before them.
+part() { # PATH START SIZE
+  dd if="$1" bs=4096 skip=$(($2 / 4096)) count=$((($2 % 4096 + $3 + 4095) / 4096)) 2>/dev/null |
+    tail -c +$(($2 % 4096 + 1)) | head -c "$3"
+}
+
+# The SHA-256 of the last 4 to 8 KiB of the first SIZE bytes of PATH.
+end_sum() { # PATH SIZE
+  start=$((($2 + 4095) / 4096 * 4096 - 8192))
+  [ $start -gt 0 ] || start=0
+  sum=$(part "$1" $start $(($2 - start)) | sha256sum)
+  printf '%s' "${sum%% *}"
+}
+
+changed() { # PATH NAME: a small file
+  known_of "$1" "$2" || return 0
+  sum=$(sha256sum 2>/dev/null <"$1")
+  [ "${sum%% *}" = "$known_sum" ] || small "$1" "$2"
+}
+
+snapshot() { # PATH NAME: only whole ones are of use; nobody writes one again
+  known_of "$1" "$2" || return 0
+  now=$(state "$1")
+  [ "${now#* }" = "$known_size" ] || growing "$1" "$2"
+}
+
+# The next piece of a segment; the first one of a new file, if what the other side has does not begin this one.
+appended() { # PATH NAME
+  known_of "$1" "$2" && sendable "$1" "$2" && before=$(state "$1") || return 0
+  size=${before#* }; from=${known_size:-0}
+  if [ "$from" -gt "$size" ] || [ -z "$known_size" ] || [ "$(end_sum "$1" "$from")" != "$known_sum" ]; then from=0; known_size=; fi
+  [ "$known_size" != "$size" ] || return 0
+  count=$((size - from))
+  [ $count -le "$want_piece" ] || count=$want_piece
+  printf 'A %s %s %s\n' "$(named "$2")" "$from" $count
+  [ $count = 0 ] || { part "$1" "$from" $count; cat /dev/zero; } 2>/dev/null | head -c $count
+  after=$(state "$1")
+  # The sum again: a log that was cut before it was read may have grown again.
+  if [ "${after% *}" = "${before% *}" ] && [ "${after#* }" -ge $((from + count)) ] &&
+    { [ "$from" = 0 ] || [ "$(end_sum "$1" "$from")" = "$known_sum" ]; }; then printf '\nE same\n'
+  else printf '\nE changed\n'; fi
+}
+
+# A snapshot because of which a segment may go away exists when the segments have been looked at.
+followed_log() { # DIR NAME
+  [ -d "$1/__cluster_metadata-0" ] || return 0
+  for file in meta.properties bootstrap.checkpoint; do changed "$1/$file" "$2/$file"; done
+  set -- "$1/__cluster_metadata-0" "$2/__cluster_metadata-0"
+  for file in quorum-state leader-epoch-checkpoint partition.metadata; do changed "$1/$file" "$2/$file"; done
+  for file in "$1"/[0-9]*.log; do
+    [ -e "$file" ] && segments=$((segments + 1)) && appended "$file" "$2/${file##*/}"
+  done
+  for file in "$1"/[0-9]*.checkpoint; do snapshot "$file" "$2/${file##*/}"; done
+}
+
+begin() {
+  has_tools dd tail sha256sum && find_all
+  printf 'D\n'
+}
+
+round() { # KNOWN
+  known=$nl$1$nl; there=$nl; segments=0
+  if [ -f "$properties" ]; then
+    now=$(redacted "$properties"); sum=$(printf '%s\n' "$now" | sha256sum)
+    known_of "$properties" server.properties
+    [ "${sum%% *}" = "$known_sum" ] || text server.properties "$now"
+  fi
+  each_dir followed_log
+  case $nl$dirs$nl in *"$nl$metadata$nl"*) ;; *) [ -z "$metadata" ] || followed_log "$metadata" metadata </dev/null ;; esac
+  # A disk that is not mounted has deleted nothing.
+  [ $segments = 0 ] || printf '%s\n' "$1" | while read -r name _; do
+    case $there in *"$nl$name$nl"*) ;; *) [ -z "$name" ] || printf 'G %s\n' "$name" ;; esac
+  done
+  fact segments $segments
+  printf 'D\n'
+}
+
+main() {
+  has_tools || { printf 'D\n'; return; }
   # A disk that was mounted elsewhere says nothing of the machine that it was in.
   if [ -z "$want_disk" ]; then
     read -r uptime _ 2>/dev/null </proc/uptime && fact uptime "$uptime"
@@ -520,4 +618,4 @@ main() {
   each_dir marker_after
   printf 'D\n'
 }
-main </dev/null
+[ -n "$want_follow" ] || main </dev/null

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
+import select
 import signal
 import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from jobs.collect.clock import Answer, Offset, offset_of, parse_time, wait_before_next_s
 from jobs.collect.frames import BrokenStream, Received, receive, shown
@@ -20,6 +23,7 @@ from jobs.collect.frames import BrokenStream, Received, receive, shown
 _ROUND_TRIPS = 8
 # What a login or a proxy may print before the shell answers.
 _MAX_NOISE_LINES = 1000
+_LOOK_S = 0.2
 
 
 @dataclass(slots=True)
@@ -40,53 +44,73 @@ def visit(node_id: int, command: list[str], script: bytes, folder: Path, timeout
 
     After timeout_s the command is killed; whole files stay. A node that fails is no error: `failure` says why.
     """
-    found = Visit(node_id)
+    found, late = Visit(node_id), threading.Event()
+    try:
+        with shell(command) as process:
+
+            def stop() -> None:
+                late.set()
+                _kill(process)
+
+            timer = threading.Timer(timeout_s, stop)
+            timer.start()
+            try:
+                _talk(process, script, folder, found)
+            finally:
+                timer.cancel()
+                found.ended_ms = time.time_ns() // 1_000_000 + 1
+    except BrokenStream as error:
+        found.failure = f"not finished after {timeout_s:g} s" if late.is_set() else str(error)
+    return found
+
+
+@contextlib.contextmanager
+def shell(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command that opens a shell, and end it. Errors: BrokenStream if it cannot be run or its connection ends,
+    with the last line that it printed as an error."""
     with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
             )
         except OSError as error:
-            found.failure = f"{command[0]} cannot be run: {error.strerror}"
-            return found
-        late = threading.Event()
-
-        def stop() -> None:
-            late.set()
-            _kill(process)
-
-        timer = threading.Timer(timeout_s, stop)
-        timer.start()
+            raise BrokenStream(f"{command[0]} cannot be run: {error.strerror}") from error
         try:
-            _talk(process, script, folder, found)
+            yield process
         except (BrokenStream, BrokenPipeError, ConnectionResetError) as error:
             said = _last_line(errors)
             why = str(error) if isinstance(error, BrokenStream) else "the connection ended before everything was sent"
-            found.failure = (
-                f"not finished after {timeout_s:g} s" if late.is_set() else why + (f" ({said})" if said else "")
-            )
+            raise BrokenStream(why + (f" ({said})" if said else "")) from error
         finally:
-            timer.cancel()
-            found.ended_ms = time.time_ns() // 1_000_000 + 1
             _close(process)
-    return found
+
+
+class Patient(io.RawIOBase):
+    """A shell's output, for which a reader waits so many seconds, or until `stopped`. Errors: BrokenStream."""
+
+    def __init__(self, pipe: IO[bytes], silence_s: float, stopped: threading.Event) -> None:
+        self.pipe, self.silence_s, self.stopped = pipe, silence_s, stopped
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        until_s = time.monotonic() + self.silence_s
+        while not select.select([self.pipe], [], [], _LOOK_S)[0]:
+            if self.stopped.is_set():
+                raise BrokenStream("stopped")
+            if time.monotonic() > until_s:
+                raise BrokenStream(f"no answer within {self.silence_s:g} s")
+        data = os.read(self.pipe.fileno(), len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def _talk(process: subprocess.Popen[bytes], script: bytes, folder: Path, found: Visit) -> None:
     to, back = process.stdin, process.stdout
     if to is None or back is None:
         raise BrokenStream("the shell has no input or output")
-    mark = f"ready-{secrets.token_hex(8)}"
-    with contextlib.suppress(BrokenPipeError):  # the end of its output says the same
-        _send(to, f"LC_ALL=C; export LC_ALL; echo {mark}\n".encode())
-    for _ in range(_MAX_NOISE_LINES):
-        line = back.readline(1 << 16)
-        if not line:
-            raise BrokenStream("the shell did not start")
-        if line.strip() == mark.encode():
-            break
-    else:
-        raise BrokenStream("the shell did not answer")
+    greet(to, back)
     found.clock = offset_of(_ask_times(to, back))
     found.started_ms = time.time_ns() // 1_000_000
     # In its own thread: a node may send much before it has read the whole script.
@@ -96,12 +120,27 @@ def _talk(process: subprocess.Popen[bytes], script: bytes, folder: Path, found: 
     sender.join()
 
 
+def greet(to: IO[bytes], back: IO[bytes]) -> None:
+    """Wait until the shell answers. Errors: BrokenStream."""
+    mark = f"ready-{secrets.token_hex(8)}"
+    with contextlib.suppress(BrokenPipeError):  # the end of its output says the same
+        send(to, f"LC_ALL=C; export LC_ALL; echo {mark}\n".encode())
+    for _ in range(_MAX_NOISE_LINES):
+        line = back.readline(1 << 16)
+        if not line:
+            raise BrokenStream("the shell did not start")
+        if line.strip() == mark.encode():
+            break
+    else:
+        raise BrokenStream("the shell did not answer")
+
+
 def _ask_times(to: IO[bytes], back: IO[bytes]) -> list[Answer]:
     answers: list[Answer] = []
     for _ in range(_ROUND_TRIPS):
         time.sleep(wait_before_next_s(answers, time.time_ns()))
         asked = time.time_ns()
-        _send(to, b"date +%s%N\n")
+        send(to, b"date +%s%N\n")
         line = back.readline(1 << 10)
         answered = time.time_ns()
         if not line:
@@ -113,14 +152,15 @@ def _ask_times(to: IO[bytes], back: IO[bytes]) -> list[Answer]:
     return answers
 
 
-def _send(to: IO[bytes], data: bytes) -> None:
+def send(to: IO[bytes], data: bytes) -> None:
+    """Write to a shell at once."""
     to.write(data)
     to.flush()
 
 
 def _send_quietly(to: IO[bytes], script: bytes) -> None:
     with contextlib.suppress(OSError, ValueError):
-        _send(to, script)
+        send(to, script)
         to.close()
 
 

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -115,7 +115,7 @@ def _visit_one(folder: Path, wishes: Wishes, minutes: int | None, progress: Prog
     found = visit(target.id, target.command(wishes.via), sent, place, wishes.timeout_s)
     if (host := _host(target)) is not None:
         found.received.facts["node_name"] = host
-    found.received.missing += [*_started_meanwhile(place, found), *_wrong_node(place, found)]
+    found.received.missing += [*_started_meanwhile(place, found), *wrong_node(place, target.id, found.received.files)]
     state = f"failed: {found.failure}" if found.failure else "done"
     progress(f"node {target.id}: {state}, {len(found.received.files)} files")
     return found
@@ -135,13 +135,13 @@ def _started_meanwhile(folder: Path, found: Visit) -> list[str]:
     return lines
 
 
-def _wrong_node(folder: Path, found: Visit) -> list[str]:
-    """meta.properties of another node than the one that was named."""
+def wrong_node(folder: Path, node_id: int, files: Iterable[str]) -> list[str]:
+    """meta.properties of another node than the one that was named, among files of a folder."""
     lines = []
-    for name in sorted(name for name in found.received.files if name.endswith("/meta.properties")):
+    for name in sorted(name for name in files if name.endswith("/meta.properties")):
         properties = read_properties((folder / name).read_bytes())
-        node = properties.get("node.id", properties.get("broker.id", str(found.node_id)))
-        if node != str(found.node_id):
+        node = properties.get("node.id", properties.get("broker.id", str(node_id)))
+        if node != str(node_id):
             lines.append(f"{shown(name)}: is of node {shown(node)}, its files count as that node's")
     return lines
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from evidence.errors import KraftForensicsError
+from jobs.collect.frames import PIECE_BYTES
 
 _NODE = re.compile(r"(?P<id>[0-9]{1,10})=(?P<transport>[a-z]+):(?P<rest>.*)", re.DOTALL)
 _WHERE = re.compile(r"(?P<where>.*?)(?::(?P<path>/.*))?", re.DOTALL)
@@ -180,7 +181,12 @@ def check_targets(targets: Sequence[Target], via: str | None) -> None:
 
 
 def script(
-    target: Target, tails: Iterable[str], minutes: int | None, light: bool = False, replicas: Iterable[str] = ()
+    target: Target,
+    tails: Iterable[str],
+    minutes: int | None,
+    light: bool = False,
+    replicas: Iterable[str] = (),
+    follow: bool = False,
 ) -> bytes:
     """What the node's shell is given after its clock was read: the wishes as quoted strings, and node.sh."""
     wishes = {
@@ -195,6 +201,8 @@ def script(
         "want_disk": "yes" if target.at.startswith("disk:") else "",
         "want_minutes": "" if minutes is None else str(minutes),
         "want_light": "yes" if light else "",
+        "want_follow": "yes" if follow else "",
+        "want_piece": str(PIECE_BYTES),
     }
     head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in wishes.items())
     return head.encode("utf-8", "surrogateescape") + Path(__file__).with_name("node.sh").read_bytes()

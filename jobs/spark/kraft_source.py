@@ -278,12 +278,15 @@ class _StreamReader(DataSourceStreamReader):
 
 def _followed(path: Path, last: Row | None) -> Row | None:
     """The place after the last whole batch of a segment; null if it has none. last: the place known before."""
-    if last:
-        _check_batch(path, last)
     begin = last["position"] if last else 0
-    with path.open("rb") as file:
-        file.seek(begin)
-        batches = scan_batches(file.read()).batches
+    try:
+        if last:
+            _check_batch(path, last)
+        with path.open("rb") as file:
+            file.seek(begin)
+            batches = scan_batches(file.read()).batches
+    except FileNotFoundError:  # deleted since the folder was listed
+        return last
     if not batches:
         return last
     return {"position": begin + batches[-1].end, "batch": begin + batches[-1].position, "crc": batches[-1].crc}

@@ -27,12 +27,16 @@ from replay.plan.start_order import start_order
 Row = dict[str, Any]
 Tell = Callable[[Row], None]
 _FORMAT = 1
-_TIDY_EVERY = 300  # batches
+_TIDY_EVERY = 100  # batches
 _BEGIN, _ENDS = "BEGIN_TRANSACTION_RECORD", ("END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
 
 
 class WatchError(KraftForensicsError):
     """What is followed cannot be followed on."""
+
+
+class DamagedLog(WatchError):
+    """A record that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +57,15 @@ class Kept:
 
 
 class Follower:
-    """folder: of the watch. reread: returns all rows of the log before an offset, for a log that was cut off. tell: is
-    called for each alarm, before its row is written; only if the process dies within that, it is called again."""
+    """folder: of the watch. reread: for a log that was cut off, the state with which it begins, and all its rows before
+    an offset. tell: is called for each alarm, before its row is written; only if the process dies within that, it is
+    called again."""
 
-    def __init__(self, folder: Path, live: Live, reread: Callable[[int], pa.Table], tell: Tell) -> None:
-        self.folder, self.begun, self.reread, self.tell = folder, live, reread, tell
+    def __init__(self, folder: Path, live: Live, reread: Callable[[int], tuple[Live, pa.Table]], tell: Tell) -> None:
+        self.folder, self.reread, self.tell = folder, reread, tell
         self._file, self._told = folder / "kept.pickle", folder / "told.jsonl"
         self.kept = self._read() or Kept(live)
+        self._done: Mapping[str, tuple[int, int]] = {}
         self.tables = WatchTables(folder, "watch")
 
     def _read(self) -> Kept | None:
@@ -85,21 +91,32 @@ class Follower:
     def checkpoint(self) -> Path:
         return self.folder / f"checkpoint-{self.kept.generation}"
 
+    def read_up_to(self, folder: Path) -> int:
+        """The offset up to which (exclusive) the log in a folder was read, in batches that Spark reads no more."""
+        return self._done.get(str(folder), (-1, -1))[1] + 1
+
+    def configure(self, static: Mapping[int, Mapping[str, str]]) -> None:
+        """Use nodes' server.properties as they are now."""
+        live = self.kept.live
+        self.kept = replace(self.kept, live=replace(live, static={**(live.static or {}), **static}))
+
     def begin_anew(self) -> None:
         """A file was cut off: the stream reads all files again. What was read before is known by its offset; a batch
         that was written, and not noted, comes in other batches."""
         for name in (STATES, ALARMS):
             self.tables.delete(name, self.kept.live.position)
-        self._write(replace(self.kept, generation=self.kept.generation + 1, batch=-1))
+        self._done = {}
+        self._write(replace(self.kept, generation=self.kept.generation + 1, batch=-1, ends={}))
 
     def process(self, rows: pa.Table, batch: int) -> None:
         """One batch of the stream: rows of `kraft`, of every folder that is followed."""
         kept = self.kept
         if batch <= kept.batch:
             return  # the process died after this batch and before Spark had noted that
+        self._done = kept.ends
         damage = rows["_corrupt_record"].drop_null()
         if len(damage):
-            raise WatchError(f"{damage[0]}. A log that cannot be read cannot be followed.")
+            raise DamagedLog(f"{damage[0]}. A log that cannot be read cannot be followed.")
         rows = rows.filter(rows["snapshot_end_offset"].is_null())
         ends = {**kept.ends, **_ends(rows)}
         rows = rows if kept.waiting is None else pa.concat_tables([kept.waiting, rows])
@@ -139,9 +156,12 @@ class Follower:
         of_alarms = self.tables.rows(ALARMS, pc.field("offset") >= offset)
         gone = {a["alarm_id"] for a in of_alarms if a["status"] == WITHDRAWN}
         stood = [a for a in of_alarms if a["alarm_id"] not in gone and a["controller_epoch"] < epoch]
-        if self.begun.position > offset:
+        begun, rows = self.reread(offset)
+        if begun.position > offset:
             raise WatchError(f"the log was cut off at offset {offset}, before the oldest one that is left of it")
-        live, _, opened = step(self.begun, self.reread(offset))
+        rows = rows.filter(pc.greater_equal(rows["offset"], begun.position))
+        _check_whole(begun.position, rows)
+        live, _, opened = step(begun, rows)
         return live, stood, opened
 
     def _plan(self, live: Live, piece: Piece | None, known: tuple[int, ...]) -> tuple[tuple[int, ...], list[Row]]:
@@ -221,12 +241,20 @@ def _new_rows(rows: pa.Table, live: Live) -> tuple[pa.Table, tuple[int, int] | N
         at = int(replaced[0])
         return rows.slice(at), (int(offset[at]), int(epoch[at]))
     found = rows.filter(pa.array(~old & (epoch >= numbers[-1])))
-    if len(found) and live.position and found["offset"][0].as_py() > live.position:
-        raise WatchError(
-            f"the log goes on at offset {found['offset'][0].as_py()}, and was read up to {live.position}: the segments "
-            "in between were deleted meanwhile. Give --into another folder to begin anew."
-        )
+    _check_whole(live.position, found)
     return found, None
+
+
+def _check_whole(position: int, rows: pa.Table) -> None:
+    """Errors: WatchError if rows that go on from an offset lack one; what was never read may begin anywhere."""
+    offsets = np.append(position, rows["offset"].to_numpy() + 1)
+    gaps = np.flatnonzero(np.diff(offsets) > 1)
+    gaps = gaps if position else gaps[gaps > 0]
+    if len(gaps):
+        raise WatchError(
+            f"the log goes on at offset {offsets[gaps[0] + 1] - 1}, and was read up to {offsets[gaps[0]]}: the "
+            "segments in between were deleted meanwhile. Give --into another folder to begin anew."
+        )
 
 
 def surviving_rows(rows: pa.Table) -> pa.Table:
@@ -237,6 +265,11 @@ def surviving_rows(rows: pa.Table) -> pa.Table:
     offset, epoch = (rows[name].to_numpy() for name in ("offset", "epoch"))
     first = np.append(True, offset[1:] != offset[:-1])
     return rows.filter(pa.array(first & (epoch >= np.maximum.accumulate(epoch))))
+
+
+def folders_of(rows: pa.Table) -> set[str]:
+    """The folders of the logs that rows are of."""
+    return {str(Path(path).parent) for path in pc.unique(rows["path"]).to_pylist()}
 
 
 def _ends(rows: pa.Table) -> dict[str, tuple[int, int]]:

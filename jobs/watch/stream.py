@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,12 +17,14 @@ from evidence import kinds
 from evidence.errors import KraftForensicsError
 from evidence.kinds import METADATA_CHECKPOINT, METADATA_SEGMENT
 from evidence.text_files import read_properties
+from jobs.collect.follow import Following
 from jobs.config.settings import SparkSettings
+from jobs.console.failures import one_line
 from jobs.console.log import WARNING
 from jobs.console.output import show_message
 from jobs.spark.kraft_source import CutFile, read_rows
 from jobs.spark.session import build_session
-from jobs.watch.follower import Follower, Tell, WatchError, step, surviving_rows
+from jobs.watch.follower import DamagedLog, Follower, Tell, WatchError, folders_of, step, surviving_rows
 from replay.live import Live
 
 Row = dict[str, Any]
@@ -39,28 +42,59 @@ def load_hook(name: str) -> Callable[[Row], object]:
     return found  # type: ignore[no-any-return]
 
 
-def watch(folders: Sequence[Path], into: Path, settings: SparkSettings, tell: Tell, every_s: float, once: bool) -> None:
+def watch_nodes(
+    following: Following, folders: Sequence[Path], into: Path, settings: SparkSettings, tell: Tell, once: bool
+) -> None:
+    """As `watch`, over copies that are kept up to date meanwhile, and over some folders; once: that were first brought
+    up to date. Errors: also CollectError."""
+    places = [following.folder, *folders]
+    with following:
+        following.wait_for_all()
+        if not once:
+            while not _logs(following.folder, METADATA_SEGMENT):
+                time.sleep(1)
+            watch(places, into, settings, tell, following.every_s, once, following)
+    if once:
+        watch(places, into, settings, tell, following.every_s, once)
+
+
+def watch(
+    folders: Sequence[Path],
+    into: Path,
+    settings: SparkSettings,
+    tell: Tell,
+    every_s: float,
+    once: bool,
+    following: Following | None = None,
+) -> None:
     """Follow the logs in some folders until a signal comes; once: up to what is there now. into: the folder of the
-    watch, with its tables and what a restart needs.
+    watch, with its tables and what a restart needs. following: keeps copies; what was read of them may be deleted.
 
     Errors: WatchError for folders without a log, of several clusters, or a log that cannot be followed.
     """
     into.mkdir(parents=True, exist_ok=True)
-    cluster, static = identity(folders)
-    follower = Follower(into, begin(folders, cluster, static), lambda end: rows_before(folders, end), tell)
-    if follower.kept.live.cluster_id != cluster:
-        raise WatchError(f"{into}: follows cluster {follower.kept.live.cluster_id}, not {cluster}")
+    follower = Follower(into, begin(folders, *identity(folders)), lambda end: _reread(folders, end), tell)
+    follower.configure(_static(folders, follower))
+    if following is not None:
+        following.read_up_to = follower.read_up_to
     session = build_session(settings)
     # A batch that has no rows is none, and takes no time of the next one.
     session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
     session.conf.set("spark.sql.streaming.minBatchesToRetain", "10")
     try:
-        before = None
+        before = failed = None
         # A query that runs once only finishes the batch that was begun before the process died, if there is one.
         while before != (before := _done(follower.checkpoint)):
-            if not _followed(session, folders, follower, every_s, once):
-                show_message("a controller cut off its log; it is read again", WARNING)
-                follower.begin_anew()
+            try:
+                if not _followed(session, folders, follower, every_s, once):
+                    show_message("a controller cut off its log; it is read again", WARNING)
+                    follower.begin_anew()
+            except (PySparkException, DamagedLog) as error:
+                # A log that was cut while it was read looks damaged; a second time it does not.
+                if failed == (failed := _done(follower.checkpoint)):
+                    raise
+                show_message(f"{one_line(error)}: it is tried once more", WARNING)
+                before = None
     finally:
         session.stop()
 
@@ -78,7 +112,10 @@ def _followed(session: SparkSession, folders: Sequence[Path], follower: Follower
 
     def process(batch: DataFrame, number: int) -> None:
         try:
-            follower.process(batch.toArrow(), number)
+            rows = batch.toArrow()
+            if not folders_of(rows) <= follower.kept.ends.keys():
+                follower.configure(_static(folders, follower))
+            follower.process(rows, number)
         except KraftForensicsError as error:  # Spark makes text of it
             failed.append(error)
             raise
@@ -155,6 +192,18 @@ def begin(folders: Sequence[Path], cluster: str, static: dict[int, dict[str, str
         rows = rows.set_column(rows.schema.get_field_index(name), name, values)
     live, _, _ = step(live, rows, "checkpoint")
     return live
+
+
+def _static(folders: Sequence[Path], follower: Follower) -> dict[int, dict[str, str]]:
+    """Node id -> server.properties. Errors: WatchError for logs of another cluster than is followed."""
+    cluster, static = identity(folders)
+    if follower.kept.live.cluster_id != cluster:
+        raise WatchError(f"{follower.folder}: follows cluster {follower.kept.live.cluster_id}, not {cluster}")
+    return static
+
+
+def _reread(folders: Sequence[Path], end: int) -> tuple[Live, pa.Table]:
+    return begin(folders, *identity(folders)), rows_before(folders, end)
 
 
 def rows_before(folders: Sequence[Path], end: int) -> pa.Table:

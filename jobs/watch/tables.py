@@ -18,6 +18,8 @@ from replay.live import ALARMS as ALARM_COLUMNS
 
 STATES, ALARMS = "partition_states", "alarms"
 COMMITTED, UNCOMMITTED, UNKNOWN = "committed", "uncommitted", "unknown"
+# A file of this size is not written again, so that tidying takes as long after days as after an hour.
+_FULL_BYTES = 8 << 20
 STANDS, WITHDRAWN = "stands", "withdrawn"
 _NOT_KEPT = ("end_offset", "end_timestamp_ms", "capture", "path", "sha256", "position")
 SCHEMAS = {
@@ -45,12 +47,11 @@ class WatchTables:
 
     def __init__(self, folder: Path, app: str) -> None:
         self.folder, self.app = folder, app
+        self._opened: dict[str, DeltaTable] = {}
 
     def append(self, name: str, rows: pa.Table, batch: int) -> None:
         """Commit a batch's rows, unless that was done."""
-        path, app = str(self.folder / name), f"{self.app}/{name}"
-        schema = SCHEMAS[name]
-        table = _table(path)
+        app, schema, table = f"{self.app}/{name}", SCHEMAS[name], self._table(name)
         last = None if table is None else table.transaction_version(app)
         if last is not None and last >= batch:
             return
@@ -58,13 +59,18 @@ class WatchTables:
         plain = pa.schema([pa.field(f.name, f.type) for f in schema])
         mode = "append" if table is not None else "overwrite"
         if len(rows) or table is None:
-            write_deltalake(path, rows.select(plain.names).cast(plain), mode=mode, commit_properties=properties)
+            write_deltalake(
+                table or self.folder / name,
+                rows.select(plain.names).cast(plain),
+                mode=mode,
+                commit_properties=properties,
+            )
 
     def tidy(self) -> None:
         """Make one file of many, and delete those that nobody needs any more: of more than an hour ago."""
         for name in SCHEMAS:
-            if (table := _table(str(self.folder / name))) is not None:
-                table.optimize.compact()
+            if (table := self._table(name)) is not None:
+                table.optimize.compact(target_size=_FULL_BYTES)
                 table.create_checkpoint()
                 table.vacuum(retention_hours=1, dry_run=False, enforce_retention_duration=False)
                 table.cleanup_metadata()
@@ -72,26 +78,28 @@ class WatchTables:
     def delete(self, name: str, offset: int, epoch: int | None = None) -> None:
         """Delete the rows from an offset on; epoch: only what an epoch before it wrote. Once or several times is the
         same, and so it is with `settle`."""
-        if (table := _table(str(self.folder / name))) is not None:
+        if (table := self._table(name)) is not None:
             table.delete(f"offset >= {offset}" + ("" if epoch is None else f" AND controller_epoch < {epoch}"))
 
     def settle(self, committed: int) -> None:
         """Mark what is committed by now. committed: offset up to which (exclusive) the log is."""
         for name in SCHEMAS:
-            if (table := _table(str(self.folder / name))) is not None:
+            if (table := self._table(name)) is not None:
                 where = f"commit_state = '{UNCOMMITTED}' AND offset < {committed}"
                 table.update(predicate=where, new_values={"commit_state": COMMITTED})
 
     def rows(self, name: str, where: pc.Expression | None = None) -> list[dict[str, Any]]:
         """The rows that match."""
-        table = _table(str(self.folder / name))
+        table = self._table(name)
         found = table.to_pyarrow_dataset().to_table(filter=where) if table is not None else SCHEMAS[name].empty_table()
         rows: list[dict[str, Any]] = found.to_pylist()
         return rows
 
-
-def _table(path: str) -> DeltaTable | None:
-    try:
-        return DeltaTable(path)
-    except TableNotFoundError:
-        return None
+    def _table(self, name: str) -> DeltaTable | None:
+        """A table; None before its first commit. It is opened once, which reads all commits: nobody else writes it."""
+        if name not in self._opened:
+            try:
+                self._opened[name] = DeltaTable(self.folder / name)
+            except TableNotFoundError:
+                return None
+        return self._opened[name]

@@ -11,6 +11,8 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from evidence.wire.batches import scan_batches
 from jobs.spark.kraft_source import read_rows
 from jobs.watch.follower import step, surviving_rows
@@ -28,22 +30,15 @@ def told(event):
 """
 
 
-def watched(folder: Path, into: Path, *words: str, **environment: str) -> list[Row]:
-    command = [
-        sys.executable,
-        "-m",
-        "jobs.cli",
-        "watch",
-        str(folder),
-        "--into",
-        str(into),
-        "--once",
-        "--format",
-        "json",
-    ]
+def run(into: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jobs.cli", "watch", "--into", str(into), "--once", "--format", "json"]
     paths = os.pathsep.join([str(ROOT), str(into.parent)])
     found = {**os.environ, "PYTHONPATH": paths, **environment}
-    done = subprocess.run([*command, *words], env=found, capture_output=True, text=True, timeout=180, check=False)
+    return subprocess.run([*command, *words], env=found, capture_output=True, text=True, timeout=300, check=False)
+
+
+def watched(into: Path, *words: str, **environment: str) -> list[Row]:
+    done = run(into, *words, **environment)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -53,7 +48,8 @@ def states(into: Path) -> list[tuple[Any, ...]]:
     return sorted(tuple(r[name] for name in _PLACE) for r in rows)
 
 
-def test_a_log_that_grows_and_is_cut_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["folder", "node"])
+def test_a_log_that_grows_and_is_cut_off(by: str, tmp_path: Path) -> None:
     with tarfile.open(capture("diverge")) as archive:
         archive.extractall(tmp_path / "capture", filter="data")
     logs = sorted((tmp_path / "capture").rglob("__cluster_metadata-0/*.log"))
@@ -65,13 +61,14 @@ def test_a_log_that_grows_and_is_cut_off(tmp_path: Path) -> None:
     grown = folder / old.name
     grown.write_bytes(old.read_bytes()[: scan_batches(old.read_bytes()).batches[-5].position])
 
-    first = watched(folder, tmp_path / "watch")
+    place = [str(folder)] if by == "folder" else ["--node", f"3000=local:{folder.parent}"]
+    first = watched(tmp_path / "watch", *place)
     half = states(tmp_path / "watch")
     grown.write_bytes(old.read_bytes())
-    more = watched(folder, tmp_path / "watch")
+    more = watched(tmp_path / "watch", *place)
     whole = states(tmp_path / "watch")
     grown.write_bytes(new.read_bytes())
-    last = watched(folder, tmp_path / "watch", "--hook", "myhook:told", TOLD=str(tmp_path / "told"))
+    last = watched(tmp_path / "watch", *place, "--hook", "myhook:told", TOLD=str(tmp_path / "told"))
 
     assert set(half) < set(whole)
     rows = surviving_rows(read_rows([str(folder)]))
@@ -85,3 +82,20 @@ def test_a_log_that_grows_and_is_cut_off(tmp_path: Path) -> None:
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
     assert told == [["alarm", a["alarm_id"], a["status"]] for a in last]
     assert len(WatchTables(tmp_path / "watch", "").rows(ALARMS)) == len([*first, *more, *last])
+
+
+def test_a_record_that_is_damaged_twice_ends_it(tmp_path: Path) -> None:
+    with tarfile.open(capture("churn")) as archive:
+        archive.extractall(tmp_path / "capture", filter="data")
+    log = next((tmp_path / "capture").rglob(f"__cluster_metadata-0/{0:020d}.log"))
+    data = log.read_bytes()
+    batch = scan_batches(data).batches[-3]
+    log.write_bytes(data[: batch.end - 1] + bytes([data[batch.end - 1] ^ 1]) + data[batch.end :])
+
+    done = run(tmp_path / "watch", str(log.parent))
+    assert done.returncode == 1
+    assert f"byte {batch.position}" in done.stderr
+    assert done.stderr.count("it is tried once more") == 1
+    log.write_bytes(data)
+    watched(tmp_path / "watch", str(log.parent))
+    assert len(states(tmp_path / "watch")) > 0

@@ -112,6 +112,17 @@ def test_what_a_lone_leader_lost_is_got_back(tmp_path: Path) -> None:
     assert 0 < window["loss_min"] <= 40
 
 
+def test_a_watch_of_nodes_that_is_killed_tells_everything_once(tmp_path: Path) -> None:
+    words = ["drill", "watch_nodes", "--release", LISTED[-1], "--jars", str(KAFKA / "drill")]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
+    assert done.exit_code == 0, (done.output, done.exception)
+    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
+    result = json.loads(line)
+    assert result["wrong"] == []
+    assert result["watch"]["kills"] > 0
+    assert result["watch"]["states"] > 10
+
+
 def test_namespaces_of_a_killed_drill_are_removed() -> None:
     if not possible():  # such a machine has no namespaces, and starts none
         assert read_scenario("network_cut").refusal(root=True, namespaces=False)

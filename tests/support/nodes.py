@@ -26,7 +26,8 @@ def busybox(folder: Path) -> str | None:
     if path is None:
         return None
     folder.mkdir()
-    for name in ("sh", "cat", "head", "wc", "ls", "od", "tr", "awk", "find", "date", "cksum", "md5sum", "sha256sum"):
+    tools = "sh cat head wc ls od tr awk find date cksum md5sum sha256sum dd tail"
+    for name in tools.split():
         (folder / name).symlink_to(path)
     return f"env -i PATH={folder} NODE={{host}}"
 

@@ -53,17 +53,19 @@ def test_the_condition_that_is_true_counts() -> None:
 
 def test_the_table_of_steps_has_a_line_for_each_release() -> None:
     step = {"step": "stop 1", "safe": True, "open": False, "changed": 2, "unclean": 0, "lost": {}, "wrong": []}
-    worse = {**step, "safe": False, "unclean": 1, "lost": {"t-0": 7}, "wrong": ["t-0"]}
+    worse = {**step, "in_order": True, "safe": False, "unclean": 1, "lost": {"t-0": 7}, "wrong": ["t-0"]}
     lines = ahead_table([{**RESULT, "ahead": [step, worse]}, RESULT]).splitlines()
 
     assert ahead_table([RESULT]) == ""
-    assert lines[4:] == [f"| {name} | 2 | 50 % | 2 | 1 | 1 | 7 |" for name in (RESULT["release"], "all")]
+    assert lines[4:] == [f"| {name} | 2 | 50 % | 1 | 2 | 1 | 1 | 7 |" for name in (RESULT["release"], "all")]
 
 
 def test_the_table_of_watches_and_what_one_told() -> None:
     lines = watch_table([{**RESULT, "watch": WATCH}, RESULT]).splitlines()
 
     assert watch_table([RESULT]) == ""
-    assert lines[4:] == [f"| {RESULT['release']} | {RESULT['seed']} | 9 | 0 | 4 | 1 | 70 | 2 | 2.5 s | 9.0 s |"]
+    assert lines[4:] == [
+        f"| {RESULT['scenario']} | {RESULT['release']} | {RESULT['seed']} | 9 | 0 | 4 | 1 | 70 | 2 | 2.5 s | 9.0 s |"
+    ]
     text = page({**RESULT, "watch": WATCH}, read_scenario("unclean_by_config"))
     assert "| 00:00:01 | 2.5 | one_left | t-0 | alone |" in text

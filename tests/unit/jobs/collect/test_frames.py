@@ -51,6 +51,35 @@ def test_no_name_leads_out_of_the_folder(name: bytes, tmp_path: Path) -> None:
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == [folder / "good"]
 
 
+@pytest.mark.parametrize("name", [b"../x", b"/etc/x", b"a/../../x"])
+def test_what_is_followed_stays_in_the_folder_too(name: bytes, tmp_path: Path) -> None:
+    folder, hidden = tmp_path / "node", name.hex().encode()
+    folder.mkdir()
+    found = received(b"A x:%s 0 1\nx\nE same\nG x:%s\nG n:a\nD\n" % (hidden, hidden), folder)
+    assert (found.files, found.gone, len(found.missing)) == (set(), ["a"], 2)
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
+def piece(start: int, data: bytes, end: bytes = b"same") -> bytes:
+    return b"A n:d/a %d %d\n%s\nE %s\nD\n" % (start, len(data), data, end)
+
+
+def test_a_piece_is_appended_where_the_file_ends(tmp_path: Path) -> None:
+    for data, start in ((b"one", 0), (b"two", 3), (b"", 6)):
+        assert received(piece(start, data), tmp_path).files == {"d/a"}
+    received(piece(6, b"three", b"changed"), tmp_path)
+    for start in (5, 7):
+        with pytest.raises(BrokenStream, match="something else"):
+            received(piece(start, b"x"), tmp_path)
+    with pytest.raises(BrokenStream, match="ended inside a file"):
+        received(piece(6, b"three")[:-12], tmp_path)
+    with pytest.raises(BrokenStream, match="something else"):
+        received(b"A n:d/a 6 99999999999\n", tmp_path)
+    assert (tmp_path / "d" / "a").read_bytes() == b"onetwo"
+    received(piece(0, b"new"), tmp_path)
+    assert [p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()] == [b"new"]
+
+
 def test_nothing_is_written_twice(tmp_path: Path) -> None:
     found = received(frame(b"a", b"1") + frame(b"a", b"2") + b"D\n", tmp_path)
     assert ((tmp_path / "a").read_bytes(), found.missing) == (b"1", ["a: a name that is refused"])

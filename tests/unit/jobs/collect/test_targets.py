@@ -154,7 +154,7 @@ def test_the_nodes_of_the_page() -> None:
         line for fence in fences("sh") for line in fence.replace("\\\n", " ").splitlines() if " collect " in line
     ]
     nodes = [(text, command) for command in commands for text in re.findall(r"--node (\S+)", command)]
-    assert len(nodes) == 10
+    assert len(nodes) == 13
     for text, command in nodes:
         via = re.search(r"--via '([^']+)'", command)
         parse_node(text, Places()).command(via[1] if via else None)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from evidence.wire.batches import scan_batches
 from jobs.spark.kraft_source import read_rows
 from jobs.watch.follower import Follower, WatchError, step, surviving_rows
-from jobs.watch.stream import begin, identity, rows_before
+from jobs.watch.stream import _reread, begin, identity, rows_before
 from jobs.watch.tables import ALARMS, STATES, WITHDRAWN
 from replay.live import Live
 from tests.support.paths import CAPTURES
@@ -111,7 +112,7 @@ def test_a_window_that_opens_an_election_and_the_last_copy_are_told(tmp_path: Pa
 def follower(folder: Path, capture: Path, told: list[Row]) -> Follower:
     cluster, static = identity(folders(capture))
     start = begin(folders(capture), cluster, static)
-    return Follower(folder, start, lambda end: rows_before(folders(capture), end), told.append)
+    return Follower(folder, start, lambda end: (start, rows_before(folders(capture), end)), told.append)
 
 
 def rows_of_batches(capture: Path, count: int) -> list[pa.Table]:
@@ -196,12 +197,53 @@ def test_tables_that_are_tidied_have_the_same_rows(tmp_path: Path) -> None:
 
 def test_a_gap_is_an_error(tmp_path: Path) -> None:
     followed = follower(tmp_path, ELR, [])
-    first, second, third = rows_of_batches(ELR, 3)
+    first, second, third, last = rows_of_batches(ELR, 4)
     followed.process(first, 0)
 
-    with pytest.raises(WatchError, match="deleted meanwhile"):
-        followed.process(third, 1)
-    assert len(second)
+    for rows in (third, pa.concat_tables([second, last])):
+        with pytest.raises(WatchError, match="deleted meanwhile"):
+            followed.process(rows, 1)
+
+
+def test_a_log_is_read_when_spark_reads_it_no_more(tmp_path: Path) -> None:
+    followed = follower(tmp_path, CHURN, [])
+    folder = folders(CHURN)[0]
+    rows = read_rows([str(folder)])
+    rows = rows.filter(rows["snapshot_end_offset"].is_null())
+    followed.process(rows.slice(0, 100), 0)
+    assert followed.read_up_to(folder) == 0  # Spark may give this batch again
+    followed.process(rows.slice(100, 100), 1)
+    assert followed.read_up_to(folder) == rows["offset"][99].as_py() + 1
+    followed.begin_anew()
+    assert followed.read_up_to(folder) == 0
+
+
+def test_a_log_that_is_cut_after_its_begin_was_deleted_goes_on_from_a_snapshot(tmp_path: Path) -> None:
+    """The end of the log comes again in a later epoch, as after a cut."""
+    (source,) = (folder for folder in folders(CHURN) if folder.parent.name == "3000")
+    folder = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(source, folder)
+    (folder.parent / "meta.properties").write_bytes((source.parent / "meta.properties").read_bytes())
+    place, rows, told = [folder], logged(CHURN), list[Row]()
+    followed = Follower(
+        tmp_path / "watch", begin(place, *identity(place)), lambda end: _reread(place, end), told.append
+    )
+    followed.process(rows, 0)
+    snapshot = max(folder.glob("0*-0*.checkpoint"))
+    data = (folder / f"{0:020d}.log").read_bytes()
+    end = int(snapshot.name[:20])
+    first = next(batch for batch in scan_batches(data).batches if batch.base_offset >= end)
+    (folder / f"{first.base_offset:020d}.log").write_bytes(data[first.position :])
+    (folder / f"{0:020d}.log").unlink()
+    before = [(r["offset"], r["topic"], r["partition"]) for r in followed.tables.rows(STATES)]
+    later = rows.filter(pc.greater_equal(rows["offset"], pa.scalar(end + 3)))
+    epochs = pc.add(later["epoch"], pa.scalar(1, pa.int32()))
+    followed.process(later.set_column(later.column_names.index("epoch"), "epoch", epochs), 1)
+
+    after = followed.tables.rows(STATES)
+    assert sorted((r["offset"], r["topic"], r["partition"]) for r in after) == sorted(before)
+    wanted = dict(zip(later["offset"].to_pylist(), epochs.to_pylist(), strict=True))
+    assert all(r["controller_epoch"] == wanted.get(r["offset"], r["controller_epoch"]) for r in after)
 
 
 def test_nothing_is_known_before_the_first_record() -> None:
