@@ -117,12 +117,12 @@ def batches_of(file: EvidenceFile, batches: Batches) -> DistinctBatches:
 
 def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
     """Frame each metadata segment, snapshot and dump; skip other files. Local files are read whole, one at a time."""
-    scanned = Scanned()
+    scanned, framed = Scanned(), dict[str, Scan]()
     files = list(files)
     newest = last_of_each_folder(files, kinds.METADATA_SEGMENT)
     for file in files:
         if file.kind == kinds.METADATA_SEGMENT:
-            _scan_segment(scanned, file, is_newest=file.path in newest)
+            _scan_segment(scanned, file, file.path in newest, framed)
         elif file.kind in (kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT):
             _scan_snapshot(scanned, file)
         elif file.kind == kinds.DUMP_LOG:
@@ -130,11 +130,12 @@ def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
     return scanned
 
 
-def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool) -> None:
+def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool, framed: dict[str, Scan]) -> None:
     """Frame a segment. If the file name differs from its first offset, report that and trust the bytes. A log whose
-    records have another frame version is refused as a whole, as none of its records can be decoded reliably."""
+    records have another frame version is refused as a whole, as none of its records can be decoded reliably. framed: by
+    SHA-256, the segments before: those that several controllers hold are framed, and held in memory, once."""
     data = file.sliced()
-    scan = file.scan or scan_batches(data)
+    scan = framed[file.sha256] = file.scan or framed.get(file.sha256) or scan_batches(data)
     if refusal := _other_frame(data, scan.batches):
         refused = Damage(0, len(data), scan.batches[0].base_offset, "frame_version", refusal)
         scanned.accounts[file.path] = Account(0, len(data), note=refusal, damage=[refused])
