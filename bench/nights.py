@@ -3,20 +3,20 @@ tables then have.
 
 Each night's capture is what `collect` brings of each cluster: the metadata log of the last week from three controllers,
 a snapshot, and of each broker its high watermarks and leader epochs. One broker is restarted each night, and the active
-controller once a week. Days have no other length than the log's times: nothing waits.
+controller once a week. Days have no other length than the log's times: nothing waits. Commands run in forks of this
+process, so their seconds lack what every start of Python costs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import resource
 import shutil
 import struct
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,8 +24,11 @@ from uuid import UUID
 
 import google_crc32c
 
+from evidence.metadata_log.lines import compile_loops
+from jobs.cli import commands
 from jobs.lake.lake import Lake
 from jobs.queries.status import status_of
+from quality import checkpoint
 from tests.support import writer
 
 writer.crc32c = google_crc32c.value
@@ -173,11 +176,11 @@ def write_capture(folder: Path, cluster: Cluster, logs: list[tuple[str, bytes]],
             (place / "leader-epoch-checkpoint").write_text(f"0\n1\n{each.leader_epoch} {1000 * night}\n", "utf-8")
 
 
-def grown(work: Path, clusters: list[Cluster], nights: int, every: int, forget: int) -> Iterator[str]:
-    """A line of CSV for each night. every: nights from one maintenance to the next. forget: what is older then, in
-    days, is forgotten; 0: nothing."""
+def grown(work: Path, clusters: list[Cluster], nights: int, judge: int, every: int, forget: int) -> Iterator[str]:
+    """A line of CSV for each night. judge, every: nights from one `run`, one maintenance to the next. forget: what is
+    older then, in days, is forgotten; 0: nothing."""
     lake, logs = work / "lake", {cluster.number: list[tuple[str, bytes]]() for cluster in clusters}
-    yield "night,run_seconds,run_mib,maintain_seconds,rows,files,bytes,records,findings,commits"
+    yield "night,command,seconds,mib,maintain_seconds,rows,files,bytes,records,findings,commits"
     for night in range(nights):
         captures = []
         for cluster in clusters:
@@ -185,31 +188,64 @@ def grown(work: Path, clusters: list[Cluster], nights: int, every: int, forget: 
             logs[cluster.number] = kept_files(logs[cluster.number], names, segment, snapshot)
             captures.append(work / f"{cluster.start + timedelta(days=night):%Y-%m-%d}-{cluster.number}")
             write_capture(captures[-1], cluster, logs[cluster.number], night)
-        took = _run("run", *map(str, captures), "--lake", str(lake))
+        command = "run" if night in (0, nights - 1) or night % judge == judge - 1 else "ingest"
+        took, most = _run(command, *map(str, captures), "--lake", str(lake))
         for capture in captures:
             shutil.rmtree(capture)
         kept_s = 0.0
         if night % every == every - 1:
             if forget:
                 age = f"{forget + nights - 1 - night}d"
-                kept_s += _run("forget", "--older-than", age, "--keep-findings", "--yes", "--lake", str(lake))
-            kept_s += _run("maintain", str(lake), "--retention-days", "0")
-        found = status_of(Lake(lake), 0)
-        sums = [sum(table[name] for table in found["tables"]) for name in ("rows", "files", "bytes")]
-        of = {table["table"]: table["rows"] for table in found["tables"]}
-        most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
-        commits = Lake(lake).version("evidence_files")
-        values = (night + 1, f"{took:.1f}", most, f"{kept_s:.1f}", *sums, of["metadata_records"])
-        yield ",".join(map(str, (*values, of.get("findings", 0), commits)))
+                kept_s += _run("forget", "--older-than", age, "--keep-findings", "--yes", "--lake", str(lake))[0]
+            kept_s += _run("maintain", str(lake), "--retention-days", "0")[0]
+        _forked(lambda: print(json.dumps(_sizes(lake))), work / "sizes.json")
+        sizes = json.loads((work / "sizes.json").read_text())
+        yield ",".join(map(str, (night + 1, command, f"{took:.1f}", most, f"{kept_s:.1f}", *sizes)))
 
 
-def _run(*words: str) -> float:
-    began = time.monotonic()
-    command = [sys.executable, "-m", "jobs.cli", *words]
-    done = subprocess.run(command, env=os.environ, capture_output=True, text=True)
-    if done.returncode not in (0, 4):
-        raise SystemExit(f"{' '.join(words)}: exit code {done.returncode}\n{done.stderr[-3000:]}")
-    return time.monotonic() - began
+def _sizes(lake: Path) -> list[int]:
+    """Rows, files and bytes of all tables, records, findings, commits of evidence_files."""
+    tables = status_of(Lake(lake), 0)["tables"]
+    sums = [sum(table[name] for table in tables) for name in ("rows", "files", "bytes")]
+    rows = {table["table"]: table["rows"] for table in tables}
+    return [*sums, rows["metadata_records"], rows.get("findings", 0), Lake(lake).version("evidence_files")]
+
+
+def _run(*words: str) -> tuple[float, int]:
+    """How long a command took, in seconds, and the most memory of its process, in MiB."""
+
+    def command() -> None:
+        sys.argv = ["kraft-forensics", *words]
+        commands.main()
+
+    began, output = time.monotonic(), Path(words[-1]).with_name("output.txt")
+    code, most = _forked(command, output)
+    if code not in (0, 4):
+        raise SystemExit(f"{' '.join(words)}: exit code {code}\n{output.read_text()[-3000:]}")
+    return time.monotonic() - began, most
+
+
+def _forked(work: Callable[[], object], output: Path) -> tuple[int, int]:
+    """The exit code of a fork of this process, which only imports and so has no threads, and its most memory in MiB.
+    output: where what it prints goes."""
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            with output.open("w") as file:
+                for stream in (1, 2):
+                    os.dup2(file.fileno(), stream)
+            work()
+            code = 0
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        finally:
+            sys.stderr.flush()
+            sys.stdout.flush()
+            os._exit(code)
+    _, status, used = os.wait4(child, 0)
+    return os.waitstatus_to_exitcode(status), used.ru_maxrss >> 10
 
 
 def main() -> None:
@@ -220,13 +256,16 @@ def main() -> None:
     parser.add_argument("--brokers", type=int, default=20)
     parser.add_argument("--partitions", type=int, default=1000)
     parser.add_argument("--idle-ms", type=int, default=500, help="between two no-ops of the metadata log")
+    parser.add_argument("--judge", type=int, default=1, help="nights from one run to the next; `ingest` between them")
     parser.add_argument("--maintain", type=int, default=7, help="nights from one maintenance to the next")
     parser.add_argument("--forget", type=int, default=0, help="then also forget what is older, in days; 0: nothing")
     given = parser.parse_args()
+    assert checkpoint  # Great Expectations is imported before the forks
+    compile_loops()
     start = datetime.now(UTC) - timedelta(days=given.nights)
     of = (given.brokers, given.partitions, given.idle_ms, start)
     clusters = [Cluster.of(number, *of) for number in range(given.clusters)]
-    for line in grown(given.work, clusters, given.nights, given.maintain, given.forget):
+    for line in grown(given.work, clusters, given.nights, given.judge, given.maintain, given.forget):
         print(line, flush=True)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 
+from kraft_forensics_dags.lineage import Lineage
 from kraft_forensics_dags.settings import json_object
 
 # Findings (3) end the pod well; its exit code becomes the task's result.
@@ -22,7 +23,7 @@ printf '{"command": "%s", "exit_code": %d, "findings": %s}' "$1" $code $findings
 """
 
 
-class PodCommand(KubernetesPodOperator):
+class PodCommand(Lineage, KubernetesPodOperator):
     """A pod that runs one command."""
 
     def build_pod_request_obj(self, context: Any = None) -> Any:

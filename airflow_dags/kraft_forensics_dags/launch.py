@@ -5,19 +5,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import get_current_context, task
+from airflow.sdk import BaseOperator
 
 from kraft_forensics_dags.command import run_command
+from kraft_forensics_dags.lineage import Lineage
 from kraft_forensics_dags.settings import choice
 
 LOCAL, SPARK_SUBMIT, KUBERNETES = LAUNCHERS = ("local", "spark-submit", "kubernetes")
 
 
-@task(multiple_outputs=False, map_index_template="{{ label }}")
-def local(arguments: list[str], label: str) -> dict[str, Any]:
-    """Run the command on this worker, in the job's own virtual environment."""
-    get_current_context()["label"] = label
-    return run_command(*arguments)[0]
+class LocalCommand(Lineage, BaseOperator):
+    """Runs the command on this worker, in the job's own virtual environment."""
+
+    template_fields = ("arguments", "shown_as")  # other tasks' results; what these hold is not rendered
+
+    def __init__(self, *, arguments: Any, label: Any, **options: Any) -> None:
+        super().__init__(map_index_template="{{ label }}", **options)
+        self.arguments = arguments
+        self.shown_as = label
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        context["label"] = self.shown_as
+        return run_command(*self.arguments)[0]
 
 
 def launch(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
@@ -35,4 +44,4 @@ def launch(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
         from kraft_forensics_dags.kubernetes_pod import pod
 
         return pod(task_id, arguments, label, **options)
-    return local.override(task_id=task_id, **options)(arguments, label)
+    return LocalCommand(task_id=task_id, arguments=arguments, label=label, **options).output

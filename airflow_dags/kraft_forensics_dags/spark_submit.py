@@ -13,13 +13,16 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException
 
 from kraft_forensics_dags.command import ended
+from kraft_forensics_dags.lineage import Lineage
 from kraft_forensics_dags.settings import json_object
 
 DRIVER = Path(__file__).with_name("driver.py")
 
 
-class SubmitCommand(SparkSubmitOperator):
+class SubmitCommand(Lineage, SparkSubmitOperator):
     """spark-submit of one command. Returns what a local command returns."""
+
+    command_field = "application_args"
 
     def execute(self, context: Any) -> dict[str, Any]:
         context["label"] = self.name

@@ -23,6 +23,8 @@ from evidence.errors import Damage
 from evidence.wire.batches import CODECS, HEADS, Array, Batches, Bytes, Scan, check_continuity, scan_batches
 from evidence.wire.records import Record, read_records
 
+_KEY = ("crc", "base_offset", "epoch")  # of a batch; the last is compared first
+
 
 @dataclass(frozen=True, slots=True)
 class Log:
@@ -115,12 +117,12 @@ def batches_of(file: EvidenceFile, batches: Batches) -> DistinctBatches:
 
 def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
     """Frame each metadata segment, snapshot and dump; skip other files. Local files are read whole, one at a time."""
-    scanned = Scanned()
+    scanned, framed = Scanned(), dict[str, Scan]()
     files = list(files)
     newest = last_of_each_folder(files, kinds.METADATA_SEGMENT)
     for file in files:
         if file.kind == kinds.METADATA_SEGMENT:
-            _scan_segment(scanned, file, is_newest=file.path in newest)
+            _scan_segment(scanned, file, file.path in newest, framed)
         elif file.kind in (kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT):
             _scan_snapshot(scanned, file)
         elif file.kind == kinds.DUMP_LOG:
@@ -128,11 +130,12 @@ def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
     return scanned
 
 
-def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool) -> None:
+def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool, framed: dict[str, Scan]) -> None:
     """Frame a segment. If the file name differs from its first offset, report that and trust the bytes. A log whose
-    records have another frame version is refused as a whole, as none of its records can be decoded reliably."""
+    records have another frame version is refused as a whole, as none of its records can be decoded reliably. framed: by
+    SHA-256, the segments before: those that several controllers hold are framed, and held in memory, once."""
     data = file.sliced()
-    scan = file.scan or scan_batches(data)
+    scan = framed[file.sha256] = file.scan or framed.get(file.sha256) or scan_batches(data)
     if refusal := _other_frame(data, scan.batches):
         refused = Damage(0, len(data), scan.batches[0].base_offset, "frame_version", refusal)
         scanned.accounts[file.path] = Account(0, len(data), note=refusal, damage=[refused])
@@ -242,19 +245,24 @@ def distinct_batches(logs: Iterable[Log]) -> DistinctBatches:
     """Each batch once, in order of epoch, base offset and CRC, with its holders. The first log that holds it is
     used."""
     logs = list(logs)
-    heads = np.concatenate([np.empty(0, HEADS), *(log.batches.heads for log in logs)])
-    counts = [len(log.batches) for log in logs]
-    of_log = np.repeat(np.arange(len(logs)), counts)
-    order = np.lexsort((heads["crc"], heads["base_offset"], heads["epoch"]))  # stable: the first log stays the first
-    ordered = heads[order]
-    new = np.zeros(len(heads), dtype=bool)
+    # Of the heads, which take much memory, only the keys are copied for all logs.
+    keys = [np.concatenate([np.empty(0, HEADS)[name], *(log.batches.heads[name] for log in logs)]) for name in _KEY]
+    order = np.lexsort(keys)  # stable: the first log stays the first
+    new = np.zeros(len(order), dtype=bool)
     new[:1] = True
-    for name in ("epoch", "base_offset", "crc"):
-        new[1:] |= ordered[name][1:] != ordered[name][:-1]
-    which = np.empty(len(heads), dtype=np.int64)
+    for column in keys:
+        new[1:] |= np.diff(column[order]) != 0
+    which = np.empty(len(order), dtype=np.int64)
     which[order] = np.cumsum(new) - 1
-    nodes, holders = _holders(logs, np.split(which, np.cumsum(counts)), int(new.sum()))
-    return DistinctBatches(ordered[new], [log.file for log in logs], of_log[order][new], nodes, holders)
+    begins = np.cumsum([0, *(len(log.batches) for log in logs)])
+    nodes, holders = _holders(logs, np.split(which, begins[1:]), int(new.sum()))
+    del keys, which
+    wanted = order[new]
+    by_log = np.argsort(wanted, kind="stable")
+    heads, of_log = np.empty(len(wanted), HEADS), np.empty(len(wanted), dtype=np.int64)
+    for number, own in enumerate(np.split(by_log, np.searchsorted(wanted[by_log], begins[1:]))[:-1]):
+        heads[own], of_log[own] = logs[number].batches.heads[wanted[own] - begins[number]], number
+    return DistinctBatches(heads, [log.file for log in logs], of_log, nodes, holders)
 
 
 def _holders(logs: list[Log], which: list[Array], count: int) -> tuple[list[tuple[int, ...]], Array]:
@@ -273,21 +281,25 @@ def _holders(logs: list[Log], which: list[Array], count: int) -> tuple[list[tupl
 
 
 def batch_table(capture: str, batches: DistinctBatches) -> pa.Table:
-    """tables.LOG_BATCHES, one row per distinct batch."""
-    heads, files = batches.heads, pa.array(batches.file)
-    names = ("base_offset", "last_offset", "epoch", "base_timestamp_ms", "max_timestamp_ms", "crc", "record_count")
-    columns = {
-        **{name: heads[name] for name in names},
-        "is_control": batches.are_control,
-        "codec": pa.array(CODECS).take(pa.array(heads["attributes"] & 0x07)),
-        "size_bytes": heads["size_bytes"],
-        "nodes": pa.array(batches.nodes, tables.INT32_LIST).take(pa.array(batches.holders)),
-        "capture": pa.repeat(pa.scalar(capture), len(heads)),
-        "path": pa.array([file.path for file in batches.files], pa.string()).take(files),
-        "sha256": pa.array([file.sha256 for file in batches.files], pa.string()).take(files),
-        "position": heads["position"],
+    """tables.LOG_BATCHES, one row per distinct batch; strings are dictionary-encoded."""
+    heads, of = batches.heads, tables.LOG_BATCHES
+    numbers = {name: heads[name] for name in of.names if name in (HEADS.names or ())} | {
+        "is_control": batches.are_control
     }
-    return pa.table({name: pa.array(columns[name]) for name in tables.LOG_BATCHES.names}).cast(tables.LOG_BATCHES)
+    columns = {
+        **{name: pa.array(values).cast(of.field(name).type) for name, values in numbers.items()},
+        "codec": _coded(CODECS, heads["attributes"] & 0x07),
+        "nodes": pa.array(batches.nodes, tables.INT32_LIST).take(pa.array(batches.holders)),
+        "capture": _coded([capture], np.zeros(len(heads), dtype=np.int32)),
+        "path": _coded([file.path for file in batches.files], batches.file),
+        "sha256": _coded([file.sha256 for file in batches.files], batches.file),
+    }
+    return pa.table(columns).select(of.names)
+
+
+def _coded(values: Sequence[str], codes: Array) -> pa.DictionaryArray:
+    """A column of strings. codes: the place of each one's value."""
+    return pa.DictionaryArray.from_arrays(codes.astype(np.int32), pa.array(values, pa.string()))
 
 
 def file_row(

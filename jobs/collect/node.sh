@@ -177,8 +177,8 @@ look_into() {
 }
 
 find_properties() {
-  for file in /etc/kafka/server.properties /etc/kafka/*.properties /opt/kafka/config/server.properties \
-    /opt/kafka/config/*.properties /opt/kafka/config/kraft/*.properties /tmp/strimzi.properties; do
+  for file in /etc/kafka/server.properties /etc/kafka/*.properties /etc/kafka/kraft/*.properties \
+    /opt/kafka/config/server.properties /opt/kafka/config/*.properties /opt/kafka/config/kraft/*.properties /tmp/strimzi.properties; do
     [ -f "$file" ] && is_this_node "$file" && { properties=$file; return; }
   done
 }

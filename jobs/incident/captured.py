@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from evidence.kinds import DUMP_LOG, METADATA_CHECKPOINT, METADATA_SEGMENT
 from jobs.ingest.captures import named_releases
 from jobs.lake.lake import Lake
+from replay.controller.profiles import kafka_release
 
 Row = dict[str, Any]
 
@@ -38,7 +39,7 @@ _MANIFEST = ("kafka_release", "clock_error_ms", "sha256")
 @dataclass(frozen=True, slots=True)
 class Captured:
     """What the evidence consists of. releases: names of Kafka releases in manifests, else those that nodes printed as
-    they started; profiles: rule profiles that the
+    they started, Confluent's as "4.1 (8.1.0-ccs)"; profiles: rule profiles that the
     controllers may have run (docs/rules.md); features: name -> level at the log's end; captures: rows {capture,
     kafka_release, clock_error_ms, sha256 (of the manifest), files, size_bytes, parsed_bytes, quarantined_bytes,
     trailing_bytes, first_ms, last_ms}; nodes: rows {capture, node_id, kinds, more_kinds, files, base_offset,
@@ -60,7 +61,7 @@ def load_captured(lake: Lake, cluster: str) -> Captured:
     open_end = pc.field("end_offset").is_null()
     features = lake.rows("feature_history", cluster, ("name", "level"), open_end)
     return Captured(
-        releases=named_releases(manifests) or _printed_releases(lake, cluster),
+        releases=[_shown(name) for name in named_releases(manifests) or _printed_releases(lake, cluster)],
         profiles=_profiles(lake, cluster),
         features={row["name"]: row["level"] for row in sorted(features, key=lambda row: row["name"])},
         captures=_captures(files, manifests),
@@ -68,6 +69,11 @@ def load_captured(lake: Lake, cluster: str) -> Captured:
         files=_listed(files),
         file_count=len(files),
     )
+
+
+def _shown(version: str) -> str:
+    release = kafka_release(version)
+    return version if release == version else f"{release} ({version})"
 
 
 def _printed_releases(lake: Lake, cluster: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from evidence.tables import INT32_LIST
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from replay.arrow.ragged import Array
+from replay.arrow.runs import run_starts
 from replay.cluster.branches import COMMIT_STATES, Holders, Point, commit_states
 
 Row = dict[str, Any]
@@ -40,13 +41,13 @@ class CommitStates:
     since: int
 
 
-Keys = tuple[Array, Array, Array]  # epochs, base offsets and CRCs of batches, as int64
+Keys = tuple[Array, Array, Array]  # epochs (int32), base offsets and CRCs (int64) of batches
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBatches:
-    """The batches that the lake has records of. counts: of the records. states: the place of their commit state in
-    COMMIT_STATES; -1: they differ."""
+    """The batches that the lake has records of, in the order of their keys. counts: of the records. states: int8, the
+    place of their commit state in COMMIT_STATES; -1: they differ."""
 
     keys: Keys
     counts: Array
@@ -55,22 +56,35 @@ class HeldBatches:
 
 def keys_of(batches: Array | pa.Table) -> Keys:
     """The keys of batches, as columns epoch, base_offset and crc."""
-    epoch, base, crc = (np.asarray(batches[name]).astype(np.int64) for name in ("epoch", "base_offset", "crc"))
+    types = {"epoch": np.int32, "base_offset": np.int64, "crc": np.int64}
+    epoch, base, crc = (np.asarray(batches[name]).astype(of, copy=False) for name, of in types.items())
     return epoch, base, crc
+
+
+def in_order(keys: Keys) -> Array | None:
+    """The row numbers of keys by epoch, base offset and CRC; None if they are in this order."""
+    rises = np.zeros(max(len(keys[0]) - 1, 0), dtype=bool)
+    for column in reversed(keys):
+        rises = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & rises)
+    return None if rises.all() else np.lexsort(keys[::-1])
 
 
 def places_of(keys: Keys, among: Keys) -> Array:
     """For each key its place among others, which are distinct; -1: it is none of them."""
-    columns = [np.concatenate(pair) for pair in zip(keys, among, strict=True)]
+    count = len(keys[0])
+    if all(np.array_equal(own, other[:count]) for own, other in zip(keys, among, strict=True)):
+        return np.arange(count)
+    if not count or not len(among[0]):
+        return np.full(count, -1, dtype=np.int64)
+    # A capture has few of the batches of a lake that has grown for long.
+    near = np.flatnonzero((among[1] >= keys[1].min()) & (among[1] <= keys[1].max()))
+    columns = [np.concatenate([own, other[near]]) for own, other in zip(keys, among, strict=True)]
     order = np.lexsort(columns[::-1])
-    new = np.zeros(len(order), dtype=bool)
-    for column in columns:
-        new[1:] |= column[order][1:] != column[order][:-1]
     group = np.empty(len(order), dtype=np.int64)
-    group[order] = np.cumsum(new)
-    place = np.full(len(order) + 1, -1, dtype=np.int64)
-    place[group[len(keys[0]) :]] = np.arange(len(among[0]))
-    return place[group[: len(keys[0])]]
+    group[order] = np.cumsum(run_starts(*(column[order] for column in columns))) - 1
+    place = np.full(len(order), -1, dtype=np.int64)
+    place[group[count:]] = near
+    return place[group[:count]]
 
 
 def merged_batches(
@@ -83,22 +97,32 @@ def merged_batches(
     The result depends on the evidence, not on the order in which it was ingested.
     """
     schema, since = TABLES["log_batches"].file_schema, lake.cluster_version("log_batches", cluster)
-    known = _in_order(lake.read("log_batches", cluster, schema.names))
-    rows, holders = _merged(known.drop_columns("commit_state"), batch_table(capture.name, batches))
+    known = _in_order(lake.read("log_batches", cluster, schema.names, as_codes=True))
+    rows, holders, is_changed = _merged(known, batches, capture.name)
     found = _judge(lake, cluster, capture, rows, holders, control)
-    states = np.array([COMMIT_STATES.index(state) for state in found], dtype=np.int64)
+    states = found.indices.to_numpy()
+    is_changed = is_changed or not np.array_equal(_codes(known["commit_state"]), states)
+    del known
     usual = int(np.bincount(states).argmax()) if len(states) else -1
-    rows = rows.append_column("commit_state", pa.array(found, pa.string())).select(schema.names).cast(schema)
     keys = keys_of(rows)
-    at = places_of(held.keys, keys)
-    changed = (at >= 0) & (np.append(states, -1)[at] != held.states)
+    of_held = np.append(states, np.int8(-1))[places_of(held.keys, keys)]
+    changed = (of_held >= 0) & (of_held != held.states)
     return CommitStates(
         COMMIT_STATES[usual] if usual >= 0 else "",
         _states_of(keys, states, states != usual),
-        _states_of(held.keys, np.append(states, -1)[at], changed),
-        rows if not rows.equals(known.cast(schema)) else None,
+        _states_of(held.keys, of_held, changed),
+        rows.append_column("commit_state", found).select(schema.names) if is_changed else None,
         since,
     )
+
+
+def _codes(states: pa.ChunkedArray) -> Array:
+    """int8 places in COMMIT_STATES of a dictionary-encoded column; -1 for any other value."""
+    parts = [np.zeros(0, dtype=np.int8)]
+    for chunk in states.chunks:
+        place = pc.index_in(chunk.dictionary, pa.array(COMMIT_STATES)).fill_null(-1).to_numpy().astype(np.int8)
+        parts.append(np.append(place, np.int8(-1))[chunk.indices.fill_null(-1).to_numpy()])
+    return np.concatenate(parts)
 
 
 def _states_of(keys: Keys, states: Array, mask: Array) -> dict[BatchKey, str]:
@@ -107,27 +131,38 @@ def _states_of(keys: Keys, states: Array, mask: Array) -> dict[BatchKey, str]:
 
 
 def _in_order(rows: pa.Table) -> pa.Table:
-    return rows.take(pa.array(np.lexsort(keys_of(rows)[::-1])))
+    order = in_order(keys_of(rows))
+    return rows if order is None else rows.take(pa.array(order))
 
 
-def _merged(known: pa.Table, current: pa.Table) -> tuple[pa.Table, Holders]:
-    """The batches of both tables, in order, and who holds them. A batch of both has the place of the known one."""
-    at = places_of(keys_of(current), keys_of(known))
-    rows = pa.concat_tables([known, current.filter(pa.array(at < 0)).select(known.column_names).cast(known.schema)])
-    holders = Holders.of_column(rows["nodes"])
-    more = Holders.of_column(current.filter(pa.array(at >= 0))["nodes"])
+def _merged(known: pa.Table, batches: DistinctBatches, capture: str) -> tuple[pa.Table, Holders, bool]:
+    """The known batches and those of a capture, in order and without commit states; who holds them; whether this is
+    more than was known. A batch of both has the place of the known one."""
+    at = places_of(keys_of(batches.heads), keys_of(known))
+    new = batches.take(at < 0)
+    holders = Holders.of_column(known["nodes"])
     sets = {nodes: place for place, nodes in enumerate(holders.sets)}
-    places, of = at[at >= 0], holders.of.copy()
+    places, more = at[at >= 0], batches.holders[at >= 0]
+    of = np.concatenate([holders.of, _numbered(sets, batches.nodes)[new.holders]])
     # Few pairs of sets are distinct.
-    pairs, which = np.unique(np.stack([of[places], more.of]), axis=1, return_inverse=True)
-    joined = [tuple(sorted({*holders.sets[a], *more.sets[b]})) for a, b in pairs.T.tolist()]
-    of[places] = np.array([sets.setdefault(nodes, len(sets)) for nodes in joined], dtype=np.int64)[which.reshape(-1)]
-    order = np.lexsort(keys_of(rows)[::-1])
-    nodes = pa.array(list(sets), INT32_LIST).take(pa.array(of[order]))
-    rows = rows.take(pa.array(order))
-    return rows.set_column(rows.schema.get_field_index("nodes"), rows.schema.field("nodes"), nodes), Holders(
-        list(sets), of[order]
+    pairs, which = np.unique(of[places] * len(batches.nodes) + more, return_inverse=True)
+    both = (divmod(pair, len(batches.nodes)) for pair in pairs.tolist())
+    named = list(sets)
+    of[places] = _numbered(sets, [tuple(sorted({*named[a], *batches.nodes[b]})) for a, b in both])[which]
+    is_changed = len(new) > 0 or not np.array_equal(of, holders.of)
+    rows = pa.concat_tables(
+        [known.drop_columns(["nodes", "commit_state"]), batch_table(capture, new).drop_columns("nodes")]
     )
+    order = in_order(keys_of(rows))
+    if order is not None:
+        rows, of = rows.take(pa.array(order)), of[order]
+    nodes = pa.array(list(sets), INT32_LIST).take(pa.array(of))
+    return rows.append_column("nodes", nodes), Holders(list(sets), of), is_changed
+
+
+def _numbered(sets: dict[tuple[int, ...], int], found: Iterable[tuple[int, ...]]) -> Array:
+    """int32: the number of each set of nodes; a new one gets the next."""
+    return np.array([sets.setdefault(nodes, len(sets)) for nodes in found], dtype=np.int32)
 
 
 def commit_column(records: pa.Table, usual: str, others: Mapping[BatchKey, str]) -> pa.Array:
@@ -156,7 +191,7 @@ def _by_batch(records: pa.Table, state_of: Callable[[BatchKey, int], str]) -> pa
 
 def _judge(
     lake: Lake, cluster: str, capture: Capture, rows: pa.Table, holders: Holders, control: pa.Table
-) -> list[str]:
+) -> pa.DictionaryArray:
     epoch, base, last = (rows[name].to_numpy().astype(np.int64) for name in ("epoch", "base_offset", "last_offset"))
     reports = lake.rows("quorum_reports", cluster)
     points = [*_snapshot_points(lake, cluster, capture), *_reported_points(reports)]

@@ -28,6 +28,7 @@ from jobs.ingest.log_batches import (
     CommitStates,
     HeldBatches,
     commit_column,
+    in_order,
     keys_of,
     places_of,
     updated_column,
@@ -41,6 +42,7 @@ from jobs.lake.tables import TABLES
 from jobs.provenance.task_figures import Size
 from jobs.spark.tasks import cores, run_tasks
 from replay.arrow.ragged import INT64_MAX, Array
+from replay.arrow.runs import run_starts
 from replay.cluster.branches import COMMIT_STATES
 
 Row = dict[str, Any]
@@ -188,19 +190,27 @@ def plan_records(lake: Lake, cluster: str, scanned: Scanned) -> Plan:
 
 
 def _held(lake: Lake, cluster: str) -> HeldBatches:
-    """The batches that the lake has records of."""
-    parts = [pa.table({name: pa.array([], pa.int64()) for name in (*_BATCH, _STATE, "count_all")})]
-    for part in lake.parts(RECORDS, cluster, [*_BATCH, _STATE], _PLACED):
-        counted = part.group_by([*_BATCH, _STATE]).aggregate([([], "count_all")])
-        state = pc.index_in(counted[_STATE], pa.array(COMMIT_STATES)).cast(pa.int64())
-        whole = counted.set_column(counted.schema.get_field_index(_STATE), _STATE, state)
-        parts.append(whole.select([*_BATCH, _STATE, "count_all"]).cast(parts[0].schema))
-    wanted = [("count_all", "sum"), (_STATE, "min"), (_STATE, "max")]
-    found = pa.concat_tables(parts).group_by(_BATCH).aggregate(wanted)
-    epoch, base, crc, counts, least, most = (
-        found[name].to_numpy() for name in (*_BATCH, "count_all_sum", f"{_STATE}_min", f"{_STATE}_max")
-    )
-    return HeldBatches((epoch, base, crc), counts, np.where(least == most, least, -1))
+    """The batches that the lake has records of. The records of a batch are mostly neighbours."""
+    found: list[list[Array]] = []
+    read = lake.parts(RECORDS, cluster, [*_BATCH, _STATE], _PLACED)
+    for rows in chain.from_iterable(part.to_batches() for part in read):
+        epoch, base, crc = (rows[name].to_numpy() for name in _BATCH)
+        state = pc.index_in(rows[_STATE], pa.array(COMMIT_STATES)).fill_null(-1).to_numpy().astype(np.int8)
+        first = np.flatnonzero(run_starts(epoch, base, crc, state))
+        counts = np.diff(np.append(first, len(rows))).astype(np.int32)
+        found.append([*(column[first] for column in (epoch, base, crc, state)), counts])
+    types = (np.int32, np.int64, np.int64, np.int8, np.int32)
+    columns = [np.concatenate([np.zeros(0, of), *each]) for of, *each in zip(types, *found, strict=True)]
+    order = in_order((columns[0], columns[1], columns[2]))
+    if order is not None:
+        columns = [column[order] for column in columns]
+    epoch, base, crc, state, counts = columns
+    first = np.flatnonzero(run_starts(epoch, base, crc))
+    if len(first) < len(counts):
+        least, most = (lowest.reduceat(state, first) for lowest in (np.minimum, np.maximum))
+        state, counts = np.where(least == most, least, np.int8(-1)), np.add.reduceat(counts, first)
+        epoch, base, crc = epoch[first], base[first], crc[first]
+    return HeldBatches((epoch, base, crc), counts, state)
 
 
 def _any(offsets: Array, first: Array, last: Array) -> Array:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.lake.row_groups import SlicedFile, slice_count
+from jobs.lake.row_groups import MOST_ROWS, SlicedFile, slice_count
 from jobs.lake.storage import LakeError, Storage
 from jobs.lake.tables import CLUSTER_ID, TABLES
 
@@ -89,8 +89,9 @@ def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None 
         if not pc.all(check.holds(rows), skip_nulls=False).as_py():
             raise LakeError(f"{table}: rows that break the constraint {check.name} ({check.condition})")
     file = SlicedFile(storage, f"{table}/{name}", of.file_schema, slices or slice_count(len(rows)), of.topics)
-    for at in range(0, len(rows), _STEP_ROWS):
-        file.write(_cast(rows.slice(at, _STEP_ROWS), of.file_schema))
+    step = _STEP_ROWS if of.topics else MOST_ROWS
+    for at in range(0, len(rows), step):
+        file.write(_cast(rows.slice(at, step), of.file_schema))
     size = file.close()
     known = pc.min_max(rows[of.bounds]) if len(rows) else {"min": pa.scalar(None), "max": pa.scalar(None)}
     return DataFile(name, size, len(rows), known["min"].as_py(), known["max"].as_py(), file.sha256)

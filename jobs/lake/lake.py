@@ -19,7 +19,13 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.dataset import Dataset, FileSystemDataset, ParquetFileFormat, ParquetFragmentScanOptions
+from pyarrow.dataset import (
+    Dataset,
+    FileSystemDataset,
+    ParquetFileFormat,
+    ParquetFragmentScanOptions,
+    ParquetReadOptions,
+)
 from pyarrow.fs import SubTreeFileSystem
 
 from evidence.capture.remote import Location, Remote
@@ -150,8 +156,8 @@ class Lake:
 
     # Reading
 
-    def dataset(self, name: str) -> Dataset:
-        """The newest version of a table.
+    def dataset(self, name: str, as_codes: bool = False) -> Dataset:
+        """The newest version of a table. as_codes: columns of strings are dictionary-encoded.
 
         Arrow's own file system reads the files. With deltalake's file system, a Python object, Arrow threads call
         Python, and such a call while the process exits aborts it (tests/cases/reads_a_table_and_ends).
@@ -162,29 +168,41 @@ class Lake:
         clusters = [
             (unquote(row["path"]), pc.field(CLUSTER_ID) == row[f"partition.{CLUSTER_ID}"]) for row in listed(table)
         ]
-        return self._dataset(name, TABLES[name].schema, clusters)
+        return self._dataset(name, TABLES[name].schema, clusters, as_codes)
 
     def dataset_of(self, name: str, files: Iterable[str]) -> Dataset:
         """The rows of some files of a table (DataFile.path), without cluster_id. A column that a file of another
         program lacks is null."""
         return self._dataset(name, TABLES[name].file_schema, [(file, None) for file in files])
 
-    def _dataset(self, name: str, schema: pa.Schema, files: Iterable[tuple[str, pc.Expression | None]]) -> Dataset:
+    def _dataset(
+        self, name: str, schema: pa.Schema, files: Iterable[tuple[str, pc.Expression | None]], as_codes: bool = False
+    ) -> Dataset:
         system = SubTreeFileSystem(self.storage.path(name), self.storage.system)
-        form = ParquetFileFormat(default_fragment_scan_options=ParquetFragmentScanOptions(pre_buffer=True))
+        texts = [field.name for field in schema if as_codes and pa.types.is_string(field.type)]
+        for text in texts:
+            schema = schema.set(schema.get_field_index(text), pa.field(text, pa.dictionary(pa.int32(), pa.string())))
+        form = ParquetFileFormat(
+            ParquetReadOptions(dictionary_columns=texts), ParquetFragmentScanOptions(pre_buffer=True)
+        )
         return FileSystemDataset(
             [form.make_fragment(file, system, holds) for file, holds in files], schema, form, system
         )
 
     def parts(
-        self, name: str, cluster_id: str | None, columns: Sequence[str] = (), where: pc.Expression | None = None
+        self,
+        name: str,
+        cluster_id: str | None,
+        columns: Sequence[str] = (),
+        where: pc.Expression | None = None,
+        as_codes: bool = False,
     ) -> Iterator[pa.Table]:
         """Read the rows of one cluster (None: of all) that match `where`, file by file, with the given columns
-        (default: all). There is at least one part."""
+        (default: all). There is at least one part. as_codes: columns of strings are dictionary-encoded."""
         of_cluster = None if cluster_id is None else pc.field(CLUSTER_ID) == cluster_id
         conditions = [condition for condition in (of_cluster, where) if condition is not None]
         condition = reduce(and_, conditions) if conditions else None
-        dataset = self.dataset(name)
+        dataset = self.dataset(name, as_codes)
         wanted = list(columns) or dataset.schema.names
         yield dataset.schema.empty_table().select(wanted)
         for file in dataset.get_fragments(condition):
@@ -192,10 +210,15 @@ class Lake:
             pa.default_memory_pool().release_unused()
 
     def read(
-        self, name: str, cluster_id: str | None, columns: Sequence[str] = (), where: pc.Expression | None = None
+        self,
+        name: str,
+        cluster_id: str | None,
+        columns: Sequence[str] = (),
+        where: pc.Expression | None = None,
+        as_codes: bool = False,
     ) -> pa.Table:
         """Like `parts`, as one table. Only the result is held in memory."""
-        return pa.concat_tables(self.parts(name, cluster_id, columns, where))
+        return pa.concat_tables(self.parts(name, cluster_id, columns, where, as_codes))
 
     def rows(
         self, name: str, cluster_id: str, columns: Sequence[str] = (), where: pc.Expression | None = None

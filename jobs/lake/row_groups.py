@@ -24,7 +24,7 @@ from replay.arrow.ragged import Array
 
 _KEY = b"kraft_forensics.slices"
 _ROWS_A_SLICE, _MOST_SLICES = 50_000, 256
-_MOST_ROWS = 2 * _ROWS_A_SLICE  # of a row group
+MOST_ROWS = 2 * _ROWS_A_SLICE  # of a row group
 NO_TOPIC = -1
 
 
@@ -64,7 +64,7 @@ class SlicedFile:
     def write(self, rows: pa.Table) -> None:
         """Append rows of the file's schema, in any order."""
         if not self.topics:
-            self._writer.write_table(rows, _MOST_ROWS)
+            self._writer.write_table(rows, MOST_ROWS)
             return
         slices = slices_of(_column(rows, self.topics), self.count)
         order = np.argsort(slices, kind="stable")
@@ -73,8 +73,8 @@ class SlicedFile:
             # Of chunks, Arrow's take joins all strings anew.
             rows = rows.combine_chunks().take(pa.array(order))
         for number, part in zip(found, _between(rows, starts), strict=True):
-            self._writer.write_table(part, _MOST_ROWS)
-            self._groups += [int(number)] * -(-len(part) // _MOST_ROWS)
+            self._writer.write_table(part, MOST_ROWS)
+            self._groups += [int(number)] * -(-len(part) // MOST_ROWS)
 
     def close(self) -> int:
         """Finish the file. Returns its size in bytes."""

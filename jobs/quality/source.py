@@ -34,7 +34,7 @@ def source_of(lake: Lake, cluster: str, checks: Sequence[Check], settings: Setti
     if _large_rows(lake, cluster) > settings.replay.rows_per_bucket:
         return LakeSource(lake, cluster, settings)
     needs = all_needs(checks, _SCHEMAS)
-    return InMemory({name: lake.read(name, cluster, _top_level(columns)) for name, columns in needs.items()})
+    return InMemory({n: lake.read(n, cluster, _top_level(columns), as_codes=True) for n, columns in needs.items()})
 
 
 class LakeSource:

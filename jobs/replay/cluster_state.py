@@ -71,7 +71,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
 
     Errors: LogConflictError if captures contradict each other.
     """
-    batches = LogBatches(lake.read("log_batches", cluster, (*_BATCH_COLUMNS, *PROVENANCE_NAMES)))
+    batches = LogBatches(lake.read("log_batches", cluster, (*_BATCH_COLUMNS, *PROVENANCE_NAMES), as_codes=True))
     wanted = _one_of(CLUSTER_TYPES | {"SNAPSHOT_HEADER"}) & ~_RAW
     columns = ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS)
     snapshot = _of_cluster(lake, "snapshot_records", cluster, columns, _OF_SNAPSHOT & wanted)

@@ -6,12 +6,12 @@ replicated an entry of its own epoch), KIP-630 (a snapshot holds only committed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from replay.arrow.ragged import INT64_MAX, Array
 
@@ -35,7 +35,7 @@ def surviving(epoch: Array, base_offset: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """The nodes that hold each batch. sets: distinct sets of nodes. of: int64, for each batch the place of its set."""
+    """The nodes that hold each batch. sets: distinct sets of nodes. of: int32, for each batch the place of its set."""
 
     sets: Sequence[tuple[int, ...]]
     of: Array
@@ -45,13 +45,19 @@ class Holders:
         """From the nodes of each batch."""
         sets: dict[tuple[int, ...], int] = {}
         places = [sets.setdefault(tuple(nodes), len(sets)) for nodes in rows]
-        return cls(list(sets), np.array(places, dtype=np.int64))
+        return cls(list(sets), np.array(places, dtype=np.int32))
 
     @classmethod
     def of_column(cls, nodes: pa.ChunkedArray) -> Holders:
-        """From a column of lists; some of them are in memory as Python's at a time."""
-        parts = (nodes.slice(first, _AT_ONCE).to_pylist() for first in range(0, len(nodes), _AT_ONCE))
-        return cls.of_rows(chain.from_iterable(parts))
+        """From a column of lists. Neighbours are mostly the same, so few become Python's."""
+        sets: dict[tuple[int, ...], int] = {}
+        found = [np.zeros(0, dtype=np.int32)]
+        for part in (nodes.slice(at, _AT_ONCE).combine_chunks() for at in range(0, len(nodes), _AT_ONCE)):
+            first = _list_starts(part)
+            lists = part.filter(pa.array(first)).to_pylist()
+            places = np.array([sets.setdefault(tuple(each), len(sets)) for each in lists], dtype=np.int32)
+            found.append(places[np.cumsum(first) - 1])
+        return cls(list(sets), np.concatenate(found))
 
     def nodes(self, row: int) -> tuple[int, ...]:
         return self.sets[int(self.of[row])]
@@ -64,6 +70,16 @@ class Holders:
     @property
     def all_nodes(self) -> set[int]:
         return {node for place in np.unique(self.of).tolist() for node in self.sets[place]}
+
+
+def _list_starts(lists: pa.ListArray) -> Array:
+    """True for the first list, and for each that differs from the one before."""
+    lengths, values = pc.list_value_length(lists).to_numpy(), lists.flatten().to_numpy(zero_copy_only=False)
+    first = np.append(True, lengths[1:] != lengths[:-1])
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    # Of a list that is as long as the one before, the value at the same place there.
+    first[row[values != values[np.arange(len(values)) - lengths[row]]]] = True
+    return first
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +102,8 @@ def commit_states(
     holders: Holders,
     voters: frozenset[int],
     points: Iterable[Point] = (),
-) -> list[str]:
-    """COMMITTED, UNCOMMITTED or UNKNOWN for each batch.
+) -> pa.DictionaryArray:
+    """COMMITTED, UNCOMMITTED or UNKNOWN for each batch; the codes are places in COMMIT_STATES, as int8.
 
     voters: the quorum; empty if the log does not name it. A batch is committed if one node's log leads from it without
     a gap to a committed point (Raft's log matching): a batch that a majority holds, or one of `points`. If the log in
@@ -96,29 +112,30 @@ def commit_states(
     kept = surviving(epoch, base_offset)
     committed = np.zeros(len(epoch), dtype=bool)
     proven = [*points, *_majority_points(epoch, last_offset, kept, holders, voters)]
-    for node, rows in _logs(base_offset, kept, holders).items():
+    for node, rows in _logs(base_offset, kept, holders):
         # The node's log in parts without a gap. Inside one, an epoch at or after a point's belongs to the point's log.
         breaks = np.flatnonzero(base_offset[rows[1:]] != last_offset[rows[:-1]] + 1) + 1
         for unbroken in np.split(rows, breaks):
             end, top = int(last_offset[unbroken[-1]]) + 1, int(epoch[unbroken].max())
             reached = [p.end_offset for p in proven if _leads_to(p, node, end, top)]
             committed[unbroken] |= last_offset[unbroken] < max(reached, default=0)
-    return [
-        UNCOMMITTED if not keep else COMMITTED if safe else UNKNOWN
-        for keep, safe in zip(kept.tolist(), committed.tolist(), strict=True)
-    ]
+    found = (COMMIT_STATES.index(state) for state in (UNCOMMITTED, COMMITTED, UNKNOWN))
+    uncommitted, safe, unknown = np.array(list(found), dtype=np.int8)
+    codes = np.where(kept, np.where(committed, safe, unknown), uncommitted)
+    return pa.DictionaryArray.from_arrays(codes, pa.array(COMMIT_STATES))
 
 
 def _leads_to(point: Point, node: int, end: int, top_epoch: int) -> bool:
     return end >= point.end_offset and (top_epoch >= point.epoch or node in point.nodes)
 
 
-def _logs(base_offset: Array, kept: Array, holders: Holders) -> dict[int, Array]:
-    """The surviving batches of each node, by offset."""
+def _logs(base_offset: Array, kept: Array, holders: Holders) -> Iterator[tuple[int, Array]]:
+    """Each node that holds surviving batches, and these by offset."""
     rows = np.flatnonzero(kept)[np.argsort(base_offset[kept], kind="stable")]
-    held = ((node, holders.where(node in nodes for nodes in holders.sets)) for node in sorted(holders.all_nodes))
-    logs = {node: rows[mask[rows]] for node, mask in held}
-    return {node: log for node, log in logs.items() if len(log)}
+    for node in sorted(holders.all_nodes):
+        log = rows[holders.where(node in nodes for nodes in holders.sets)[rows]]
+        if len(log):
+            yield node, log
 
 
 def _majority_points(

@@ -170,7 +170,10 @@ def _is_live(hole: Hole, live: dict[str, Array]) -> bool:
 def _refuse_conflicts(batches: LogBatches) -> None:
     epoch, base, crc = (batches.column(name) for name in ("epoch", "base_offset", "crc"))
     order = np.lexsort((base, epoch))  # stable: of each place the first row comes first
-    first = order[last_true(run_starts(epoch[order], base[order]))]
+    starts = run_starts(epoch[order], base[order])
+    if starts.all():
+        return
+    first = order[last_true(starts)]
     differs: list[int] = np.flatnonzero(crc[order] != crc[first]).tolist()
     if not differs:
         return

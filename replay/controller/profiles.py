@@ -7,6 +7,7 @@ metadata.version does not identify the release; it only enables a few features, 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -77,6 +78,29 @@ PROFILES = {
         Profile("4.3", ("4.3.", "4.4."), True, ON_LEADERLESS, True, True),
     )
 }
+
+
+# Minor releases of Confluent Platform, whose versions end with -ccs or -ce, and the Kafka that they contain. Patches do
+# not correspond. Source: "Confluent Platform and Apache Kafka compatibility", a table of Confluent's documentation
+# (installation/versions-interoperability).
+_CONFLUENT = {"7.9": "3.9", "8.0": "4.0", "8.1": "4.1", "8.2": "4.2"}
+_OF_CONFLUENT = re.compile(r"(\d+\.\d+)\.\d+(-\d+)?-(ccs|ce)")
+
+
+def kafka_release(version: str) -> str:
+    """Kafka's release of a version as brokers print it: `8.1.0-ccs` is 4.1. Any other version, of Kafka or not known,
+    is returned as it is."""
+    found = _OF_CONFLUENT.fullmatch(version)
+    return _CONFLUENT.get(found[1], version) if found else version
+
+
+def profiles_of(version: str) -> set[str]:
+    """The names of the profiles that a version (as `kafka_release` takes it) may have: of a minor release, such as 4.1,
+    those of all its patches. Empty if it was not measured."""
+    release = kafka_release(version)
+    of_patches = {p.name for p in PROFILES.values() if any(each.startswith(f"{release}.") for each in p.releases)}
+    profile = profile_of(release)
+    return of_patches | ({profile.name} if profile else set())
 
 
 def profile_of(release: str) -> Profile | None:

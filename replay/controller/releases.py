@@ -17,7 +17,7 @@ import numpy as np
 from replay.arrow.ragged import Array
 from replay.cluster.controllers import ControllerReleases
 from replay.cluster.features import METADATA_VERSION
-from replay.controller.profiles import PROFILES, profile_of
+from replay.controller.profiles import PROFILES, profiles_of
 
 # The newest metadata.version (as a level) that a release supports -> the profiles of that minor release. Source:
 # MetadataVersion of 3.9.1, 4.0.2, 4.1.1, 4.2.1, 4.3.1, 4.4.0 (33; 4.3 supports 31 with unstable features, and 31 and 32
@@ -64,7 +64,7 @@ def possible_profiles(releases: ControllerReleases) -> PossibleProfiles:
     Releases named by manifests select among the profiles that the log allows; they are ignored if none of them matches.
     """
     controllers = releases.controllers
-    named = {profile.name for profile in map(profile_of, releases.named) if profile}
+    named = {name for release in releases.named for name in profiles_of(release)}
     by_node: dict[int, list[tuple[int, tuple[str, ...] | None]]] = {}
     for offset, data in releases.registrations:
         by_node.setdefault(data["controllerId"], []).append((offset, _profiles_of(data)))

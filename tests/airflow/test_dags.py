@@ -87,7 +87,7 @@ def test_parsing_imports_neither_the_job_nor_a_provider_nor_spark(tmp_path: Path
     code = (
         "import sys, runpy\n"
         f"for name in {DAGS[:-1]!r}: runpy.run_path(sys.argv[1] + '/' + name + '.py')\n"
-        "heavy = ('pyspark', 'jobs', 'pandas', 'pyarrow', 'airflow.providers.apache.spark.operators')\n"
+        "heavy = ('pyspark', 'jobs', 'pandas', 'pyarrow', 'airflow.providers.apache.spark.operators', 'openlineage')\n"
         "print([name for name in sys.modules if name.startswith(heavy)])"
     )
     folder = str(Path(__file__).parents[2] / "airflow_dags")

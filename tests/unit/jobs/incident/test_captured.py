@@ -15,7 +15,13 @@ from tests.support.report_rows import row
 
 @pytest.mark.parametrize(
     ("named", "printed", "expected"),
-    [(None, ["4.0.2", None, "4.0.2"], ["4.0.2"]), ("4.1.1", ["4.0.2"], ["4.1.1"]), (None, [], [])],
+    [
+        (None, ["4.0.2", None, "4.0.2"], ["4.0.2"]),
+        ("4.1.1", ["4.0.2"], ["4.1.1"]),
+        (None, [], []),
+        (None, ["8.1.0-ccs"], ["4.1 (8.1.0-ccs)"]),
+        ("7.9.0-ce", [], ["3.9 (7.9.0-ce)"]),
+    ],
 )
 def test_the_release_is_that_of_the_manifest_else_what_nodes_printed(
     tmp_path: Path, named: str | None, printed: list[str | None], expected: list[str]

@@ -125,7 +125,7 @@ def test_a_file_of_which_a_bucket_needs_nothing_is_not_read(tmp_path: Path) -> N
 def test_a_large_slice_is_several_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topics: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(row_groups, "_MOST_ROWS", 20)
+    monkeypatch.setattr(row_groups, "MOST_ROWS", 20)
     storage = Storage(tmp_path)
     rows: list[Row] = [(n, "large" if n % 10 else f"topic-{n}") for n in range(100)]
     write(storage, "a", table(rows, topics), topics, 4)

@@ -24,7 +24,8 @@ def commits(
 ) -> list[str]:
     """batches: (epoch, base offset, last offset, holders)."""
     epoch, base, last, holders = zip(*batches, strict=True)
-    return commit_states(np.array(epoch), np.array(base), np.array(last), Holders.of_rows(holders), voters, points)
+    of = Holders.of_rows(holders)
+    return commit_states(np.array(epoch), np.array(base), np.array(last), of, voters, points).to_pylist()
 
 
 def test_a_later_epoch_cuts_off_what_it_overwrites() -> None:
@@ -55,7 +56,7 @@ def test_two_controllers_diverge_in_a_real_capture() -> None:
     live = sorted((b["base_offset"], b["last_offset"]) for b, k in zip(batches, keep.tolist(), strict=True) if k)
     assert all(after[0] == before[1] + 1 for before, after in pairwise(live))
     last = np.array([b["last_offset"] for b in batches])
-    states = commit_states(epoch, base, last, Holders.of_rows(b["nodes"] for b in batches), VOTERS)
+    states = commit_states(epoch, base, last, Holders.of_rows(b["nodes"] for b in batches), VOTERS).to_pylist()
     assert {s for s, k in zip(states, keep.tolist(), strict=True) if not k} == {UNCOMMITTED}
     assert COMMITTED in states
 

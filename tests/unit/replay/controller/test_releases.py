@@ -10,7 +10,7 @@ import pytest
 
 from replay.cluster.controllers import ControllerReleases
 from replay.cluster.features import MetadataVersion, feature_levels, metadata_version, switches
-from replay.controller.profiles import PROFILES
+from replay.controller.profiles import PROFILES, kafka_release
 from replay.controller.releases import PossibleProfiles, possible_profiles
 
 
@@ -96,6 +96,31 @@ def test_a_manifest_chooses_among_what_the_log_leaves_open() -> None:
     assert profiles_of([(0, 3000)], [], ["4.3.1"]).at(5) == ("4.3",)
     assert profiles_of([(0, 3000)], [], ["2.8.0"]).at(5) == tuple(PROFILES)
     assert profiles_of([], [], ["4.0.2"]).at(5) == ("4.0",)
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "profiles"),
+    [
+        ("7.9.0-ce", "3.9", ("4.0",)),
+        ("7.9.2-ccs", "3.9", ("4.0",)),
+        ("8.0.3-ccs", "4.0", ("4.0",)),
+        ("8.1.0-ccs", "4.1", ("4.1.0", "4.1.1")),  # its patches are not Kafka's: 4.1.0 or 4.1.1
+        ("8.1.1-12-ce", "4.1", ("4.1.0", "4.1.1")),
+        ("8.2.1-ce", "4.2", ("4.1.1",)),
+        ("4.1", "4.1", ("4.1.0", "4.1.1")),
+        ("4.1.0", "4.1.0", ("4.1.0",)),
+        # Not known, so nothing follows.
+        ("7.8.0-ccs", "7.8.0-ccs", tuple(PROFILES)),
+        ("9.0.0-ce", "9.0.0-ce", tuple(PROFILES)),
+        ("8.1.0", "8.1.0", tuple(PROFILES)),
+        ("8.1.0-ccs-x", "8.1.0-ccs-x", tuple(PROFILES)),
+    ],
+)
+def test_confluents_versions_name_kafkas_releases(version: str, release: str, profiles: tuple[str, ...]) -> None:
+    assert kafka_release(version) == release
+    assert profiles_of([(0, 3000)], [], [version]).at(5) == profiles
+    # The log goes before it.
+    assert profiles_of([(0, 3000)], [(3, registered(3000, 33))], [version]).at(5) == ("4.3",)
 
 
 def test_levels_hold_from_their_record_on() -> None:

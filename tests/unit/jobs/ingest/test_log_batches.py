@@ -1,0 +1,67 @@
+"""Keys of batches as columns, compared with Python's own dicts and sorting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.ingest.log_batches import Keys, in_order, places_of
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
+from replay.cluster.branches import Holders
+from tests.support.report_rows import row
+
+Key = tuple[int, int, int]
+# Few values, so that keys have parts in common; and the largest.
+KEYS = st.lists(
+    st.tuples(
+        st.sampled_from([0, 1, 2, 2**31 - 1]),
+        st.sampled_from([0, 1, 5, 6, 2**63 - 1]),
+        st.sampled_from([0, 7, 2**32 - 1]),
+    )
+)
+NODES = st.lists(st.lists(st.sampled_from([1, 2, 3000]), max_size=3), max_size=12)
+
+
+def columns(keys: list[Key]) -> Keys:
+    types = (np.int32, np.int64, np.int64)
+    epoch, base, crc = (np.array([key[n] for key in keys], dtype=of) for n, of in enumerate(types))
+    return epoch, base, crc
+
+
+@given(KEYS, KEYS.map(lambda keys: list(dict.fromkeys(keys))))
+def test_places_of_keys(keys: list[Key], among: list[Key]) -> None:
+    for own in (keys, among, among[: len(keys)]):  # some keys; all of them; the first ones
+        assert places_of(columns(own), columns(among)).tolist() == [among.index(k) if k in among else -1 for k in own]
+
+
+@given(KEYS)
+def test_keys_in_order(keys: list[Key]) -> None:
+    order = in_order(columns(keys))
+    assert ([keys[n] for n in order] if order is not None else keys) == sorted(keys)
+
+
+@given(NODES, st.integers(0, 3))
+def test_holders_of_a_column_are_those_of_its_rows(nodes: list[list[int]], first: int) -> None:
+    column = pa.chunked_array([pa.array(part, pa.list_(pa.int32())) for part in (nodes[:5], nodes[5:])]).slice(first)
+    found, expected = Holders.of_column(column), Holders.of_rows(nodes[first:])
+    assert (found.sets, found.of.tolist()) == (expected.sets, expected.of.tolist())
+
+
+def test_a_table_is_read_with_codes_or_without(tmp_path: Path) -> None:
+    lake, name = Lake(tmp_path), "quarantine"
+    lake.create()
+    for capture in ("a", "b"):  # two files, each with its own dictionary
+        rows = [
+            row(TABLES[name].file_schema, capture=capture, sha256=capture, position=n, path=f"{capture}{n}")
+            for n in range(3)
+        ]
+        lake.append(name, "c", pa.Table.from_pylist(rows, schema=TABLES[name].file_schema))
+    plain, coded = (lake.read(name, "c", as_codes=codes) for codes in (False, True))
+    assert coded.to_pylist() == plain.to_pylist()
+    assert pa.types.is_dictionary(coded["path"].type)
+    assert coded.take([5, 0]).to_pylist() == plain.take([5, 0]).to_pylist()
