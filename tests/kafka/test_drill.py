@@ -113,11 +113,7 @@ def test_what_a_lone_leader_lost_is_got_back(tmp_path: Path) -> None:
 
 
 def test_a_watch_of_nodes_that_is_killed_tells_everything_once(tmp_path: Path) -> None:
-    words = ["drill", "watch_nodes", "--release", LISTED[-1], "--jars", str(KAFKA / "drill")]
-    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
-    assert done.exit_code == 0, (done.output, done.exception)
-    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
-    result = json.loads(line)
+    _, result = played("watch_nodes", tmp_path)
     assert result["wrong"] == []
     assert result["watch"]["kills"] > 0
     assert result["watch"]["states"] > 10
