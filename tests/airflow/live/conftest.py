@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from running import CONNECTION_SECRETS, REPOSITORY, Live, stop
 
+DAGS = 5
 # It keeps each event; of the cluster `secrets`, whose run fails, it also posts it to a URL with secrets, in vain.
 _HOOK = """
 import json
@@ -114,6 +115,6 @@ def live(airflow_db: None, kraft_forensics: str, tmp_path_factory: pytest.TempPa
 
 def _knows_dags(airflow: Live) -> bool:
     try:
-        return int(airflow.api("dags?limit=10")["total_entries"]) == 3
+        return int(airflow.api("dags?limit=10")["total_entries"]) == DAGS
     except OSError:
         return False
