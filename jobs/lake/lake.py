@@ -59,6 +59,10 @@ class Lake:
         self.storage = Storage(root)
         self._opened: dict[str, tuple[DeltaTable, Stamp]] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Of a lake that goes to a task: an open table cannot."""
+        return {**self.__dict__, "_opened": {}}
+
     def exists(self) -> bool:
         """Errors: OtherReleaseError if it has another layout: one of two tables has the newest commit."""
         found = [name for name in (INGESTED[-1], "runs") if self.has(name)]
