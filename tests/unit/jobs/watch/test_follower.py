@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -33,12 +32,21 @@ CHURN, ELR, DIVERGE = (CAPTURES / f"{name}.tar.xz" for name in ("churn", "elr", 
 _COMPARED = ("topic_id", "partition", "offset", "leader", "leader_epoch", "partition_epoch", "isr", "elr", "min_isr")
 
 
+_PLACES: list[Path] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _place(tmp_path_factory: pytest.TempPathFactory) -> None:
+    _PLACES.append(tmp_path_factory.mktemp("captures"))
+
+
 @cache
 def folders(capture: Path) -> list[Path]:
     """The metadata logs of a capture."""
-    place = Path(mkdtemp(prefix="watch-"))
+    place = _PLACES[-1] / capture.name
     with tarfile.open(capture) as archive:
-        archive.extractall(place, filter="data")
+        wanted = (member for member in archive if "controllers" in Path(member.name).parts)
+        archive.extractall(place, wanted, filter="data")
     return sorted(place.rglob("__cluster_metadata-0"))
 
 
