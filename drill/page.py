@@ -254,9 +254,10 @@ def evidence_tables(results: Results) -> str:
     for _, suffix, of in groups:
         verdicts, losses = _summed(of, f"verdicts{suffix}"), _found(of, ("",), suffix)
         proven = _share(_found(of, ("proven",), suffix), losses)
-        columns.append([str(len(of)), str(verdicts.total()), _decided(verdicts), str(losses), proven])
+        kept = _decided(_summed([r for r in of if "kept" in r], f"kept{suffix}"))
+        columns.append([str(len(of)), str(verdicts.total()), _decided(verdicts), kept, str(losses), proven])
         lacking.append((_summed(of, f"open{suffix}"), verdicts.total()))
-    names = ("drills", "windows", "decided", "partitions with losses", "proven")
+    names = ("drills", "windows", "decided", "decided, no power loss", "partitions with losses", "proven")
     rows = [[name, *figures] for name, *figures in zip(names, *columns, strict=True)]
     codes = sorted({code for counts, _ in lacking for code in counts}, key=lambda code: (-lacking[0][0][code], code))
     shares = [[f"`{code}`", *(_share(counts[code], total) for counts, total in lacking)] for code in codes]

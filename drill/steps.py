@@ -193,6 +193,8 @@ class Drill:
             cuts = [cut_tail(folder, topics, step.count) for folder in node.log_dirs]
             cut = {name: n for of in cuts for name, n in of.items() if n}
             node.loses_power()
+            for topic, _, number in (name.rpartition("-") for name in cut):
+                self.ledger.cut(topic, int(number), round(time.time() * 1000))
             losses = ", ".join(f"{name} loses {n}" for name, n in cut.items()) or "nothing is lost"
             self.note(f"power loss of node {node.id}: {losses}")
 

@@ -208,11 +208,13 @@ def test_drills_by_chance_are_split_by_their_evidence() -> None:
     bare: dict[str, Any] = {"found_without_logs": {"ledger-0": "possible"}, "open_without_logs": {"missing_log_end": 2}}
     noted = {**RESULT, **bare, "scenario": "random", "open": {"missing_log_end": 1}, "captures": 1}
     scheduled = {**noted, "scenario": "random_scheduled", "captures": 5, "open": {}}
+    noted |= {"kept": {"proven": 1}, "kept_without_logs": {"possible": 1}}
     lines = evidence_tables([noted, scheduled, RESULT, {**RESULT, "scenario": "random"}]).splitlines()
-    assert lines[2:7] == [
+    assert lines[2:8] == [
         "| drills | 1 | 1 | 1 | 1 |",
         "| windows | 2 | 2 | 2 | 2 |",
         "| decided | 50 % | 0 % | 50 % | 0 % |",
+        "| decided, no power loss | 100 % | 0 % | - | - |",
         "| partitions with losses | 1 | 1 | 1 | 1 |",
         "| proven | 100 % | 0 % | 100 % | 0 % |",
     ]
