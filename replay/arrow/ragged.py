@@ -98,7 +98,8 @@ def masks(replicas: Array, members: Array) -> Array:
 
 def mask_of(replicas: Array, member: Array | int) -> Array:
     """The masks for a single member: of all rows, or one per row, e.g. the leader."""
-    return _bits((replicas == np.reshape(member, (-1, 1))) & (replicas != PAD))
+    wanted = member if isinstance(member, int) else np.reshape(member, (-1, 1))
+    return _bits((replicas == wanted) & (replicas != PAD))
 
 
 def _bits(hit: Array) -> Array:

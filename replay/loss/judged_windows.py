@@ -182,9 +182,9 @@ def _election_facts(
     groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
     timestamp_ms = history["timestamp_ms"].to_numpy()
     sessions, end_ms = sessions_of(cluster, timestamp_ms), cluster.end_ms(timestamp_ms)
-    result = {}
+    result, named = {}, history.select(["topic", "directories", "partition_epoch"]).combine_chunks()
     for key, first, end, group in zip(judged.tolist(), firsts, ends, groups, strict=True):
-        own = history.slice(first, end - first)
+        own = named.slice(first, end - first)
         recorded = Recorded(own["topic"][0].as_py(), own["directories"].to_pylist(), own["partition_epoch"].to_pylist())
         found, of_partition = evidence[key], lines.get(key, NO_LINES)
         known = sessions.extended(found.scrapes, cluster.clock)

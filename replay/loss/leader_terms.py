@@ -103,7 +103,7 @@ class LeaderTerms:
         self._unserved: dict[int, list[Unserved]] = {}
         self._serving: dict[int, list[int]] = {}
 
-    @property
+    @cached_property
     def sound(self) -> bool:
         """Whether leader epochs only rise. If not, two histories were mixed and evidence may be about either."""
         rows = slice(self.first, self.end)
@@ -336,10 +336,12 @@ class LeaderTerms:
 
     def _began_anew(self, leader: int, row: int) -> bool:
         """Whether the leader had given up an earlier leadership when it began to lead in that row."""
-        led = [t for t in self.terms_within(int(self.facts.stretch[row]), row) if t.leader == leader and t.end <= row]
-        if not led:
-            return not self.facts.anchored[self.facts.stretch[row]]
-        earlier, now = led[-1], self.sessions.at(leader, int(self.facts.batch[row]))
+        stretch = int(self.facts.stretch[row])
+        before = reversed(self.terms_within(stretch, row))
+        earlier = next((t for t in before if t.leader == leader and t.end <= row), None)
+        if earlier is None:
+            return not self.facts.anchored[stretch]
+        now = self.sessions.at(leader, int(self.facts.batch[row]))
         if earlier.session is None or now is None or earlier.session.begin_batch != now.begin_batch:
             return earlier.session is not None and now is not None
         since, epoch = int(self.states.leader_epoch[earlier.end - 1]), int(self.states.leader_epoch[row])

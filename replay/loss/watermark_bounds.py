@@ -270,9 +270,11 @@ def ceiling_by_members(reader: LineReader, evidence: Evidence, row: int) -> Boun
     terms, term = reader.terms, reader.terms.last_term(row)
     if term is None or term.end > row or not term.kept or not terms.learned(term):
         return OPEN
+    lines = reader.lines
+    heard_of = {broker for broker, _ in evidence.left} | {line.broker for line in (*lines.loads, *lines.followed)}
     bounds = []
     for broker in members_of(terms.states.replicas[row]):
-        rows = None if broker == term.leader else had_everything(terms, broker, row)
+        rows = None if broker not in heard_of - {term.leader} else had_everything(terms, broker, row)
         if rows is not None and rows[1] >= term.first:
             member = _Member(reader, evidence, row, term, broker, *rows)
             bounds += [*member.stopped(), *member.loaded(), *member.followed()]
