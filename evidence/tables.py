@@ -151,8 +151,13 @@ LOG_END_OFFSETS = pa.schema(
         ),
         column("partition", pa.int32(), "partition"),
         column("source", pa.string(), "kind of the file, e.g. jmx_exporter, replication_offset, replica_segment"),
-        column("captured_at_ms", pa.int64(), "when it was read, at the earliest"),
-        column("uncertainty_ms", pa.int64(), "it was read within this many ms after captured_at_ms"),
+        column(
+            "captured_at_ms",
+            pa.int64(),
+            "when it was read, at the earliest; in a second row of a high watermark that was read long after it was "
+            "written: when that was",
+        ),
+        column("uncertainty_ms", pa.int64(), "it was read, or written, within this many ms after captured_at_ms"),
         column("log_end_offset", pa.int64(), "log end offset of the replica"),
         column("high_watermark", pa.int64(), "high watermark known to this replica"),
         column("log_start_offset", pa.int64(), "log start offset of the replica"),

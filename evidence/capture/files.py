@@ -39,7 +39,8 @@ class EvidenceFile:
     modification time when it was hashed; None: `read` does not check it. modified: when the archive says that the copy
     was written; None for files that are not from an archive: their own time may be that of any later copy.
     log_utc_offset_ms: the zone of the times in a node's own log, where it does not print one; None: unknown.
-    scan: its batches, if they were framed when it was hashed.
+    written_ms: when it was last written where it was copied from, by the capturer's clock, and within how many ms after
+    that; None: unknown. scan: its batches, if they were framed when it was hashed.
     """
 
     source: Source
@@ -54,6 +55,7 @@ class EvidenceFile:
     snapshot_duration_ms: int | None = None
     modified: Modified | None = None
     log_utc_offset_ms: int | None = None
+    written_ms: tuple[int, int] | None = None
     scan: Scan | None = None
 
     @property
@@ -344,6 +346,7 @@ def _placed(
         clock_error_ms=first("clock_error_ms") or 0,
         snapshot_duration_ms=first("snapshot_duration_ms"),
         log_utc_offset_ms=first("log_utc_offset"),
+        written_ms=None if listed is None else listed.written_ms(path),
     )
 
 

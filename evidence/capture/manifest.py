@@ -72,6 +72,7 @@ def all_local(disks: Iterable[Disk], is_virtual: bool | None) -> bool | None:
 
 
 NAMES = ("capture.toml", "capture.json")
+_SECOND_MS = 1000
 _OFFSET = re.compile(r"Z|[+-](?P<hours>0\d|1[0-4]):?(?P<minutes>[0-5]\d)")
 
 
@@ -136,7 +137,8 @@ class Node(_Facts):
 
     What `collect` notes: clock_offset_ms, clock_offset_error_ms: how far the node's clock was ahead of the capturer's,
     and by how much that may be wrong. zone: as `date '+%z %Z'` prints it there. roles: process.roles. missing: what was
-    not collected, and why.
+    not collected, and why. written: when files of the node's folder were last written, by the node's clock, in whole
+    seconds (as ms): up to a second later.
 
     Of its machine: uptime_s: whole seconds since it started. uptime_read_by: when that had been read, by the capturer's
     clock; it was read after captured_at. machine_id: a digest of /etc/machine-id. node_name: the Kubernetes node, the
@@ -157,11 +159,21 @@ class Node(_Facts):
     disks: tuple[Disk, ...] = ()
     roles: str | None = None
     missing: tuple[str, ...] = ()
+    written: dict[str, Time] = {}
 
     @property
     def local_disks(self) -> bool | None:
         """Whether every log directory certainly is on disks of this machine; False: one is not; None: unknown."""
         return all_local(self.disks, self.is_virtual)
+
+    def written_ms(self, path: PurePosixPath) -> tuple[int, int] | None:
+        """When a file was last written, by the capturer's clock, and within how many ms after that; None: unknown."""
+        if self.path is None or self.clock_offset_ms is None or self.clock_offset_error_ms is None:
+            return None
+        if any(_ELSEWHERE.fullmatch(disk.file_system or "") for disk in self.disks):
+            return None  # by the clock of a file server
+        at_ms, error_ms = self.written.get(str(path.relative_to(self.path))), self.clock_offset_error_ms
+        return None if at_ms is None else (at_ms - self.clock_offset_ms - error_ms, _SECOND_MS + 2 * error_ms)
 
     def holds(self, path: PurePosixPath) -> bool:
         """Whether a file is in this node's folder."""

@@ -6,7 +6,7 @@ leader-epoch-checkpoint's start offset of an epoch is the log end offset of that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
@@ -66,6 +66,7 @@ _TEXTS = frozenset(
     }
 )
 _CHUNK_BYTES = 1 << 20
+_LONG_AGO_MS = 10_000
 
 
 @dataclass(slots=True)
@@ -112,6 +113,8 @@ def read_offsets(
 
     uncertainty_ms: how long one round of capturing may have taken if neither the manifest nor an archive gives it. A
     value was read within that time after the file's capture time; the clock's error widens the interval on both sides.
+    A replication-offset-checkpoint of a broker that had been down for long has its rows twice: as it was read, and as
+    of when it was last written, if the manifest says that.
     Rows of the same replica and source are not joined.
     """
     files = list(files)
@@ -131,11 +134,12 @@ def read_offsets(
         accounts[file.path] = _account(file, found)
         common = {"source": file.kind, **_when(file, file.captured_at_ms, file.read_within_ms(uncertainty_ms))}
         broker = {"broker_id": None if file.kind in _NAME_NODES else file.node_id}
-        shared = {**common, **broker, **found.of_file, **provenance(capture, file, 0)}
-        if isinstance(found.offsets, pa.RecordBatch):
-            offsets.add_columns(shared, found.offsets)
-        else:
-            offsets.add_rows({**shared, **row, **_own_time(file, row, uncertainty_ms)} for row in found.offsets)
+        for when in (common, *_as_written(file)):
+            shared = {**common, **when, **broker, **found.of_file, **provenance(capture, file, 0)}
+            if isinstance(found.offsets, pa.RecordBatch):
+                offsets.add_columns(shared, found.offsets)
+            else:
+                offsets.add_rows({**shared, **row, **_own_time(file, row, uncertainty_ms)} for row in found.offsets)
         partitions += [{**common, **row, **provenance(capture, file, row["position"])} for row in found.partitions]
         node = {"node_id": file.node_id if file.kind == kinds.QUORUM_STATE else None}
         quorum += [{**common, **node, **row, **provenance(capture, file, row["position"])} for row in found.quorum]
@@ -198,6 +202,14 @@ def _when(file: EvidenceFile, at_ms: int | None, within_ms: int | None) -> Row:
     if at_ms is None or within_ms is None:
         return {"captured_at_ms": None, "uncertainty_ms": None}
     return {"captured_at_ms": at_ms - file.clock_error_ms, "uncertainty_ms": within_ms + 2 * file.clock_error_ms}
+
+
+def _as_written(file: EvidenceFile) -> Iterator[Row]:
+    """When the values of a file stood in it already: when it was last written, if that was long before it was read. A
+    broker that runs writes its high watermarks every replica.high.watermark.checkpoint.interval.ms (5 s)."""
+    written, read_ms = file.written_ms, file.captured_at_ms
+    if file.kind == kinds.REPLICATION_OFFSET and written and read_ms and read_ms - written[0] > _LONG_AGO_MS:
+        yield _when(file, *written)
 
 
 def _own_time(file: EvidenceFile, row: Row, uncertainty_ms: int) -> Row:

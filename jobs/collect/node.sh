@@ -216,6 +216,9 @@ find_all() {
 offsets() { # DIR NAME
   for file in replication-offset-checkpoint recovery-point-offset-checkpoint log-start-offset-checkpoint \
     .kafka_cleanshutdown meta.properties; do small "$1/$file" "$2/$file"; done
+  # When it was written, by the clock of this machine; asked for after it was copied, so not too early.
+  file=replication-offset-checkpoint
+  [ -n "$want_disk" ] || [ ! -f "$1/$file" ] || fact "written:$2/$file" "$(date -r "$1/$file" +%s 2>/dev/null)"
   marker "$1" "$2" before
 }
 

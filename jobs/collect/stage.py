@@ -33,6 +33,7 @@ _COMPRESSIONS = {".tar.gz": "gz", ".tgz": "gz", ".tar.xz": "xz", ".txz": "xz"}
 _MOST_AT_ONCE = 16
 _HOST_NAME = re.compile(r"[A-Za-z0-9._-]{1,253}")
 _HOST_TIMEOUT_S = 15
+_SECONDS = re.compile(r"[0-9]{1,11}")
 _MOST_TEXT = 255
 
 
@@ -177,6 +178,9 @@ def _node(found: Visit) -> dict[str, Any]:
         values["log_utc_offset"] = "Z"
     values |= {name: facts[name] for name in ("zone", "roles") if facts.get(name)}
     values |= _machine(found)
+    written = {name.removeprefix("written:"): at for name, at in facts.items() if name.startswith("written:")}
+    if times := {name: int(at) * 1000 for name, at in written.items() if _SECONDS.fullmatch(at)}:
+        values["written"] = times
     missing = [*([f"the rest: {found.failure}"] if found.failure else []), *found.received.missing]
     return {**values, "missing": missing}
 

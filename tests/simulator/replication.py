@@ -219,6 +219,7 @@ class Replication(Lines):
         process.checkpointing = False
         if broker.process is process and not process.frozen:
             broker.disk.marks = process.high_watermark if broker.disk.topic_id else -1
+            broker.disk.marks_ms = self.events.now
         elif broker.process is process:
             self._high_watermark(broker, process.high_watermark)
 

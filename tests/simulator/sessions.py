@@ -100,6 +100,7 @@ class Sessions(Replication):
             self.note(f"broker {broker.id} takes the future log, which ends at {log.end}, for {disk.log.end}")
             disk.directory, disk.log, disk.future = directory, log, None
             disk.marks = None if disk.marks is None else min(disk.marks, log.end)
+            disk.marks_ms = self.events.now
             disk.recovery_point = min(disk.recovery_point, log.end)
 
     def _end_process(self, broker: Broker) -> None:
@@ -136,6 +137,7 @@ class Sessions(Replication):
         loaded = process.loaded
         if loaded:
             disk.marks = process.high_watermark if disk.topic_id else -1
+            disk.marks_ms = self.events.now
             disk.recovery_point = disk.log.end if disk.topic_id else -1
         self._end_process(broker)
         self.note(f"broker {broker.id} stopped cleanly at {disk.log.end}, relieved: {relieved}")
@@ -319,4 +321,5 @@ class Sessions(Replication):
             disk.directories = tuple(d for d in disk.directories if d != disk.directory)
             disk.directory = disk.directories[0]
             disk.topic_id, disk.log, disk.marks, disk.recovery_point = "", Log(), -1, -1
+            disk.marks_ms = self.events.now
             self.set_back(broker)

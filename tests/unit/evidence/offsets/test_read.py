@@ -45,6 +45,37 @@ def read_all(root: Path, files: dict[str, bytes]) -> tuple[OffsetTables, dict[st
         return found, found.accounts
 
 
+MANIFEST = """captured_at = 1795221569450
+[[nodes]]
+id = 4
+path = "node-4"
+clock_offset_ms = 300
+clock_offset_error_ms = 20
+written = {{ "replication-offset-checkpoint" = {written}, "log-start-offset-checkpoint" = {written} }}
+{more}"""
+OF_NFS = '[[nodes.disks]]\ndirectory = "logdir0"\nfile_system = "nfs4"\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "more", "times"),
+    [
+        ("replication-offset", 1795221500000, "", [(1795221569450, 5000), (1795221499680, 1040)]),
+        ("replication-offset", 1795221500000, "clock_error_ms = 7", [(1795221569443, 5014), (1795221499673, 1054)]),
+        # A broker that runs; a file server's clock; a file that says nothing about the time before.
+        ("replication-offset", 1795221565000, "", [(1795221569450, 5000)]),
+        ("replication-offset", 1795221500000, OF_NFS, [(1795221569450, 5000)]),
+        ("log-start-offset", 1795221500000, "", [(1795221569450, 5000)]),
+    ],
+)
+def test_high_watermarks_of_a_broker_that_was_down_are_also_of_when_they_were_written(
+    name: str, written: int, more: str, times: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    manifest = MANIFEST.format(written=written, more=more).encode()
+    rows, _ = read(tmp_path, {"capture.toml": manifest, f"node-4/{name}-checkpoint": b"0\n1\norders 0 12\n"})
+    assert [(r["captured_at_ms"], r["uncertainty_ms"]) for r in rows] == times
+    assert {(r["high_watermark"] or r["log_start_offset"], r["position"]) for r in rows} == {(12, 4)}
+
+
 @pytest.mark.parametrize(
     ("name", "column"),
     [

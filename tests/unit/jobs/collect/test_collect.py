@@ -93,6 +93,10 @@ def test_every_file_comes_as_it_is_through_every_shell(shell: str, tmp_path: Pat
         came = tmp_path / "capture" / f"node-{node}" / "logdir0"
         copied = {path: digest for path, (digest, _) in state(came).items() if not path.endswith(".heads")}
         assert copied == {path: before[f"{(folder / path).relative_to(tmp_path / 'source')}"][0] for path in copied}
+    marks = "replication-offset-checkpoint"
+    written = {node["id"]: node.get("written") for node in manifest(tmp_path / "capture")["nodes"]}
+    written_s = int((folders[1] / marks).stat().st_mtime)
+    assert written == {3000: None, 1: {f"logdir0/{marks}": written_s * 1000}}
     log = tmp_path / "capture" / "node-3000" / "logdir0" / "__cluster_metadata-0"
     assert {p.name for p in log.iterdir()} == {name for name in metadata if not name.endswith(".snapshot")}
     epochs = {p.parent.name for p in folders[1].rglob("leader-epoch-checkpoint")}
