@@ -271,7 +271,8 @@ def ceiling_by_members(reader: LineReader, evidence: Evidence, row: int) -> Boun
     if term is None or term.end > row or not term.kept or not terms.learned(term):
         return OPEN
     lines = reader.lines
-    heard_of = {broker for broker, _ in evidence.left} | {line.broker for line in (*lines.loads, *lines.followed)}
+    heard_of = {broker for broker, _ in evidence.left} | {load.broker for load in lines.loads}
+    heard_of |= {line.broker for line in lines.followed}
     bounds = []
     for broker in members_of(terms.states.replicas[row]):
         rows = None if broker not in heard_of - {term.leader} else had_everything(terms, broker, row)
