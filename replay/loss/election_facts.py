@@ -107,7 +107,10 @@ class _Partition:
         inside = np.arange(self.first, self.end)
         step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
         steps = [self._step(row) for row in step_rows]
-        if known := self._reports(steps):  # what survives is of use for them alone
+        lost_inside = {int(states.leader_epoch[row]) for row in step_rows if self.terms.lost_inside(row)}
+        # What such a leader's process had is not what the next leader could have had.
+        known = [report for report in self._reports(steps) if report.leader_epoch not in lost_inside]
+        if known:  # what survives is of use for them alone
             of_rows = zip(steps, step_rows, strict=True)
             steps = [s if s.carries else replace(s, survives=self._survives(row)) for s, row in of_rows]
         floor_before = dict(zip(step_rows, floors(steps, known), strict=True))
@@ -324,11 +327,11 @@ class _Partition:
         return likely_floor(rows[since:], in_term, elected_ms, self.clock)
 
     def _step(self, row: int) -> Step:
-        carries = not self.facts.anchored[row] and self.terms.carries(row)
+        carries = not self.facts.anchored[row] and self.terms.carries(row) and not self.terms.lost_inside(row)
         return Step(int(self.states.leader_epoch[row]), int(self.facts.timestamp_ms[row]), carries)
 
     def _survives(self, row: int) -> Bound:
-        if self.facts.anchored[row]:
+        if self.facts.anchored[row] or self.terms.lost_inside(row):
             return OPEN
         return higher(self._shared_log(row)[0], self.reader.bounds(row).shared)
 

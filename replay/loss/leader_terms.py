@@ -167,6 +167,16 @@ class LeaderTerms:
         inside = self.sessions.begun(leader, int(batches[first]), int(batches[end]) - 1)
         return not inside and self.sessions.excludes_a_second_process(leader, session)
 
+    def lost_inside(self, row: int) -> bool:
+        """Whether the leader of the row may have lost some of its log within its term and have served on: another
+        process of it registered there, and nothing shows that its log kept everything. Such a loss is of no
+        election."""
+        term = self.term_at(row)
+        if term is None or term.kept:
+            return False
+        last = int(self.facts.batch[term.end]) - 1 if term.end < self.end else None
+        return bool(self.sessions.begun(term.leader, int(self.facts.batch[term.first]), last))
+
     def carries(self, row: int) -> bool:
         """Whether the row's leader led last, and still had the log of the process that led.
 
