@@ -1,5 +1,5 @@
-"""`python -m docs_site.growth docs/growth.csv docs/images/growth.svg`: curves of what `python -m bench.nights` printed, in the
-environment of the documentation."""
+"""`python -m docs_site.growth docs/growth.csv docs/images/growth.svg`: curves of what `python -m bench.nights` printed.
+Runs in the environment of the documentation."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
-
-matplotlib.use("svg")
-from matplotlib import pyplot  # noqa: E402
+from matplotlib import pyplot
 
 _PANELS = (
     ("rows of all tables, in thousands", "rows", 1_000, None),
