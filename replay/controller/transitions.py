@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import PAD, Array, to_lengths
 from replay.arrow.schemas import sorted_history
-from replay.arrow.sets import empty, first, keep, resize
+from replay.arrow.sets import first, keep, resize
 from replay.cluster.configs import ElectionConfigs
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.controller.acceptable_leaders import LOST, Availability, Directories, availability
-from replay.controller.partition_change_builder import ELECT_ONLINE, RECOVERED, RECOVERING, Cases
+from replay.controller.partition_change_builder import RECOVERED, RECOVERING, Cases, at_rest
 from replay.controller.releases import PossibleProfiles, possible_profiles
 from replay.controller.triggers import Recorded, Transitions
 from replay.partitions.election_actors import Change, side
@@ -185,7 +185,8 @@ class Bucket:
         recovery = self._recovery(rows)
         states = self.availability.states(replicas, offset)
         may_lead = self.availability.acceptable(replicas, resize(directories, replicas.shape[1]), states)
-        return Cases(
+        return at_rest(
+            keep(replicas, may_lead),
             replicas=replicas,
             isr=isr,
             elr=elr,
@@ -195,14 +196,6 @@ class Bucket:
             directories=directories,
             leader=self.states.leader[rows],
             recovery=recovery,
-            election=np.full(len(rows), ELECT_ONLINE),
-            acceptable=keep(replicas, may_lead),
-            target_isr=isr,
-            target_replicas=replicas,
-            target_removing=removing,
-            target_adding=adding,
-            target_recovery=recovery,
-            unclean_shutdown=empty(replicas[:, :1]),
             min_isr=configs.min_isr,
             **self.features(offset),
         )
