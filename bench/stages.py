@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import google_crc32c
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.judging import facts_of, judge
 from bench.pages import as_json, made_up_report
 from bench.policies import random_cases
 from bench.prepared import CAPTURE, Prepared
@@ -28,13 +28,17 @@ from evidence.metadata_log.inspect import print_file
 from evidence.metadata_log.rows import ByteRange
 from evidence.metadata_log.scan import scan_files
 from evidence.offsets.read import read_offsets
+from evidence.tables import LOG_END_OFFSETS
 from evidence.wire.batches import Batches, scan_batches
 from jobs.config.settings import load_settings
 from jobs.report.page import render_report
+from replay import bucket
 from replay.arrow.ragged import PAD
+from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.controller.partition_change_builder import Cases, predict
 from replay.controller.profiles import PROFILES
 from replay.partitions.reducer import build_history, in_order, reduce_state
+from replay.whatif.counterfactuals import Question
 
 if TYPE_CHECKING:
     from jobs.lake.data_files import DataFile
@@ -247,3 +251,15 @@ STAGES = {
     "json": Stage(_json),
     "report": Stage(_report, floor="json"),
 }
+
+
+def facts_of(inputs: Prepared) -> ClusterFacts:
+    """The facts of a prepared log, without offsets or static configs."""
+    return cluster_facts("bench", inputs.state(), Clock(load_settings().evidence.clock_error_ms), None, {})
+
+
+def judge(history: pa.Table, facts: ClusterFacts) -> int:
+    """Judge a bucket's schemas.PARTITION_HISTORY. Returns the number of findings."""
+    settings = load_settings().counterfactuals
+    question = Question(settings.deprioritized, settings.min_isr)
+    return len(bucket.judge(history, LOG_END_OFFSETS.empty_table(), facts, question)["finding"])
