@@ -98,10 +98,7 @@ def _captures(files: pa.Table, manifests: Sequence[Row]) -> list[Row]:
     return [
         {
             "capture": row["capture"],
-            **{
-                name: by_name.get(row["capture"], {}).get(name)
-                for name in ("kafka_release", "clock_error_ms", "sha256")
-            },
+            **{name: by_name.get(row["capture"], {}).get(name) for name in _MANIFEST},
             "files": row["count_all"],
             **{name: row[f"{name}_sum"] for name in _BYTES},
             "first_ms": row["captured_at_ms_min"],

@@ -17,6 +17,7 @@ from jobs.replay.buckets import BucketFiles, BucketItem
 from jobs.spark.tasks import cores, run_tasks
 from quality.check import Check, Scope, all_needs, needs_of
 from quality.run import InMemory, Needs, Outcomes, Part, Rows, Source, Stream
+from replay.plan.step import groups
 
 # Tables that may have many rows.
 _LARGE = (
@@ -180,11 +181,7 @@ def _large_rows(lake: Lake, cluster: str) -> int:
 
 
 def _by_table(checks: Sequence[Check], scope: Scope) -> dict[str, list[Check]]:
-    found: dict[str, list[Check]] = {}
-    for check in checks:
-        if check.scope is scope:
-            found.setdefault(check.table, []).append(check)
-    return found
+    return groups((check for check in checks if check.scope is scope), lambda check: check.table)
 
 
 def _of_bucket(table: pa.Table, bucket: Bucket) -> pa.Table:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,16 +22,17 @@ from jobs.provenance.made_from import made_from
 from jobs.report.rows import (
     ELECTION_COLUMNS,
     MAX_DETAILS,
+    MAX_GROUPS,
     MAX_LISTED,
     MAX_QUALITY_RUNS,
     STATE_COLUMNS,
     ReportInput,
     Row,
+    Totals,
     by_section,
 )
-from jobs.report.states import MAX_STATES
-from jobs.report.totals import GROUPS, exposure_groups, policy_totals, totals_of
-from replay.findings.kinds import Section
+from jobs.report.sections import MAX_STATES
+from replay.findings.kinds import Section, of_section
 
 _COUNTED = (
     "evidence_files",
@@ -191,3 +193,63 @@ def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...]
 def _of_topics(topic_ids: Iterable[str]) -> pc.Expression:
     # The type is explicit because Arrow cannot infer it from an empty list.
     return pc.field("topic_id").isin(pa.array(sorted(set(topic_ids)), pa.string()))
+
+
+# Findings are counted by these columns.
+GROUPS = ("kind", "verdict", "rule", "rule_version")
+# Of a group of findings. DuckDB sums in 128 bits: values from damaged files may overflow 64.
+_SUMS = """count(*) as findings, count(*) filter (end_offset is null) as unended, max(lasted_ms) as longest_ms,
+    sum(greatest(coalesce(lasted_ms, 0), 0)) as lasted_ms"""
+# Sum decimals, for the same reason.
+_SUM = pa.decimal128(38, 0)
+
+
+def totals_of(findings: pa.Table) -> Totals:
+    """Count findings. findings: with the columns GROUPS and order.KEYS."""
+    return Totals(_counted(findings, f"select {', '.join(GROUPS)}, {_SUMS} from findings group by all"))
+
+
+def exposure_groups(findings: pa.Table) -> list[Row]:
+    """Exposures by kind and topic, leaderless first, then the longest in total: rows {kind, topic, partitions,
+    first_ms, findings, unended, longest_ms, lasted_ms}, at most MAX_GROUPS. findings: as in `totals_of`."""
+    kinds = ", ".join(f"'{kind}'" for kind in of_section(Section.EXPOSURES))
+    of = "kind, topic, count(distinct partition) as partitions, min(start_timestamp_ms) as first_ms"
+    wanted = f"where kind in ({kinds}) group by all order by kind desc, lasted_ms desc, topic limit {MAX_GROUPS}"
+    return _counted(findings, f"select {of}, {_SUMS} from findings {wanted}")
+
+
+def _counted(findings: pa.Table, query: str) -> list[Row]:
+    with duckdb.connect() as connection:
+        found = connection.register("findings", findings).execute(query)
+        names = [column[0] for column in found.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def policy_totals(counterfactuals: pa.Table) -> list[Row]:
+    """What would have been lost under each policy: rows {policy, windows, elected, waits, undetermined, differs,
+    loss_min, loss_max}. Losses are of windows where it elects a leader; loss_max is null if one has no upper bound.
+    counterfactuals: with `policy`, `outcome`, `loss_min`, `loss_max`, `differs`."""
+    elected = pc.equal(counterfactuals["outcome"], "elected")
+    low, high = counterfactuals["loss_min"], counterfactuals["loss_max"]
+    table = pa.table(
+        {
+            "policy": counterfactuals["policy"],
+            **{name: pc.equal(counterfactuals["outcome"], name) for name in ("elected", "waits", "undetermined")},
+            "differs": counterfactuals["differs"],
+            "loss_min": pc.if_else(elected, pc.fill_null(low, 0), 0).cast(_SUM),
+            "loss_max": pc.if_else(elected, pc.fill_null(high, 0), 0).cast(_SUM),
+            "open": pc.and_(elected, high.is_null()),
+        }
+    )
+    sums = ("elected", "waits", "undetermined", "differs", "loss_min", "loss_max", "open")
+    groups = table.group_by("policy").aggregate([([], "count_all"), *((name, "sum") for name in sums)])
+    return [
+        {
+            "policy": row["policy"],
+            "windows": row["count_all"],
+            **{name: row[f"{name}_sum"] or 0 for name in ("elected", "waits", "undetermined", "differs")},
+            "loss_min": int(row["loss_min_sum"] or 0),
+            "loss_max": None if row["open_sum"] else int(row["loss_max_sum"] or 0),
+        }
+        for row in groups.to_pylist()
+    ]
