@@ -21,7 +21,7 @@ from jobs.console.output import Format, print_rows, printable, show_message
 
 def config_show(form: FormatOption = Format.TABLE) -> None:
     """Show every effective setting and where it comes from: the defaults, a file or an environment variable."""
-    from jobs.config.origins import effective_settings, unknown_variables
+    from jobs.config.settings import effective_settings, unknown_variables
 
     rows = effective_settings()
     if form is Format.TABLE:  # one column of text, whatever the types of the values

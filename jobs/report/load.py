@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,6 +31,7 @@ from jobs.report.rows import (
     by_section,
 )
 from jobs.report.sections import MAX_STATES
+from jobs.views.in_duckdb import rows_of
 from replay.findings.kinds import Section, of_section
 
 _COUNTED = (
@@ -107,17 +107,7 @@ def _newest_run(lake: Lake, cluster: str) -> str:
 def _quality_runs(lake: Lake, cluster: str) -> list[Row]:
     """Quality's newest runs, the newest first: rows {run_at_ms, expectations, failed, warned}. failed: number of those
     that were not met and fail a run; warned: of the others that were not met."""
-    columns = ("run_id", "run_at_ms", "success", "severity")
-    results = lake.read("quality_results", cluster, columns)
-    unmet = pc.invert(pc.fill_null(results["success"], False))
-    warns = pc.fill_null(pc.equal(results["severity"], "warn"), False)
-    results = results.append_column("failed", pc.and_(unmet, pc.invert(warns)).cast(pa.int64()))
-    results = results.append_column("warned", pc.and_(unmet, warns).cast(pa.int64()))
-    sums: list[Any] = [([], "count_all"), ("failed", "sum"), ("warned", "sum")]
-    runs = results.group_by(["run_at_ms", "run_id"]).aggregate(sums)
-    newest = runs.sort_by([("run_at_ms", "descending"), ("run_id", "ascending")]).slice(0, MAX_QUALITY_RUNS)
-    names = {"count_all": "expectations", "failed_sum": "failed", "warned_sum": "warned"}
-    return [{names.get(k, k): v for k, v in row.items() if k != "run_id"} for row in newest.to_pylist()]
+    return rows_of(_QUALITY_RUNS, lake.read("quality_results", cluster, ("run_id", "run_at_ms", "success", "severity")))
 
 
 def _keys(lake: Lake, cluster: str, focus: Focus) -> pa.Table:
@@ -198,58 +188,45 @@ def _of_topics(topic_ids: Iterable[str]) -> pc.Expression:
 # Findings are counted by these columns.
 GROUPS = ("kind", "verdict", "rule", "rule_version")
 # Of a group of findings. DuckDB sums in 128 bits: values from damaged files may overflow 64.
-_SUMS = """count(*) as findings, count(*) filter (end_offset is null) as unended, max(lasted_ms) as longest_ms,
+_SUMS = """count(*) filter (end_offset is null) as unended, max(lasted_ms) as longest_ms,
     sum(greatest(coalesce(lasted_ms, 0), 0)) as lasted_ms"""
-# Sum decimals, for the same reason.
-_SUM = pa.decimal128(38, 0)
+_QUALITY_RUNS = f"""
+select run_at_ms, count(*) as expectations, count(*) filter (unmet and severity is distinct from 'warn') as failed,
+    count(*) filter (unmet and severity = 'warn') as warned
+from (select *, success is not true as unmet from given)
+group by run_at_ms, run_id order by run_at_ms desc, run_id limit {MAX_QUALITY_RUNS}
+"""
+_POLICIES = """
+select policy, count(*) as windows, count(*) filter (outcome = 'elected') as elected,
+    count(*) filter (outcome = 'waits') as waits, count(*) filter (outcome = 'undetermined') as undetermined,
+    count(*) filter (differs) as differs, coalesce(sum(loss_min) filter (outcome = 'elected'), 0) as loss_min,
+    case when bool_or(outcome = 'elected' and loss_max is null) then null
+        else coalesce(sum(loss_max) filter (outcome = 'elected'), 0) end as loss_max
+from (select *, row_number() over () as place from given) group by policy order by min(place)
+"""
 
 
 def totals_of(findings: pa.Table) -> Totals:
     """Count findings. findings: with the columns GROUPS and order.KEYS."""
-    return Totals(_counted(findings, f"select {', '.join(GROUPS)}, {_SUMS} from findings group by all"))
+    query = f"select {', '.join(GROUPS)}, count(*) as findings, {_SUMS} from given group by all"
+    return Totals(rows_of(query, findings))
 
 
 def exposure_groups(findings: pa.Table) -> list[Row]:
-    """Exposures by kind and topic, leaderless first, then the longest in total: rows {kind, topic, partitions,
-    first_ms, findings, unended, longest_ms, lasted_ms}, at most MAX_GROUPS. findings: as in `totals_of`."""
+    """Exposures by kind and topic, leaderless first, then the longest in total: rows {kind, topic, findings,
+    partitions, unended, longest_ms, lasted_ms, first_ms}, at most MAX_GROUPS. findings: as in `totals_of`."""
     kinds = ", ".join(f"'{kind}'" for kind in of_section(Section.EXPOSURES))
-    of = "kind, topic, count(distinct partition) as partitions, min(start_timestamp_ms) as first_ms"
-    wanted = f"where kind in ({kinds}) group by all order by kind desc, lasted_ms desc, topic limit {MAX_GROUPS}"
-    return _counted(findings, f"select {of}, {_SUMS} from findings {wanted}")
-
-
-def _counted(findings: pa.Table, query: str) -> list[Row]:
-    with duckdb.connect() as connection:
-        found = connection.register("findings", findings).execute(query)
-        names = [column[0] for column in found.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    query = f"""
+    select kind, topic, count(*) as findings, count(distinct partition) as partitions, {_SUMS},
+        min(start_timestamp_ms) as first_ms
+    from given where kind in ({kinds})
+    group by all order by kind desc, lasted_ms desc, topic limit {MAX_GROUPS}
+    """
+    return rows_of(query, findings)
 
 
 def policy_totals(counterfactuals: pa.Table) -> list[Row]:
     """What would have been lost under each policy: rows {policy, windows, elected, waits, undetermined, differs,
     loss_min, loss_max}. Losses are of windows where it elects a leader; loss_max is null if one has no upper bound.
     counterfactuals: with `policy`, `outcome`, `loss_min`, `loss_max`, `differs`."""
-    elected = pc.equal(counterfactuals["outcome"], "elected")
-    low, high = counterfactuals["loss_min"], counterfactuals["loss_max"]
-    table = pa.table(
-        {
-            "policy": counterfactuals["policy"],
-            **{name: pc.equal(counterfactuals["outcome"], name) for name in ("elected", "waits", "undetermined")},
-            "differs": counterfactuals["differs"],
-            "loss_min": pc.if_else(elected, pc.fill_null(low, 0), 0).cast(_SUM),
-            "loss_max": pc.if_else(elected, pc.fill_null(high, 0), 0).cast(_SUM),
-            "open": pc.and_(elected, high.is_null()),
-        }
-    )
-    sums = ("elected", "waits", "undetermined", "differs", "loss_min", "loss_max", "open")
-    groups = table.group_by("policy").aggregate([([], "count_all"), *((name, "sum") for name in sums)])
-    return [
-        {
-            "policy": row["policy"],
-            "windows": row["count_all"],
-            **{name: row[f"{name}_sum"] or 0 for name in ("elected", "waits", "undetermined", "differs")},
-            "loss_min": int(row["loss_min_sum"] or 0),
-            "loss_max": None if row["open_sum"] else int(row["loss_max_sum"] or 0),
-        }
-        for row in groups.to_pylist()
-    ]
+    return rows_of(_POLICIES, counterfactuals)
