@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput, Row, Totals
-from jobs.report.states import MAX_STATES
+from jobs.report.sections import MAX_STATES
 from replay.arrow.schemas import EVIDENCE_ROW, FINDINGS, PARTITION_HISTORY
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION, LEADERLESS
 from replay.incident.answer import COLUMNS, Scope, answer, losses

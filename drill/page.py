@@ -123,7 +123,7 @@ _OF_RELEASES = tuple(name for name in _FIGURES if name not in _OF_SCENARIOS[3:])
 
 
 def league(results: Results) -> str:
-    """A line for each release, and one for all. results: as drill.scores.read_scores returns them."""
+    """A line for each release, and one for all. results: as drill.score.read_scores returns them."""
     releases = sorted({r["release"] for r in results}, key=version)
     groups = [([name], [r for r in results if r["release"] == name]) for name in releases]
     return _figures(("Kafka",), [*groups, (["all"], results)], _OF_RELEASES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -259,3 +260,30 @@ def _named(windows: Sequence[Row]) -> str:
 def _shown(row: Row, names: Mapping[Place, str]) -> Row:
     kept = ("verdict", "loss_min", "loss_max", "first_lost_offset", "election_offset", "recorded_leader", "rule")
     return {"partition": names.get((row["topic_id"], row["partition"]), "-"), **{name: row[name] for name in kept}}
+
+
+Key = tuple[str, str, int]  # scenario, release, seed
+RESULTS = "results.jsonl"
+# What a drill's own folder has, and the table does not need.
+_LONG = ("journal", "windows")
+
+
+def append(scores: Path, result: Mapping[str, Any]) -> None:
+    """Add a drill's line. result: what drill.run.play_and_score returns."""
+    kept = {name: value for name, value in result.items() if name not in _LONG}
+    if "watch" in kept:
+        kept["watch"] = {name: value for name, value in kept["watch"].items() if name != "told"}
+    with scores.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(kept) + "\n")
+
+
+def read_scores(scores: Path) -> Sequence[Row]:
+    """The lines of such a file; none if it is missing. Of a scenario, release and seed the last one counts."""
+    if not scores.exists():
+        return []
+    rows = [json.loads(line) for line in scores.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return list({key_of(row): row for row in rows}.values())
+
+
+def key_of(row: Mapping[str, Any]) -> Key:
+    return row["scenario"], row["release"], row["seed"]

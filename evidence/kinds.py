@@ -39,10 +39,8 @@ STATE_CHANGE_LOG = "state_change_log"
 CONTROLLER_LOG = "controller_log"
 BOOT_ID = "boot_id"
 LISTING = "listing"
-OTHER = "other"
+OTHER = "other"  # registered and hashed, but not parsed
 
-# Kinds that are registered and hashed, but not parsed.
-NOT_READ = (OTHER,)
 # The brokers' own logs.
 BROKER_LOGS = (SERVER_LOG, STATE_CHANGE_LOG, CONTROLLER_LOG)
 

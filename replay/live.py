@@ -21,7 +21,7 @@ from replay.arrow.ragged import Array
 from replay.arrow.runs import run_starts
 from replay.arrow.schemas import PARTITION_HISTORY, column
 from replay.arrow.sets import size
-from replay.cluster.controllers import CONTROLLER_TYPES
+from replay.cluster.brokers import CONTROLLER_TYPES
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.log import LogBatches, Run
 from replay.cluster.state import ClusterState, LogShape, changes_that_count, resolve_cluster

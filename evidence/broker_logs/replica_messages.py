@@ -33,16 +33,6 @@ _FOLDER = (
 
 _LOADED = r".{0,200}? in (?P<duration_ms>\d{1,15})ms \(\d+/\d+ completed in (?P<directory>.{1,1000}?)\)$"
 
-# What is on a disk may have changed at the start that logged such a line, although the machine ran on. A missing line
-# shows nothing: LogLoader.loadSegmentFiles drops what recoverSegment returns.
-CHANGED_AT_START = (
-    "corruption_found",
-    "log_emptied_at_load",
-    "invalid_messages_found",
-    "index_rebuilt",
-    "future_log_promoted",
-    "stray_log",
-)
 
 REPLICA_MESSAGES = (
     # What a replica held when it began to lead or to follow: state-change.log.

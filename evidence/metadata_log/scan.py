@@ -20,7 +20,7 @@ from evidence.capture.accounts import Account, last_of_each_folder
 from evidence.capture.files import EvidenceFile
 from evidence.dump_log.scan import scan_dump
 from evidence.errors import Damage
-from evidence.wire.batches import CODECS, HEADS, Array, Batches, Bytes, Scan, check_continuity, scan_batches
+from evidence.wire.batches import CODECS, HEADS, Array, Batches, Bytes, Scan, begins, check_continuity, scan_batches
 from evidence.wire.records import Record, read_records
 
 _KEY = ("crc", "base_offset", "epoch")  # of a batch; the last is compared first
@@ -248,20 +248,17 @@ def distinct_batches(logs: Iterable[Log]) -> DistinctBatches:
     # Of the heads, which take much memory, only the keys are copied for all logs.
     keys = [np.concatenate([np.empty(0, HEADS)[name], *(log.batches.heads[name] for log in logs)]) for name in _KEY]
     order = np.lexsort(keys)  # stable: the first log stays the first
-    new = np.zeros(len(order), dtype=bool)
-    new[:1] = True
-    for column in keys:
-        new[1:] |= np.diff(column[order]) != 0
+    new = begins(*(column[order] for column in keys))
     which = np.empty(len(order), dtype=np.int64)
     which[order] = np.cumsum(new) - 1
-    begins = np.cumsum([0, *(len(log.batches) for log in logs)])
-    nodes, holders = _holders(logs, np.split(which, begins[1:]), int(new.sum()))
+    firsts = np.cumsum([0, *(len(log.batches) for log in logs)])
+    nodes, holders = _holders(logs, np.split(which, firsts[1:]), int(new.sum()))
     del keys, which
     wanted = order[new]
     by_log = np.argsort(wanted, kind="stable")
     heads, of_log = np.empty(len(wanted), HEADS), np.empty(len(wanted), dtype=np.int64)
-    for number, own in enumerate(np.split(by_log, np.searchsorted(wanted[by_log], begins[1:]))[:-1]):
-        heads[own], of_log[own] = logs[number].batches.heads[wanted[own] - begins[number]], number
+    for number, own in enumerate(np.split(by_log, np.searchsorted(wanted[by_log], firsts[1:]))[:-1]):
+        heads[own], of_log[own] = logs[number].batches.heads[wanted[own] - firsts[number]], number
     return DistinctBatches(heads, [log.file for log in logs], of_log, nodes, holders)
 
 

@@ -48,11 +48,8 @@ class Bytes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """The head of one batch. position and size_bytes are in bytes, timestamps in ms since the Unix epoch.
-
-    extent_bytes: its length in the file if that is not size_bytes, as in kafka-dump-log's text; 0: size_bytes.
-    """
+class Head:
+    """The head of a batch v2. position and size_bytes are in bytes, timestamps in ms since the Unix epoch."""
 
     position: int
     size_bytes: int
@@ -64,16 +61,6 @@ class Batch:
     base_timestamp_ms: int
     max_timestamp_ms: int
     record_count: int
-    extent_bytes: int = 0
-
-    @property
-    def end(self) -> int:
-        """The byte position after the batch in the file."""
-        return self.position + (self.extent_bytes or self.size_bytes)
-
-    @property
-    def is_control(self) -> bool:
-        return bool(self.attributes & _CONTROL)
 
     @property
     def codec(self) -> str:
@@ -84,9 +71,28 @@ class Batch:
         return bool(self.attributes & 0x08)
 
     @property
-    def key(self) -> tuple[int, int, int]:
-        """(epoch, base offset, CRC): equal keys are the same batch, on any node."""
-        return (self.epoch, self.base_offset, self.crc)
+    def key(self) -> tuple[int, int, int, int]:
+        """(base offset, epoch, CRC, size): equal keys are the same batch, on any node."""
+        return self.base_offset, self.epoch, self.crc, self.size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Head):
+    """The head of a metadata log's batch.
+
+    extent_bytes: its length in the file if that is not size_bytes, as in kafka-dump-log's text; 0: size_bytes.
+    """
+
+    extent_bytes: int = 0
+
+    @property
+    def end(self) -> int:
+        """The byte position after the batch in the file."""
+        return self.position + (self.extent_bytes or self.size_bytes)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & _CONTROL)
 
 
 Array = np.ndarray[Any, Any]
@@ -426,13 +432,19 @@ def _runs(batches: Batches) -> Array:
     return np.cumsum(begins[: len(batches)])
 
 
+def begins(*keys: Array) -> Array:
+    """True for the first row, and for each row in which a key differs from the row before."""
+    found = np.ones(len(keys[0]), dtype=bool)
+    found[1:] = np.logical_or.reduce([np.diff(key) != 0 for key in keys])
+    return found
+
+
 def _votes(run: Array, values: Array) -> Array:
     """For each batch how many of its run have its value."""
     if not len(run):
         return np.zeros(0, dtype=np.int64)
     order = np.lexsort((values, run))
-    new = np.append(True, (np.diff(run[order]) != 0) | (np.diff(values[order]) != 0))
-    group = np.cumsum(new) - 1
+    group = np.cumsum(begins(run[order], values[order])) - 1
     votes = np.empty(len(run), dtype=np.int64)
     votes[order] = np.bincount(group)[group]
     return votes

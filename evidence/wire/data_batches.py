@@ -16,13 +16,12 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import google_crc32c
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
-from evidence.wire.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT
+from evidence.wire.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT, Head
 
 # Bytes that Kafka needs to read a batch's size and magic byte (Records.HEADER_SIZE_UP_TO_MAGIC).
 _SIZED_BYTES = 17
@@ -34,7 +33,6 @@ LEGACY = struct.Struct(">qiIbb")
 LEGACY_TIME = struct.Struct(">q")
 _LEGACY_CRC_FROM = 16
 _LEAST_LEGACY_BYTES = LEGACY.size + 8
-_LEGACY_CODECS = 4
 _LEGACY_CODEC_BITS, _V2_CODEC_BITS = 0x03, 0x07
 # Limits of the search for a batch after a bad one: bytes of CRC work for each byte of the file, and tries.
 _BUDGET = 8
@@ -49,26 +47,17 @@ _LIKE_A_HEAD = re.compile(rb"\x02.{4}\x00[\x00-\x7f][\x00-\x7f]", re.DOTALL)
 SegmentBytes = bytes | mmap.mmap
 
 
-class DataBatch(NamedTuple):
-    """The head of one batch. position and size_bytes are in bytes, timestamps in ms since the Unix epoch.
+@dataclass(frozen=True, slots=True)
+class DataBatch(Head):
+    """The head of a batch of a topic.
 
     Of formats 0 and 1 (magic): base_offset is the offset of its last record, epoch and producer are -1, record_count
-    is 0 if the batch is compressed, for only its records show more.
+    is 0 if the batch is compressed, for only its records show more; there are three codecs.
     """
 
-    position: int
-    size_bytes: int
-    base_offset: int
-    last_offset: int
-    epoch: int
-    crc: int
-    attributes: int
-    base_timestamp_ms: int
-    max_timestamp_ms: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
     magic: int = 2
 
     @property
@@ -81,21 +70,12 @@ class DataBatch(NamedTuple):
         return CODECS[self.attributes & (_V2_CODEC_BITS if self.magic == 2 else _LEGACY_CODEC_BITS)]
 
     @property
-    def log_append_time(self) -> bool:
-        return bool(self.attributes & 0x08)
-
-    @property
     def is_transactional(self) -> bool:
         return bool(self.attributes & 0x10)
 
     @property
     def is_control(self) -> bool:
         return self.magic == 2 and bool(self.attributes & 0x20)
-
-    @property
-    def key(self) -> tuple[int, int, int, int]:
-        """(base offset, leader epoch, CRC, size): equal keys are the same batch, on any broker."""
-        return self.base_offset, self.epoch, self.crc, self.size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +135,8 @@ class Framing:
         if not 0 <= count <= delta + 1 or (not codec and count > (size - HEAD_BYTES) // _LEAST_RECORD_BYTES):
             message = f"record count {count} does not fit {size} bytes and {delta + 1} offsets"
             return self.damage(position, "bad_count", message)
-        ids = (producer, producer_epoch, sequence)
-        return DataBatch(position, size, base, base + delta, epoch, crc, attributes, first_ms, max_ms, *ids, count)
+        head = (position, size, base, base + delta, epoch, crc, attributes, first_ms, max_ms, count)
+        return DataBatch(*head, producer, producer_epoch, sequence)
 
     def _legacy(self, position: int, size: int) -> DataBatch | Damage:
         offset, _, crc, magic, attributes = LEGACY.unpack_from(self.data, position)
@@ -166,9 +146,7 @@ class Framing:
         codec = attributes & _LEGACY_CODEC_BITS
         time_ms = LEGACY_TIME.unpack_from(self.data, position + LEGACY.size)[0] if magic else -1
         count = 0 if codec else 1
-        return DataBatch(
-            position, size, offset, offset, -1, crc, attributes, time_ms, time_ms, -1, -1, -1, count, magic
-        )
+        return DataBatch(position, size, offset, offset, -1, crc, attributes, time_ms, time_ms, count, magic=magic)
 
     def took(self, batch: DataBatch) -> None:
         """Nothing before this batch's end may follow it."""

@@ -16,13 +16,10 @@ import typer
 
 from evidence.errors import KraftForensicsError
 from jobs.cli import (
+    answer_commands,
     capture_commands,
-    custody_commands,
-    drill_commands,
     lake_commands,
-    listing_commands,
     live_commands,
-    question_commands,
     salvage_commands,
     stage_commands,
     tool_commands,
@@ -37,23 +34,23 @@ from jobs.console.version import tool_version
 
 # The groups of `--help`, in its order.
 COMMANDS = {
-    "Start here": (stage_commands.run, listing_commands.verdict, question_commands.explain),
+    "Start here": (stage_commands.run, answer_commands.verdict, answer_commands.explain),
     "Live": (live_commands.watch, live_commands.ahead),
     "Evidence": (
         capture_commands.collect,
         capture_commands.check,
-        custody_commands.manifest,
-        custody_commands.verify,
+        lake_commands.manifest,
+        lake_commands.verify,
         salvage_commands.salvage,
     ),
     "Results": (
         stage_commands.report,
-        listing_commands.windows,
-        listing_commands.findings,
-        listing_commands.acknowledge,
-        question_commands.describe,
-        question_commands.whatif,
-        question_commands.sql,
+        answer_commands.windows,
+        answer_commands.findings,
+        answer_commands.acknowledge,
+        answer_commands.describe,
+        answer_commands.whatif,
+        answer_commands.sql,
     ),
     "One stage at a time": (
         stage_commands.ingest,
@@ -69,7 +66,7 @@ COMMANDS = {
         tool_commands.coordinator,
         tool_commands.conformance,
         tool_commands.bench,
-        drill_commands.drill,
+        tool_commands.drill,
     ),
 }
 

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.cli.capture_commands import SILENCE_S, say
-from jobs.cli.nodes import NodeOption, NodesOption, ViaOption, named_nodes
-from jobs.cli.reading import lake_to_show
+from jobs.cli.capture_commands import SILENCE_S, NodeOption, NodesOption, ViaOption, named_nodes, say
+from jobs.cli.lakes import lake_to_show
 from jobs.cli.stage_commands import EXIT_FINDINGS
 from jobs.console.log import WARNING
 from jobs.console.options import DEFAULT_LAKE, ClusterOption, DocumentFormat, DocumentFormatOption, LakeOption
@@ -120,8 +119,7 @@ def ahead(
     """Predict what a step would do to the newest state, before you take it; exit code 3 if it is not safe. Several are
     taken in the order --set, --start, --elect, --stop, --stop-all-in-order."""
     from jobs.config.settings import load_settings
-    from jobs.queries.ahead import ahead, parse_elect, parse_set
-    from jobs.queries.ahead_output import print_answer
+    from jobs.queries.ahead import ahead, parse_elect, parse_set, print_answer
     from replay.whatif.ahead import START, STOP, Step
 
     if topic is not None and not setting:

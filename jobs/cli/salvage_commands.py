@@ -106,7 +106,7 @@ def _save(
     form: DocumentFormat,
 ) -> None:
     from evidence.capture.remote import location
-    from jobs.cli.reading import lake_to_show
+    from jobs.cli.lakes import lake_to_show
     from jobs.config.settings import load_settings
     from jobs.salvage.stage import salvage as compare
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evidence.capture.remote import Location
-from jobs.cli.reading import lake_to_show
-from jobs.cli.recorded import recorded
+from jobs.cli.lakes import lake_to_show, recorded
 from jobs.console.log import WARNING
 from jobs.console.options import (
     DEFAULT_LAKE,

@@ -61,7 +61,6 @@ class Collected:
     """path: the capture. problems: by node, what is missing in it and why."""
 
     path: Path
-    visits: list[Visit]
     problems: list[str]
 
 
@@ -98,9 +97,7 @@ def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int
         _place(folder, output, work, wishes.producers_data)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return Collected(
-        output, visits, [*(line for found in visits for line in _problems(found)), *_unsent(wishes, visits)]
-    )
+    return Collected(output, [*(line for found in visits for line in _problems(found)), *_unsent(wishes, visits)])
 
 
 def _unsent(wishes: Wishes, visits: Sequence[Visit]) -> list[str]:

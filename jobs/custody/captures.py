@@ -17,8 +17,7 @@ from evidence import kinds
 from evidence.capture.files import Capture, EvidenceFile, open_capture
 from evidence.capture.remote import Location
 from jobs.config.settings import Settings
-from jobs.custody.row_differences import MOST_ROWS
-from jobs.custody.tables import Difference, key_of
+from jobs.custody.tables import MOST_ROWS, Difference, key_of
 from jobs.ingest.receipt import files_digest
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.lake import Lake

@@ -13,8 +13,7 @@ from pyarrow.dataset import Dataset
 from pyarrow.fs import copy_files
 
 from jobs.config.settings import Settings
-from jobs.custody.row_differences import only_in
-from jobs.custody.tables import Difference, key_of
+from jobs.custody.tables import Difference, key_of, only_in
 from jobs.detect.stage import run_detect
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.lake import Lake

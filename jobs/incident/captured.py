@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from evidence.kinds import DUMP_LOG, METADATA_CHECKPOINT, METADATA_SEGMENT
 from jobs.ingest.captures import named_releases
 from jobs.lake.lake import Lake
+from jobs.views.in_duckdb import rows_of
 from replay.controller.profiles import kafka_release
 
 Row = dict[str, Any]
@@ -34,6 +35,18 @@ _FILE = (
 _LOG_KINDS = (METADATA_SEGMENT, METADATA_CHECKPOINT, DUMP_LOG)
 _MOST_KINDS = 12
 _MANIFEST = ("kafka_release", "clock_error_ms", "sha256")
+_CAPTURES = f"""
+select capture, count(*) as files, {", ".join(f"sum({name}) as {name}" for name in _BYTES)},
+    min(captured_at_ms) as first_ms, max(captured_at_ms) as last_ms
+from given group by capture order by capture
+"""
+# What was captured of each node.
+_NODES = f"""
+select capture, node_id, list_sort(list(distinct kind))[:{_MOST_KINDS}] as kinds,
+    greatest(count(distinct kind) - {_MOST_KINDS}, 0) as more_kinds, count(*) as files,
+    min(base_offset) as base_offset, max(end_offset) as end_offset, sum(quarantined_bytes) as quarantined_bytes
+from given group by capture, node_id order by capture, node_id limit {MOST_FILES}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +78,7 @@ def load_captured(lake: Lake, cluster: str) -> Captured:
         profiles=_profiles(lake, cluster),
         features={row["name"]: row["level"] for row in sorted(features, key=lambda row: row["name"])},
         captures=_captures(files, manifests),
-        nodes=_nodes(files)[:MOST_FILES],
+        nodes=rows_of(_NODES, files),
         files=_listed(files),
         file_count=len(files),
     )
@@ -91,42 +104,10 @@ def _profiles(lake: Lake, cluster: str) -> list[str]:
 
 
 def _captures(files: pa.Table, manifests: Sequence[Row]) -> list[Row]:
-    sums: list[Any] = [([], "count_all"), *((name, "sum") for name in _BYTES)]
-    sums += [("captured_at_ms", "min"), ("captured_at_ms", "max")]
-    rows = files.group_by("capture").aggregate(sums).sort_by("capture").to_pylist()
     by_name = {row["capture"]: row for row in manifests}
     return [
-        {
-            "capture": row["capture"],
-            **{
-                name: by_name.get(row["capture"], {}).get(name)
-                for name in ("kafka_release", "clock_error_ms", "sha256")
-            },
-            "files": row["count_all"],
-            **{name: row[f"{name}_sum"] for name in _BYTES},
-            "first_ms": row["captured_at_ms_min"],
-            "last_ms": row["captured_at_ms_max"],
-        }
-        for row in rows
-    ]
-
-
-def _nodes(files: pa.Table) -> list[Row]:
-    """What was captured of each node."""
-    sums: list[Any] = [([], "count_all"), ("kind", "distinct"), ("base_offset", "min"), ("end_offset", "max")]
-    grouped = files.group_by(["capture", "node_id"]).aggregate([*sums, ("quarantined_bytes", "sum")])
-    rows = grouped.sort_by([("capture", "ascending"), ("node_id", "ascending")]).to_pylist()
-    return [
-        {
-            **{name: row[name] for name in ("capture", "node_id")},
-            "kinds": sorted(kind for kind in row["kind_distinct"] if kind is not None)[:_MOST_KINDS],
-            "more_kinds": max(len(row["kind_distinct"]) - _MOST_KINDS, 0),
-            "files": row["count_all"],
-            "base_offset": row["base_offset_min"],
-            "end_offset": row["end_offset_max"],
-            "quarantined_bytes": row["quarantined_bytes_sum"],
-        }
-        for row in rows
+        {"capture": row["capture"]} | {name: by_name.get(row["capture"], {}).get(name) for name in _MANIFEST} | row
+        for row in rows_of(_CAPTURES, files)
     ]
 
 

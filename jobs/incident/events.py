@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +17,7 @@ from jobs.incident.document import load_node_logs
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import ordered
 from jobs.lake.lake import Lake
+from jobs.views.in_duckdb import rows_of
 from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.findings.kinds import HWM_REGRESSION, Section
 from replay.incident.departures import departures_with
@@ -52,7 +52,7 @@ _CHANGED = """
 from (
     select *, lag(value) over key as before, row_number() over key as number,
         min(timestamp_ms) over (partition by resource_type, resource_name) as first_ms
-    from configs
+    from given
     window key as (partition by resource_type, resource_name, name order by "offset")
 )
 where case when resource_type = 'topic' then number > 1 and timestamp_ms > first_ms and value is distinct from before
@@ -258,14 +258,8 @@ def _deleted(lake: Lake, cluster: str, topic: str | None) -> list[Row]:
 
 def _configs(lake: Lake, cluster: str, topic: str | None) -> list[Row]:
     configs = _timed(lake, "config_history", cluster, _CONFIG)
-    with duckdb.connect() as connection:
-        found = connection.register("configs", configs).sql(_CHANGED).to_arrow_table()
-    rows = [
-        row
-        for row in found.to_pylist()
-        if topic is None or row["resource_type"] != "topic" or row["resource_name"] == topic
-    ]
-    return rows[-MOST_OTHERS:]
+    found = rows_of(_CHANGED, configs)
+    return [r for r in found if topic in (None, r["resource_name"]) or r["resource_type"] != "topic"][-MOST_OTHERS:]
 
 
 def _captured(lake: Lake, cluster: str) -> list[Row]:

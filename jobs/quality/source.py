@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from jobs.replay.buckets import BucketFiles, BucketItem
 from jobs.spark.tasks import cores, run_tasks
 from quality.check import Check, Scope, all_needs, needs_of
 from quality.run import InMemory, Needs, Outcomes, Part, Rows, Source, Stream
+from replay.plan.step import groups
 
 # Tables that may have many rows.
 _LARGE = (
@@ -25,6 +25,7 @@ _LARGE = (
     *("partition_history", "cluster_metrics", "elections", "rule_differences", "findings"),
 )
 _ALL = Bucket(0, 1)
+_CODES = pa.dictionary(pa.int32(), pa.string())
 _SCHEMAS = {name: table.file_schema for name, table in TABLES.items()}
 
 
@@ -113,7 +114,7 @@ class LakeTables:
     def of_parts(self, name: str, parts: Sequence[FilePart], columns: Sequence[str], bucket: Bucket) -> pa.Table:
         """The rows of a bucket."""
         found = read_bucket(self._lake.storage, parts, columns, bucket, TABLES[name].topics, as_codes=True)
-        return pa.concat_tables(chain([_empty(name, columns)], map(_with_codes, found)), promote_options="permissive")
+        return pa.concat_tables([_empty(name, columns), *found], promote_options="permissive")
 
 
 @dataclass(frozen=True)
@@ -180,11 +181,7 @@ def _large_rows(lake: Lake, cluster: str) -> int:
 
 
 def _by_table(checks: Sequence[Check], scope: Scope) -> dict[str, list[Check]]:
-    found: dict[str, list[Check]] = {}
-    for check in checks:
-        if check.scope is scope:
-            found.setdefault(check.table, []).append(check)
-    return found
+    return groups((check for check in checks if check.scope is scope), lambda check: check.table)
 
 
 def _of_bucket(table: pa.Table, bucket: Bucket) -> pa.Table:
@@ -195,25 +192,17 @@ def _of_bucket(table: pa.Table, bucket: Bucket) -> pa.Table:
 
 
 def _empty(name: str, columns: Sequence[str]) -> pa.Table:
-    """No rows of some columns of a table; of a struct with the fields that dotted paths name."""
+    """No rows of some columns of a table, strings encoded; of a struct with the fields that dotted paths name."""
     fields = []
     for column in _top_level(columns):
         field = _SCHEMAS[name].field(column)
         inner = [path.partition(".")[2] for path in columns if path.startswith(f"{column}.")]
         if inner:
             field = pa.field(column, pa.struct([each for each in field.type if each.name in inner]))
-        fields.append(field)
-    return _with_codes(pa.schema(fields).empty_table())
+        fields.append(field.with_type(_CODES) if pa.types.is_string(field.type) else field)
+    return pa.schema(fields).empty_table()
 
 
 def _top_level(columns: Sequence[str]) -> list[str]:
     """The columns that dotted paths of fields are in."""
     return list(dict.fromkeys(name.partition(".")[0] for name in columns))
-
-
-def _with_codes(table: pa.Table) -> pa.Table:
-    """The table with columns of strings dictionary-encoded, which takes less memory."""
-    for number, field in enumerate(table.schema):
-        if pa.types.is_string(field.type):
-            table = table.set_column(number, field.name, table[field.name].dictionary_encode())
-    return table

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow.compute as pc
 
 from jobs.console.output import Format, print_rows, print_table, printable
-from jobs.console.text import range_text
+from jobs.console.text import range_text, wrapped
 from jobs.incident.deleted import load_deleted
+from jobs.incident.document import load_answer
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
-from jobs.verdict.text import NO_ANSWERS, print_answers
 from replay.findings.kinds import HWM_REGRESSION, Section
 from replay.loss.verdicts import KEPT, LOST
 from replay.plan.step import moment
 
 Row = dict[str, Any]
+NO_ANSWERS: Mapping[str, Row] = {}
 
 WINDOW_COLUMNS = (
     "cluster_id",
@@ -108,3 +110,13 @@ def _lost(row: Row) -> str:
 
 def _leaning(row: Row) -> str | None:
     return f"{row['likely']} ({row['likely_right']} of {row['likely_of']})" if row["likely"] in (LOST, KEPT) else None
+
+
+def print_answers(lake: Lake, answers: Mapping[str, Row] = NO_ANSWERS) -> None:
+    """Print the answer of each cluster to stdout. answers: those that are known."""
+    clusters = lake.clusters()
+    for cluster in clusters:
+        head = [] if len(clusters) == 1 else [f"Cluster {printable(cluster)}"]
+        answer = answers[cluster] if cluster in answers else load_answer(lake, cluster)
+        lines = [*head, *(line for text in answer["text"] for line in wrapped(printable(text))), ""]
+        sys.stdout.write("".join(f"{line}\n" for line in lines))

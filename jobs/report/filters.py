@@ -15,6 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from jobs.console.text import SYMBOLS, range_text
+from replay.plan.step import is_legal
 
 UNKNOWN = "unknown"
 OPEN_END = "never closed in this log"
@@ -22,7 +23,6 @@ MAX_BROKERS = 100
 MAX_TOPIC_NAME = 249  # Kafka's own limit (org.apache.kafka.common.internals.Topic)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -45,7 +45,7 @@ def topic_text(topic: str | None) -> str:
 
 def is_legal_topic(topic: str | None) -> bool:
     """Whether a Kafka broker accepts this name; True for a missing name."""
-    return topic is None or (_LEGAL_TOPIC.fullmatch(topic) is not None and topic not in {".", ".."})
+    return topic is None or is_legal(topic)
 
 
 def partition_text(row: Mapping[str, Any]) -> str:

@@ -1,18 +1,9 @@
-"""What the words of the report mean: for the end of the page, its headings and docs/glossary.md.
-
-`python -m jobs.report.glossary > docs/glossary.md` writes the page.
-"""
+"""What the words of the report mean: for the end of the page, its headings and docs/glossary.md."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-HEAD = """# Glossary
-
-Generated from `jobs/report/glossary.py:TERMS` by `python -m jobs.report.glossary`. The same definitions are at the
-end of each HTML report. [Concepts](concepts.md) explains the most important ones with drawings.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +196,3 @@ _BY_NAME = {term.name: term for term in TERMS}
 def term(name: str) -> Term:
     """Raises KeyError for a word that is not in TERMS."""
     return _BY_NAME[name]
-
-
-def document() -> str:
-    """docs/glossary.md."""
-    lines = [f"- **{t.name}**: {t.meaning}" + (f" [More]({t.see})" if t.see else "") for t in TERMS]
-    return HEAD + "\n" + "\n".join(lines).replace("__cluster_metadata-0", "`__cluster_metadata-0`") + "\n"
-
-
-if __name__ == "__main__":
-    print(document(), end="")

@@ -21,16 +21,18 @@ from jobs.provenance.made_from import made_from
 from jobs.report.rows import (
     ELECTION_COLUMNS,
     MAX_DETAILS,
+    MAX_GROUPS,
     MAX_LISTED,
     MAX_QUALITY_RUNS,
     STATE_COLUMNS,
     ReportInput,
     Row,
+    Totals,
     by_section,
 )
-from jobs.report.states import MAX_STATES
-from jobs.report.totals import GROUPS, exposure_groups, policy_totals, totals_of
-from replay.findings.kinds import Section
+from jobs.report.sections import MAX_STATES
+from jobs.views.in_duckdb import rows_of
+from replay.findings.kinds import Section, of_section
 
 _COUNTED = (
     "evidence_files",
@@ -105,17 +107,7 @@ def _newest_run(lake: Lake, cluster: str) -> str:
 def _quality_runs(lake: Lake, cluster: str) -> list[Row]:
     """Quality's newest runs, the newest first: rows {run_at_ms, expectations, failed, warned}. failed: number of those
     that were not met and fail a run; warned: of the others that were not met."""
-    columns = ("run_id", "run_at_ms", "success", "severity")
-    results = lake.read("quality_results", cluster, columns)
-    unmet = pc.invert(pc.fill_null(results["success"], False))
-    warns = pc.fill_null(pc.equal(results["severity"], "warn"), False)
-    results = results.append_column("failed", pc.and_(unmet, pc.invert(warns)).cast(pa.int64()))
-    results = results.append_column("warned", pc.and_(unmet, warns).cast(pa.int64()))
-    sums: list[Any] = [([], "count_all"), ("failed", "sum"), ("warned", "sum")]
-    runs = results.group_by(["run_at_ms", "run_id"]).aggregate(sums)
-    newest = runs.sort_by([("run_at_ms", "descending"), ("run_id", "ascending")]).slice(0, MAX_QUALITY_RUNS)
-    names = {"count_all": "expectations", "failed_sum": "failed", "warned_sum": "warned"}
-    return [{names.get(k, k): v for k, v in row.items() if k != "run_id"} for row in newest.to_pylist()]
+    return rows_of(_QUALITY_RUNS, lake.read("quality_results", cluster, ("run_id", "run_at_ms", "success", "severity")))
 
 
 def _keys(lake: Lake, cluster: str, focus: Focus) -> pa.Table:
@@ -191,3 +183,50 @@ def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...]
 def _of_topics(topic_ids: Iterable[str]) -> pc.Expression:
     # The type is explicit because Arrow cannot infer it from an empty list.
     return pc.field("topic_id").isin(pa.array(sorted(set(topic_ids)), pa.string()))
+
+
+# Findings are counted by these columns.
+GROUPS = ("kind", "verdict", "rule", "rule_version")
+# Of a group of findings. DuckDB sums in 128 bits: values from damaged files may overflow 64.
+_SUMS = """count(*) filter (end_offset is null) as unended, max(lasted_ms) as longest_ms,
+    sum(greatest(coalesce(lasted_ms, 0), 0)) as lasted_ms"""
+_QUALITY_RUNS = f"""
+select run_at_ms, count(*) as expectations, count(*) filter (unmet and severity is distinct from 'warn') as failed,
+    count(*) filter (unmet and severity = 'warn') as warned
+from (select *, success is not true as unmet from given)
+group by run_at_ms, run_id order by run_at_ms desc, run_id limit {MAX_QUALITY_RUNS}
+"""
+_POLICIES = """
+select policy, count(*) as windows, count(*) filter (outcome = 'elected') as elected,
+    count(*) filter (outcome = 'waits') as waits, count(*) filter (outcome = 'undetermined') as undetermined,
+    count(*) filter (differs) as differs, coalesce(sum(loss_min) filter (outcome = 'elected'), 0) as loss_min,
+    case when bool_or(outcome = 'elected' and loss_max is null) then null
+        else coalesce(sum(loss_max) filter (outcome = 'elected'), 0) end as loss_max
+from (select *, row_number() over () as place from given) group by policy order by min(place)
+"""
+
+
+def totals_of(findings: pa.Table) -> Totals:
+    """Count findings. findings: with the columns GROUPS and order.KEYS."""
+    query = f"select {', '.join(GROUPS)}, count(*) as findings, {_SUMS} from given group by all"
+    return Totals(rows_of(query, findings))
+
+
+def exposure_groups(findings: pa.Table) -> list[Row]:
+    """Exposures by kind and topic, leaderless first, then the longest in total: rows {kind, topic, findings,
+    partitions, unended, longest_ms, lasted_ms, first_ms}, at most MAX_GROUPS. findings: as in `totals_of`."""
+    kinds = ", ".join(f"'{kind}'" for kind in of_section(Section.EXPOSURES))
+    query = f"""
+    select kind, topic, count(*) as findings, count(distinct partition) as partitions, {_SUMS},
+        min(start_timestamp_ms) as first_ms
+    from given where kind in ({kinds})
+    group by all order by kind desc, lasted_ms desc, topic limit {MAX_GROUPS}
+    """
+    return rows_of(query, findings)
+
+
+def policy_totals(counterfactuals: pa.Table) -> list[Row]:
+    """What would have been lost under each policy: rows {policy, windows, elected, waits, undetermined, differs,
+    loss_min, loss_max}. Losses are of windows where it elects a leader; loss_max is null if one has no upper bound.
+    counterfactuals: with `policy`, `outcome`, `loss_min`, `loss_max`, `differs`."""
+    return rows_of(_POLICIES, counterfactuals)

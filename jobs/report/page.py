@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from operator import itemgetter
 from typing import Any
 from urllib.parse import quote
 
@@ -36,7 +37,7 @@ from jobs.report.rows import (
     by_section,
     verdict_of,
 )
-from jobs.report.states import TimelineSpan, around_window
+from jobs.report.sections import TimelineSpan, around_window
 from jobs.report.texts import MOST_COMMANDS, as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import ReasonGroup, reason_by_nature
@@ -44,7 +45,7 @@ from replay.findings.kinds import HWM_REGRESSION
 from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST, topic_text
 from replay.incident.causes import labelled
 from replay.loss.verdicts import likely_text
-from replay.plan.step import moment
+from replay.plan.step import groups, moment
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
 _TABLES = ("quarantine", "evidence_files", "broker_history", "counterfactuals")
@@ -206,8 +207,8 @@ def _listed(row: Row, taken: set[str], detailed: bool) -> Listed:
 
 
 def _details(windows: Sequence[Listed], report: ReportInput) -> list[Detail]:
-    by_finding = _group(report.counterfactuals, "finding_id")
-    by_partition = _group(_ordered(report.elections, "offset"), "topic_id", "partition")
+    by_finding = groups(report.counterfactuals, itemgetter("finding_id"))
+    by_partition = groups(_ordered(report.elections, "offset"), itemgetter("topic_id", "partition"))
     return [_detail(item, report, by_finding, by_partition) for item in windows if item.detailed]
 
 
@@ -227,7 +228,7 @@ def _states(details: Sequence[Detail]) -> dict[str, tuple[str, list[Row]]]:
 def _detail(
     item: Listed,
     report: ReportInput,
-    by_finding: Mapping[tuple[Any, ...], list[Row]],
+    by_finding: Mapping[str, list[Row]],
     by_partition: Mapping[tuple[Any, ...], list[Row]],
 ) -> Detail:
     row = item.row
@@ -249,7 +250,7 @@ def _detail(
         exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),
         judged=judged,
         elections=elections,
-        counterfactuals=_by_family(by_finding.get((row["finding_id"],), [])),
+        counterfactuals=_by_family(by_finding.get(row["finding_id"], [])),
         evidence=(row["evidence"] or [])[:MAX_EVIDENCE],
         hidden_evidence=max(len(row["evidence"] or []) - MAX_EVIDENCE, 0),
     )
@@ -259,9 +260,9 @@ def _by_family(counterfactuals: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     """(title of a family of policies, its answers). Equal answers are one row with all their `policies`."""
     rows = [row | {"family": words.policy_family(row["policy"])} for row in counterfactuals]
     rows.sort(key=lambda row: words.policy_rank(row["policy"]))
-    same = _group(rows, "family", *_ANSWER).values()
+    same = groups(rows, itemgetter("family", *_ANSWER)).values()
     answers = [group[0] | {"policies": [row["policy"] for row in group]} for group in same]
-    return [(words.FAMILIES[name], found) for (name,), found in _group(answers, "family").items()]
+    return [(words.FAMILIES[name], found) for name, found in groups(answers, itemgetter("family")).items()]
 
 
 def _cited_files(evidence: Iterable[Iterable[Mapping[str, Any]]]) -> list[tuple[str, str, str]]:
@@ -278,13 +279,6 @@ def _cited_files(evidence: Iterable[Iterable[Mapping[str, Any]]]) -> list[tuple[
 def _ordered(rows: Iterable[Row], *columns: str) -> list[Row]:
     """Rows sorted by these columns, null first, so that the page does not depend on the order of the input."""
     return sorted(rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in columns))
-
-
-def _group(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[column] for column in columns), []).append(row)
-    return groups
 
 
 def prepare_page() -> None:
@@ -322,7 +316,6 @@ def _environment() -> Environment:
         "partition": filters.partition_text,
         "policy": words.policy_name,
         "unacked": words.unacked_text,
-        "cut": sections.replica_loss,
         "pieces": sections.pieces,
         "explain": words.explain_command,
         "sql": words.sql_command,
@@ -332,8 +325,6 @@ def _environment() -> Environment:
         "count": words.count,
         "duration": filters.duration_text,
         "span_text": words.span_text,
-        "lasted": sections.lasted,
-        "how_it_ended": sections.how_it_ended,
         "broker_state": sections.broker_state,
         "topic_answer": topic_text,
         "policy_title": words.policy_name,

@@ -1,15 +1,19 @@
-"""The report's other sections: predictions, policies, exposures, truncated logs, brokers."""
+"""The report's other sections: predictions, policies, exposures, truncated logs, brokers; and which states of a
+partition the page shows."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any
 
 from jobs.report.rows import Row, Section, Totals
 from jobs.report.words import FAMILIES, policy_family, policy_rank
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, of_section
+from replay.plan.step import groups
 
 MAX_PIECES = 3  # pieces of evidence to show per finding in a list
 MAX_SESSIONS = 100  # rows of a broker's history
@@ -37,31 +41,6 @@ class Predicted:
     answers: list[PredictedAnswer]
 
 
-@dataclass(frozen=True, slots=True)
-class Exposure:
-    """How often and how long partitions were exposed in one way. unended: number of exposures without an end."""
-
-    name: str
-    kind: str
-    findings: int
-    total_ms: int
-    longest_ms: int | None
-    unended: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaLoss:
-    """A replica's log end, or high watermark, before and after it was truncated."""
-
-    broker: int | None
-    had: int | None
-    left: int | None
-
-    @property
-    def gone(self) -> int | None:
-        return None if self.had is None or self.left is None else self.had - self.left
-
-
 def window_key(row: Row) -> tuple[Any, ...]:
     """Key of a judged election, which it shares with its predictions."""
     return row["topic_id"], row["partition"], row["election_offset"]
@@ -72,10 +51,10 @@ def predicted_windows(
 ) -> list[Predicted]:
     """Predictions by window. rows: in the section's order, which keeps the predictions of a window together; windows:
     findings of the judged windows, by `window_key`; anchors: finding_id -> id of its place."""
-    groups = [(windows.get(key), list(group)) for key, group in groupby(rows, key=window_key)]
+    found = [(windows.get(key), list(group)) for key, group in groupby(rows, key=window_key)]
     return [
         Predicted(group[0], window, anchors.get(window["finding_id"]) if window else None, _answers(group))
-        for window, group in groups
+        for window, group in found
     ]
 
 
@@ -90,38 +69,19 @@ def _answers(rows: Sequence[Row]) -> list[PredictedAnswer]:
     return answers
 
 
-def exposures(totals: Totals) -> list[Exposure]:
-    """An Exposure for each kind that was found, over all its findings."""
-    found = []
-    for kind in of_section(Section.EXPOSURES):
-        groups = [group for group in totals.groups if group["kind"] == kind]
-        if groups:
-            found.append(
-                Exposure(
-                    EXPOSURE_NAMES[kind],
-                    kind,
-                    sum(group["findings"] for group in groups),
-                    sum(group["lasted_ms"] or 0 for group in groups),
-                    max((group["longest_ms"] for group in groups if group["longest_ms"] is not None), default=None),
-                    sum(group["unended"] for group in groups),
-                )
-            )
-    return found
-
-
-def lasted(row: Row) -> tuple[int | None, bool]:
-    """(milliseconds, whether this is only a lower bound) of an exposure."""
-    return row["lasted_ms"], row["lasted_at_least"] or row["end_offset"] is None
-
-
-def how_it_ended(row: Row) -> str:
-    """Why an exposure has no end."""
-    return "until a hole in the log" if row["end_reason"] == "hole" else "still exposed at the end of the log"
-
-
-def replica_loss(row: Row) -> ReplicaLoss:
-    """The values before and after a truncation."""
-    return ReplicaLoss(row["broker_id"], row["value_before"], row["value_after"])
+def exposures(totals: Totals) -> list[Row]:
+    """How often and how long partitions were exposed: a row {kind, findings, lasted_ms, longest_ms, unended} for each
+    kind that was found, over all its findings. unended: number of those without an end."""
+    by_kind = groups(totals.groups, itemgetter("kind"))
+    return [
+        {
+            "kind": kind,
+            **{name: sum(each[name] or 0 for each in by_kind[kind]) for name in ("findings", "lasted_ms", "unended")},
+            "longest_ms": max((ms for each in by_kind[kind] if (ms := each["longest_ms"]) is not None), default=None),
+        }
+        for kind in of_section(Section.EXPOSURES)
+        if kind in by_kind
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +95,17 @@ class ExposureGroup:
 
 def exposure_groups(items: Sequence[Any], totals: Sequence[Row]) -> list[ExposureGroup]:
     """The listed exposures by group; those of groups that have no total come last. items: with `row`."""
-    by_key: dict[tuple[Any, ...], list[Any]] = {}
-    for item in items:
-        by_key.setdefault((item.row["kind"], item.row["topic"]), []).append(item)
-    groups = [ExposureGroup(total, by_key.pop((total["kind"], total["topic"]), [])) for total in totals]
-    rest = [item for found in by_key.values() for item in found]
-    return [*groups, ExposureGroup(None, rest)] if rest else groups
+    by_key = groups(items, lambda item: (item.row["kind"], item.row["topic"]))
+    found = [ExposureGroup(total, by_key.pop((total["kind"], total["topic"]), [])) for total in totals]
+    rest = [item for others in by_key.values() for item in others]
+    return [*found, ExposureGroup(None, rest)] if rest else found
 
 
 def policies_by_family(policies: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     """(title of a family, its policies), each in the order of the page."""
     ranked = sorted(policies, key=lambda row: policy_rank(row["policy"]))
-    groups = groupby(ranked, key=lambda row: policy_family(row["policy"]))
-    return [(FAMILIES[family], list(rows)) for family, rows in groups]
+    families = groupby(ranked, key=lambda row: policy_family(row["policy"]))
+    return [(FAMILIES[family], list(rows)) for family, rows in families]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,3 +152,48 @@ def broker_state(row: Mapping[str, Any]) -> str:
 def pieces(row: Row) -> list[Mapping[str, Any]]:
     """The pieces of evidence to show in a list."""
     return (row["evidence"] or [])[:MAX_PIECES]
+
+
+MAX_STATES = 60
+CONTEXT_STATES = 10  # states to show before a window that is too long to show completely
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineSpan:
+    """The consecutive states that a detail shows, and the number of states before and after them."""
+
+    states: Sequence[Row]
+    before: int
+    after: int
+
+
+def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES) -> TimelineSpan:
+    """At most `limit` consecutive states, with the window in the middle; the election is always included.
+
+    history: sorted by offset, each state with `place` and `total` (jobs.report.rows.ReportInput); only the states
+    within `limit` places of the window's start and of its election are needed.
+    """
+    total = history[0]["total"] if history else 0
+    if total <= limit:
+        return TimelineSpan(history, 0, 0)
+    first, election = (_place(history, finding[name]) for name in ("start_offset", "election_offset"))
+    election = first if finding["election_offset"] is None else election
+    last = total - 1 if finding["end_offset"] is None else _place(history, finding["end_offset"])
+    length = last - first + 1
+    begin = first - (limit - length) // 2 if length <= limit else first - CONTEXT_STATES
+    if not begin <= election < begin + limit:
+        begin = election - limit // 2
+    begin = max(0, min(begin, total - limit))
+    shown = [state for state in history if begin <= state["place"] < begin + limit]
+    return TimelineSpan(shown, begin, total - begin - limit)
+
+
+def _place(history: Sequence[Row], offset: int | None) -> int:
+    """The `place` of the state that is valid after the record at `offset`; 0 for null."""
+    index = state_at([state["offset"] for state in history], offset, default=0)
+    return 0 if offset is None else int(history[index]["place"])
+
+
+def state_at(offsets: Sequence[int], offset: int | None, *, default: int) -> int:
+    """Index of the state that is valid after the record at `offset` (0 if before all); `default` for null."""
+    return default if offset is None else max(0, bisect_right(offsets, offset) - 1)

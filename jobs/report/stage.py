@@ -18,9 +18,8 @@ from jobs.lake.storage import within
 from jobs.provenance.fingerprint import input_fingerprint
 from jobs.report.load import TABLES_SHOWN, load_report
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_index, render_report
-from jobs.report.plain import as_json, as_markdown
 from jobs.report.rows import ReportInput
-from jobs.report.texts import as_postmortem, as_ticket, document_of
+from jobs.report.texts import as_json, as_markdown, as_postmortem, as_ticket, document_of
 
 # Raise this when a code change changes the page.
 PAGE_VERSION = 12

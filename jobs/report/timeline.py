@@ -7,7 +7,7 @@ their attributes. Pure; all text is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,7 @@ from jobs.report.filters import axis_texts, partition_text, topic_text, visible
 from jobs.report.marks import BROKER, CONTROLLER, ELECTION, STATE, Mark
 from jobs.report.rows import VERDICTS, verdict_of
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, Section, kind_of
+from replay.plan.step import groups
 
 Row = Mapping[str, Any]
 
@@ -98,7 +99,7 @@ def timeline_of(
     number = {topic: at for at, topic in enumerate(topics)}
     canvas = _Canvas(first, *events.shown, anchors, number)
     end = events.log[1]
-    groups: list[tuple[str, list[tuple[str, list[Mark]]]]] = [
+    lanes_of: list[tuple[str, list[tuple[str, list[Mark]]]]] = [
         ("Controllers", list(_controller_lanes(events.controllers, end))),
         (
             "Brokers",
@@ -113,7 +114,7 @@ def timeline_of(
     ]
     drawn = [
         (title, [canvas.lane(name, marks, at < PRINTED_LANES) for at, (name, marks) in enumerate(lanes)])
-        for title, lanes in groups
+        for title, lanes in lanes_of
         if lanes
     ]
     findings = (*events.windows, *events.exposures, *events.others)
@@ -211,10 +212,9 @@ def _window_lanes(
     windows: Sequence[Row], states: Mapping[str, tuple[str, Sequence[Row]]], end: int
 ) -> list[tuple[str, list[Mark]]]:
     """By partition if these are few, with its states; else by topic. The worst first; the last lane has the rest."""
-    by_partition = _grouped(windows, partition_text)
-    lanes = (
-        by_partition if len(by_partition) <= MOST_WINDOW_LANES else _grouped(windows, lambda r: topic_text(r["topic"]))
-    )
+    by_partition = groups(windows, partition_text)
+    is_few = len(by_partition) <= MOST_WINDOW_LANES
+    lanes = by_partition if is_few else groups(windows, lambda row: topic_text(row["topic"]))
     ranked = sorted(lanes.items(), key=lambda lane: (min(-_PAINTED_LAST[verdict_of(r).name] for r in lane[1]), lane[0]))
     if len(ranked) > MOST_WINDOW_LANES:
         rest = ranked[MOST_WINDOW_LANES - 1 :]
@@ -224,7 +224,7 @@ def _window_lanes(
         (name, sorted(rows, key=lambda row: (_PAINTED_LAST[verdict_of(row).name], row["start_timestamp_ms"])))
         for name, rows in ranked
     )
-    shown = states if lanes is by_partition else {}
+    shown = states if is_few else {}
 
     def marks(name: str, rows: Sequence[Row]) -> list[Mark]:
         finding_id, history = shown.get(name, ("", ()))
@@ -232,13 +232,6 @@ def _window_lanes(
         return [*of.states(history, finding_id, end), *bars]
 
     return [(name, marks(name, rows)) for name, rows in painted]
-
-
-def _grouped(rows: Iterable[Row], name: Any) -> dict[str, list[Row]]:
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(name(row), []).append(row)
-    return groups
 
 
 def _other_lanes(events: Events, end: int) -> Iterator[tuple[str, list[Mark]]]:

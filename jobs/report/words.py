@@ -15,6 +15,7 @@ from jobs.report.rows import MAX_STATEMENTS, Row
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.sentences import SENTENCES
 from replay.findings.statements import prose
+from replay.plan.step import count
 from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, LAST_LEADER, NONE
@@ -157,10 +158,6 @@ def span_text(milliseconds: int | None, at_least: bool = False) -> str:
     """A duration; "unknown" if it is null or negative (the log's clock ran backwards)."""
     text = "" if milliseconds is None else filters.duration_text(0, milliseconds)
     return f"≥ {text}" if text and at_least else text or filters.UNKNOWN
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def rules_text(groups: Iterable[Row]) -> list[tuple[str, int | None]]:

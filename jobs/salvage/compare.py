@@ -38,16 +38,15 @@ Name = int | tuple[int, int, int]
 
 @dataclass(slots=True)
 class Comparison:
-    """Of the copy of a partition with the log that won. old_start, old_end, current_start: log start and log end
-    offsets. parting: the first offset that only the old log has, or another record; common_epoch: the last epoch that
-    both have; by: what showed it. shared_batches: equal ones, None if the current log is read by a consumer; cleaned:
-    records of the old log before the parting that the current one does not have, as compaction leaves it."""
+    """Of the copy of a partition with the log that won. old_end, current_start: log end and log start offset. parting:
+    the first offset that only the old log has, or another record; common_epoch: the last epoch that both have; by: what
+    showed it. shared_batches: equal ones, None if the current log is read by a consumer; cleaned: records of the old
+    log before the parting that the current one does not have, as compaction leaves it."""
 
     old: ReplicaCopy
     current: Current
     old_epochs: Epochs
     current_epochs: Epochs
-    old_start: int
     old_end: int
     current_start: int
     parting: int
@@ -127,7 +126,7 @@ def _with_copy(old: ReplicaCopy, current: ReplicaCopy) -> Comparison:
             here = next(mine, None)
     while there is not None:
         there = next(other, None)
-    start = ours.whole()
+    ours.whole()
     accounts = {"from": old.accounts, "current": current.accounts}
     their_end = max([theirs.end, *(start for _, start in theirs.epochs)])
     parting, common = part_by_epochs(ours.epochs, ours.end, theirs.epochs, their_end)
@@ -150,7 +149,7 @@ def _with_copy(old: ReplicaCopy, current: ReplicaCopy) -> Comparison:
             by, parting = BYTES, differs
             _refuse_strangers(old, current, common, shared)
     return Comparison(
-        *(old, current, ours.epochs, theirs.epochs, start, ours.end, current_start),
+        *(old, current, ours.epochs, theirs.epochs, ours.end, current_start),
         *(parting, common, by, shared, cleaned, accounts),
     )
 
@@ -190,7 +189,7 @@ def _with_live(old: ReplicaCopy, live: LiveLog) -> Comparison:
             by, parting = BYTES, differs
             _refuse_strangers(old, live, common, same)
     return Comparison(
-        *(old, live, epochs, theirs, start, ours.end, live.start),
+        *(old, live, epochs, theirs, ours.end, live.start),
         *(parting, None if common == NO_EPOCH else common, by, None, cleaned, {"from": old.accounts}),
     )
 

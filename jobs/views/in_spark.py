@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.spark.tables import table_query
 from jobs.spark.types import spark_schema
 from jobs.views.catalogue import views
 
@@ -118,3 +117,10 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """A string of Spark SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def table_query(lake: Lake, name: str) -> str:
+    """A table as a query in SQL."""
+    url = lake.storage.url(name).replace("`", "``")
+    columns = ", ".join(f"`{column}`" for column in TABLES[name].schema.names)
+    return f"select {columns} from delta.`{url}`"

@@ -6,9 +6,15 @@ it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TypeVar
+
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array
+
+Some = TypeVar("Some")
 
 
 def size(lists: Array) -> Array:
@@ -120,3 +126,23 @@ def same(lists: Array, others: Array) -> Array:
 def same_set(lists: Array, others: Array) -> Array:
     """True where both lists of a row have the same members in any order."""
     return same(np.sort(lists, axis=1)[:, ::-1], np.sort(others, axis=1)[:, ::-1])
+
+
+def take(values: Some, rows: Array) -> Some:
+    """Take elements by number from an array, or from a dataclass of arrays."""
+    if isinstance(values, np.ndarray):
+        return values[rows]  # type: ignore[return-value]
+    return type(values)(**{f.name: getattr(values, f.name)[rows] for f in fields(values)})  # type: ignore[arg-type]
+
+
+def joined(pieces: Sequence[Some]) -> Some:
+    """Join arrays (matrices become as wide as the widest), or dataclasses and dictionaries of arrays; at least one."""
+    one = pieces[0]
+    if len(pieces) == 1:
+        return one
+    if isinstance(one, np.ndarray):
+        width = max(piece.shape[-1] for piece in pieces)  # type: ignore[attr-defined]
+        return np.concatenate([fit(p, width) if one.ndim > 1 else p for p in pieces])  # type: ignore
+    if isinstance(one, dict):
+        return {name: joined([piece[name] for piece in pieces]) for name in one}  # type: ignore
+    return type(one)(**{f.name: joined([getattr(piece, f.name) for piece in pieces]) for f in fields(one)})  # type: ignore

@@ -77,12 +77,11 @@ class LoggedProcess:
 
 # By (broker, broker epoch).
 Processes = Mapping[tuple[int, int], LoggedProcess]
-PROCESS_COLUMNS = ("node_id", "broker_epoch", "begins_in_file", "first_event_ms", "last_event_ms", "first_position")
 
 
 def processes_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], LoggedProcess]:
-    """The processes that nodes' logs name with their broker epoch. rows: NODE_BOOTS with PROCESS_COLUMNS, capture and
-    path, times in UTC (`evidence.broker_logs.anchors.boots_in_utc`; null where the zone or the clock is not known)."""
+    """The processes that nodes' logs name with their broker epoch. rows: NODE_BOOTS with
+    times in UTC (`evidence.broker_logs.anchors.boots_in_utc`; null where the zone or the clock is not known)."""
     files: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         if row["node_id"] is not None:

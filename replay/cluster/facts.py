@@ -15,9 +15,8 @@ from replay.arrow.ragged import Array
 from replay.arrow.schemas import PARTITION_HISTORY, PROVENANCE_NAMES, TOPIC_EVENTS
 from replay.cluster.boots import Boots, Processes
 from replay.cluster.broker_events import BrokerEvents, broker_events
-from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
+from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, ControllerReleases
 from replay.cluster.configs import BROKER, MIN_ISR, ConfigChange, ConfigTimeline, ElectionConfigs, config_timeline
-from replay.cluster.controllers import ControllerReleases
 from replay.cluster.features import FeatureLevels
 from replay.cluster.state import ClusterState, LogShape
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from replay.arrow import schemas
 from replay.arrow.ragged import INT64_MAX
+from replay.cluster.brokers import CONTROLLER_TYPES, registered_after
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigTimeline, ElectionConfigs
-from replay.cluster.controllers import CONTROLLER_TYPES, registered_after
 from replay.cluster.state import LogShape
 
 Row = dict[str, Any]

@@ -18,7 +18,16 @@ from replay.arrow.ragged import Array
 from replay.arrow.runs import last_true, run_starts
 from replay.arrow.schemas import TOPIC_EVENTS
 from replay.cluster.branches import Branch, branches, surviving
-from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, broker_timeline
+from replay.cluster.brokers import (
+    BROKER_TYPES,
+    CONTROLLER_TYPES,
+    REGISTER_CONTROLLER,
+    UNREGISTER_CONTROLLER,
+    BrokerTimeline,
+    ControllerReleases,
+    broker_timeline,
+    controller_problems,
+)
 from replay.cluster.configs import (
     MIN_ISR,
     UNCLEAN_LEADER_ELECTION,
@@ -27,13 +36,6 @@ from replay.cluster.configs import (
     ElectionConfigs,
     config_timeline,
     is_usable,
-)
-from replay.cluster.controllers import (
-    CONTROLLER_TYPES,
-    REGISTER_CONTROLLER,
-    UNREGISTER_CONTROLLER,
-    ControllerReleases,
-    controller_problems,
 )
 from replay.cluster.features import ELR_VERSION, FeatureLevels, feature_levels
 from replay.cluster.log import (

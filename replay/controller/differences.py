@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from replay.arrow import schemas
 from replay.arrow.ragged import PAD, Array, as_lists, ragged
 from replay.arrow.schemas import PREDICTED_STATE, RULE_DIFFERENCES
+from replay.arrow.sets import take
 from replay.controller.predictions import AS_PREDICTED, FIELDS, UNEXPLAINED, Compared, State
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
-from replay.controller.triggers import take
 from replay.partitions.elections import leader_changes
 
 _FROM_HISTORY = ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition")

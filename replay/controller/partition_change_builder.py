@@ -13,7 +13,22 @@ from typing import TypeVar
 import numpy as np
 
 from replay.arrow.ragged import INT64_MAX, PAD, Array
-from replay.arrow.sets import column, first, fit, has, is_empty, is_in, keep, same, size, trim, where, within
+from replay.arrow.sets import (
+    column,
+    empty,
+    first,
+    fit,
+    has,
+    is_empty,
+    is_in,
+    joined,
+    keep,
+    same,
+    size,
+    trim,
+    where,
+    within,
+)
 from replay.controller.profiles import Profile, Rules, rules_of
 
 Some = TypeVar("Some")
@@ -31,14 +46,9 @@ _NONE = np.full((1, 1), PAD)
 
 
 @dataclass(frozen=True, slots=True)
-class Cases:
-    """States and triggers, one element per case. Lists are int64 matrices padded with PAD (ragged.to_matrix).
-
-    The state: replicas, isr, elr, last_known_elr, removing, adding, directories (one number per id, 0 for UNASSIGNED),
-    leader, recovery. The trigger: election, acceptable (ids of brokers that may lead), the target_ fields (equal to the
-    state if nothing else is requested), unclean_shutdown (ids). The environment: min_isr (effective), elr_enabled, and
-    what metadata.version enables.
-    """
+class PartitionStates:
+    """States of partitions, one element each. Lists are int64 matrices padded with PAD (ragged.to_matrix); directories:
+    one number per id, 0 for UNASSIGNED."""
 
     replicas: Array
     isr: Array
@@ -49,6 +59,17 @@ class Cases:
     directories: Array
     leader: Array
     recovery: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Cases(PartitionStates):
+    """States and triggers, one element per case.
+
+    The trigger: election, acceptable (ids of brokers that may lead), the target_ fields (equal to the state if nothing
+    else is requested), unclean_shutdown (ids). The environment: min_isr (effective), elr_enabled, and what
+    metadata.version enables.
+    """
+
     election: Array
     acceptable: Array
     target_isr: Array
@@ -62,6 +83,22 @@ class Cases:
     marks_recovery: Array
     bumps_leader_epoch_on_shrink: Array
     has_directories: Array
+
+
+def at_rest(acceptable: Array, *, min_isr: Array, **of: Array) -> Cases:
+    """Cases whose targets request nothing. of: PartitionStates, elr_enabled, and what metadata.version enables."""
+    return Cases(
+        **of,
+        election=np.full(len(acceptable), ELECT_ONLINE),
+        acceptable=acceptable,
+        target_isr=of["isr"],
+        target_replicas=of["replicas"],
+        target_removing=of["removing"],
+        target_adding=of["adding"],
+        target_recovery=of["recovery"],
+        unclean_shutdown=empty(of["replicas"][:, :1]),
+        min_isr=min_isr,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +126,7 @@ def predict(cases: Cases, profile: Profile | Rules) -> Changes:
     """The changes that a controller with this profile writes, or one with each case's own rules."""
     rules = rules_of([profile], np.zeros(len(cases.leader), np.int64)) if isinstance(profile, Profile) else profile
     pieces = [_predict(*piece) for piece in zip(_pieces(cases), _pieces(rules), strict=True)]
-    return pieces[0] if len(pieces) == 1 else _joined(pieces)
+    return joined(pieces)
 
 
 def _pieces(values: Some) -> Iterator[Some]:
@@ -97,19 +134,6 @@ def _pieces(values: Some) -> Iterator[Some]:
     columns = [getattr(values, field.name) for field in fields(values)]  # type: ignore[arg-type]
     for begin in range(0, max(len(columns[0]), 1), _PIECE_ROWS):
         yield type(values)(*(np.asfortranarray(column[begin : begin + _PIECE_ROWS]) for column in columns))
-
-
-def _joined(pieces: list[Changes]) -> Changes:
-    def lists(name: str) -> Array:
-        width = max(piece.lists[name].shape[1] for piece in pieces)
-        return np.concatenate([fit(piece.lists[name], width) for piece in pieces])
-
-    return Changes(
-        np.concatenate([piece.leader for piece in pieces]),
-        np.concatenate([piece.recovery for piece in pieces]),
-        {name: lists(name) for name in pieces[0].lists},
-        {name: np.concatenate([piece.written[name] for piece in pieces]) for name in pieces[0].written},
-    )
 
 
 def _predict(cases: Cases, rules: Rules) -> Changes:

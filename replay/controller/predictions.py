@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array
-from replay.arrow.sets import resize, same, same_set, size, where
+from replay.arrow.sets import joined, resize, same, same_set, size, take, where
 from replay.cluster.broker_events import nearest
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION
 from replay.controller.alike import Alike, alike
@@ -39,8 +39,6 @@ from replay.controller.triggers import (
     Hypothesis,
     Transitions,
     hypotheses,
-    joined,
-    take,
     unshown,
 )
 

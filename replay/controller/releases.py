@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from replay.arrow.ragged import Array
-from replay.cluster.controllers import ControllerReleases
+from replay.cluster.brokers import ControllerReleases
 from replay.cluster.features import METADATA_VERSION
 from replay.controller.profiles import PROFILES, profiles_of
 

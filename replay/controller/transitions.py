@@ -9,19 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import PAD, Array, to_lengths
+from replay.arrow.ragged import PAD, Array
 from replay.arrow.schemas import sorted_history
-from replay.arrow.sets import empty, first, keep, resize
-from replay.cluster.configs import ElectionConfigs
+from replay.arrow.sets import first, keep, resize
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.controller.acceptable_leaders import LOST, Availability, Directories, availability
-from replay.controller.partition_change_builder import ELECT_ONLINE, RECOVERED, RECOVERING, Cases
+from replay.controller.partition_change_builder import RECOVERED, RECOVERING, Cases, at_rest
 from replay.controller.releases import PossibleProfiles, possible_profiles
 from replay.controller.triggers import Recorded, Transitions
+from replay.partitions.effective_configs import ConfigKeys, config_keys
 from replay.partitions.election_actors import Change, side
 from replay.partitions.elections import states_of
-from replay.partitions.partition_zero import PartitionZero
 
 _SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 _COLUMNS = ("offset", "batch_base_offset")
@@ -40,20 +39,6 @@ class Configs:
     min_isr_known: Array
     unclean: Array
     unclean_known: Array
-
-
-@dataclass(frozen=True, slots=True)
-class _ConfigKeys:
-    """The keys for a bucket's config lookups.
-
-    topics: names. topic: each row's index into `topics`. replica_count: of each row. zero: the partitions 0.
-    """
-
-    configs: ElectionConfigs
-    topics: list[str]
-    topic: Array
-    replica_count: Array
-    zero: PartitionZero
 
 
 class Bucket:
@@ -97,19 +82,12 @@ class Bucket:
         return rows
 
     @cached_property
-    def _config_keys(self) -> _ConfigKeys:
-        configs = self.facts.known_configs()
-        encoded = self.history["topic_id"].combine_chunks().dictionary_encode()
-        names = configs.topic_names
-        topics = [names.get(i) or "" for i in encoded.dictionary.to_pylist()]
-        topic = encoded.indices.to_numpy().astype(np.int64)
-        count, partition = to_lengths(self.history["replicas"]), self.history["partition"].to_numpy()
-        zero = PartitionZero(len(topics), topic, partition, self.offset, count, ~self.states.removed)
-        return _ConfigKeys(configs, topics, topic, count, zero)
+    def config_keys(self) -> ConfigKeys:
+        return config_keys(self.history, self.facts.known_configs())
 
     def configs(self, rows: Array, at: Array | None = None) -> Configs:
         """The two configs of the rows' partitions right before the rows, or right before other offsets (at)."""
-        keys = self._config_keys
+        keys = self.config_keys
         topic, before = keys.topic[rows], (self.offset[rows] if at is None else at) - 1
         min_isr = keys.configs.min_isr.resolve(keys.topics, topic, before)
         unclean = keys.configs.unclean.resolve(keys.topics, topic, before)
@@ -185,7 +163,8 @@ class Bucket:
         recovery = self._recovery(rows)
         states = self.availability.states(replicas, offset)
         may_lead = self.availability.acceptable(replicas, resize(directories, replicas.shape[1]), states)
-        return Cases(
+        return at_rest(
+            keep(replicas, may_lead),
             replicas=replicas,
             isr=isr,
             elr=elr,
@@ -195,14 +174,6 @@ class Bucket:
             directories=directories,
             leader=self.states.leader[rows],
             recovery=recovery,
-            election=np.full(len(rows), ELECT_ONLINE),
-            acceptable=keep(replicas, may_lead),
-            target_isr=isr,
-            target_replicas=replicas,
-            target_removing=removing,
-            target_adding=adding,
-            target_recovery=recovery,
-            unclean_shutdown=empty(replicas[:, :1]),
             min_isr=configs.min_isr,
             **self.features(offset),
         )

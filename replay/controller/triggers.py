@@ -8,21 +8,26 @@ changePartitionReassignment, cancelPartitionReassignment, handleAssignReplicasTo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array
-from replay.arrow.sets import empty, first, fit, has, is_in, join, keep, same, size, where, without
+from replay.arrow.sets import empty, first, has, is_in, join, keep, same, size, take, where, without
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BrokerEvents, nearest
-from replay.controller.partition_change_builder import ELECT_ONLINE, ELECT_PREFERRED, ELECT_UNCLEAN, RECOVERED, Cases
+from replay.controller.partition_change_builder import (
+    ELECT_ONLINE,
+    ELECT_PREFERRED,
+    ELECT_UNCLEAN,
+    RECOVERED,
+    Cases,
+    PartitionStates,
+)
 from replay.partitions.election_actors import Change, aimed
-
-Some = TypeVar("Some")
 
 UNCLEAN_RESTART, CLEAN_RESTART = "unclean_restart", "clean_restart"
 ALTER_PARTITION, PREFERRED_ELECTION, UNCLEAN_ELECTION = "alter_partition", "preferred_election", "unclean_election"
@@ -37,21 +42,9 @@ SHOWN_BY_ITSELF, SHOWN_BY_FOLLOWING, SHOWN_BY_PRECEDING = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """The states that partition changes made, one element each; lists and directory numbers as in `Cases`.
+class Recorded(PartitionStates):
+    """The states that partition changes made. leader_epochs: by how much the leader epoch rose."""
 
-    leader_epochs: by how much the leader epoch rose.
-    """
-
-    replicas: Array
-    isr: Array
-    elr: Array
-    last_known_elr: Array
-    removing: Array
-    adding: Array
-    directories: Array
-    leader: Array
-    recovery: Array
     leader_epochs: Array
 
 
@@ -144,26 +137,6 @@ def unshown(transitions: Transitions) -> list[Hypothesis]:
     gone = np.where(left.any(axis=1), first(before.isr, left), before.leader)
     rows = np.arange(len(gone))
     return [Hypothesis("unshown", rows, cases(usual, gone), SHOWN_BY_ITSELF) for cases in (removed, restarted)]
-
-
-def take(values: Some, rows: Array) -> Some:
-    """Take elements by number from an array, or from a dataclass of arrays."""
-    if isinstance(values, np.ndarray):
-        return values[rows]  # type: ignore[return-value]
-    return type(values)(**{f.name: getattr(values, f.name)[rows] for f in fields(values)})  # type: ignore[arg-type]
-
-
-def joined(pieces: Sequence[Some]) -> Some:
-    """Join arrays (matrices become as wide as the widest), or dataclasses and dictionaries of arrays; at least one."""
-    one = pieces[0]
-    if len(pieces) == 1:
-        return one
-    if isinstance(one, np.ndarray):
-        width = max(piece.shape[-1] for piece in pieces)  # type: ignore[attr-defined]
-        return np.concatenate([fit(p, width) if one.ndim > 1 else p for p in pieces])  # type: ignore
-    if isinstance(one, dict):
-        return {name: joined([piece[name] for piece in pieces]) for name in one}  # type: ignore
-    return type(one)(**{f.name: joined([getattr(piece, f.name) for piece in pieces]) for f in fields(one)})  # type: ignore
 
 
 def where_cases(condition: Array, cases: Cases, others: Cases) -> Cases:

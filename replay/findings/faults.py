@@ -71,26 +71,19 @@ def _nodes(nodes: Sequence[int]) -> str:
 
 
 def _evidence(role: str, batch: Row) -> Row:
-    place = {n: batch[n] for n in PROVENANCE_NAMES}
-    return {
-        "role": role,
-        "source": "log_batches",
-        "leader_epoch": batch["epoch"],
-        "offset": batch["base_offset"],
-        **place,
-    }
+    return cited(role, "log_batches", batch, leader_epoch=batch["epoch"], offset=batch["base_offset"])
+
+
+def cited(role: str, source: str, row: Row, **more: object) -> Row:
+    """The schemas.EVIDENCE_ROW of a row with provenance. more: its other columns."""
+    return {"role": role, "source": source, **more, **{name: row[name] for name in PROVENANCE_NAMES}}
 
 
 def file_faults(cluster: str, quarantine: Sequence[Row]) -> list[Row]:
     """Findings of quarantined byte ranges that contradict the rest of the evidence; each points at its bytes."""
     rows = []
     for q in quarantine:
-        evidence = {
-            "role": "quarantined",
-            "source": "quarantine",
-            "offset": q["offset"],
-            **{n: q[n] for n in PROVENANCE_NAMES},
-        }
+        evidence = cited("quarantined", "quarantine", q, offset=q["offset"])
         problem = Problem(q["reason"], q["offset"], q["message"])
         rows.append(fault(cluster, problem, f"{q['sha256']}@{q['position']}", [evidence]))
     return rows
@@ -113,11 +106,8 @@ def described(cluster: str, printed: Row, states: Sequence[Row], topic: Mapping[
     shown, partition = _state_text(printed), f"{printed['topic']}-{printed['partition']}"
     replayed = "; ".join(f"after offset {s['offset']}: {_state_text(s)}" for s in states)
     message = f"{printed['source']} printed {shown} for {partition}; replayed: {replayed}."
-    place = {n: printed[n] for n in PROVENANCE_NAMES}
-    evidence = [{"role": "printed", "source": printed["source"], "captured_at_ms": printed["captured_at_ms"], **place}]
-    for state in states:
-        found = {n: state[n] for n in PROVENANCE_NAMES}
-        evidence.append({"role": "replayed", "source": "partition_history", "offset": state["offset"], **found})
+    evidence = [cited("printed", printed["source"], printed, captured_at_ms=printed["captured_at_ms"])]
+    evidence += [cited("replayed", "partition_history", state, offset=state["offset"]) for state in states]
     problem = Problem("describe_mismatch", states[0]["offset"], message)
     row = fault(cluster, problem, f"{printed['sha256']}@{printed['position']}", evidence)
     return {**row, **topic, "partition": printed["partition"], "start_timestamp_ms": printed["captured_at_ms"]}

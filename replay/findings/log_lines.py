@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from replay.arrow.schemas import FINDINGS, PARTITION_KEY, PROVENANCE_NAMES
 from replay.cluster.log import Problem
 from replay.controller.transitions import Bucket
-from replay.findings.faults import fault
+from replay.findings.faults import cited, fault
 from replay.offsets.broker_lines import LED, UNCHANGED
 
 Row = dict[str, Any]
@@ -114,14 +114,5 @@ def _finding(lines: list[Row], state: Row, cluster_id: str) -> Row:
 
 def both_sides(lines: Iterable[Row], table: str, row: Row) -> list[Row]:
     """The evidence of a contradiction: the lines, and the row of a replayed table that they differ from."""
-    logged = (
-        {
-            "role": "logged",
-            "source": each["kind"],
-            "captured_at_ms": each["logged_at_utc_ms"],
-            **{n: each[n] for n in PROVENANCE_NAMES},
-        }
-        for each in lines
-    )
-    replayed = {"role": "replayed", "source": table, "offset": row["offset"]}
-    return [*logged, replayed | {n: row[n] for n in PROVENANCE_NAMES}]
+    logged = (cited("logged", line["kind"], line, captured_at_ms=line["logged_at_utc_ms"]) for line in lines)
+    return [*logged, cited("replayed", table, row, offset=row["offset"])]

@@ -14,7 +14,7 @@ from replay.incident.answer import LOST, places
 from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, departures, is_away
 from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput
-from replay.plan.step import count, is_active, joined
+from replay.plan.step import count, groups, is_active, joined
 
 Row = Mapping[str, Any]
 
@@ -68,14 +68,14 @@ def page_one(
 
 def _incidents(windows: Sequence[Row]) -> list[list[Row]]:
     """The windows by cause: those with a proven loss first, then by time."""
-    groups: list[list[Row]] = []
+    found: list[list[Row]] = []
     for row in sorted(windows, key=lambda r: (r["elected_ms"] or 0, r["topic"], r["partition"] or 0)):
-        near = (g for g in groups if _reason(g[-1]) == _reason(row) and _is_near(g[-1], row))
+        near = (g for g in found if _reason(g[-1]) == _reason(row) and _is_near(g[-1], row))
         if (group := next(near, None)) is not None:
             group.append(row)
         else:
-            groups.append([row])
-    return sorted(groups, key=lambda group: not _proven(group))
+            found.append([row])
+    return sorted(found, key=lambda group: not _proven(group))
 
 
 def _reason(row: Row) -> tuple[Any, ...]:
@@ -229,10 +229,8 @@ def _within(window: Row, state: Row) -> bool:
 
 def _by_second(rows: Iterable[Row], name: str) -> list[tuple[int, list[Row]]]:
     """(time, rows) of each second of the column `name`."""
-    found: dict[int, list[Row]] = {}
-    for row in sorted((row for row in rows if row[name] is not None), key=lambda row: row[name]):
-        found.setdefault(row[name] // 1000, []).append(row)
-    return [(group[0][name], group) for group in found.values()]
+    timed = sorted((row for row in rows if row[name] is not None), key=lambda row: row[name])
+    return [(group[0][name], group) for group in groups(timed, lambda row: row[name] // 1000).values()]
 
 
 def _comings_and_goings(sessions: Sequence[Row]) -> Iterator[tuple[int, int, bool, str]]:
@@ -240,10 +238,7 @@ def _comings_and_goings(sessions: Sequence[Row]) -> Iterator[tuple[int, int, boo
     for gone in departures(sessions):
         if gone.row["timestamp_ms"] is not None:
             yield gone.row["timestamp_ms"], gone.row["broker_id"], False, _went(gone)
-    by_broker: dict[int, list[Row]] = {}
-    for row in sessions:
-        by_broker.setdefault(row["broker_id"], []).append(row)
-    for broker, rows in by_broker.items():
+    for broker, rows in groups(sessions, lambda row: row["broker_id"]).items():
         for before, after in pairwise(rows):
             if after["timestamp_ms"] is not None and is_away(before) and not is_away(after):
                 yield after["timestamp_ms"], broker, True, "is back"

@@ -28,7 +28,6 @@ from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 from replay.invariants.violations import Broken, Places, violation_rows
 from replay.partitions.effective_configs import config_points
 from replay.partitions.elections import States
-from replay.partitions.partition_zero import PartitionZero
 
 _ASSUMED = "assumed_default"
 _KEY = ["topic_id", "partition", "offset"]
@@ -41,7 +40,7 @@ def partition_violations(bucket: Bucket, elections: pa.Table) -> pa.Table:
         return INVARIANT_VIOLATIONS.empty_table()
     rows = _rows_of(bucket)
     found = [*_of_states(rows), *_of_changes(rows, facts), *_unmarked(rows, elections)]
-    found += [_unregistered(rows, facts.brokers), _disagreeing(rows, facts)]
+    found += [_unregistered(rows, facts.brokers), _disagreeing(rows, bucket)]
     return pa.concat_tables([violation_rows(history, rows.states.begins, b, facts.records) for b in found])
 
 
@@ -258,20 +257,16 @@ def _unregistered(rows: _Rows, brokers: BrokerTimeline) -> Broken:
     return Broken("unregistered_broker_in_elr", places, at, np.where(gone, lists, PAD)[at], own)
 
 
-def _disagreeing(rows: _Rows, facts: ClusterFacts) -> Broken:
-    history, leader = rows.history, rows.states.leader
+def _disagreeing(rows: _Rows, bucket: Bucket) -> Broken:
+    history, leader, facts, keys = rows.history, rows.states.leader, bucket.facts, bucket.config_keys
     start, end = rows.places.offset, _ends(history)
-    points, configs = config_points(history, facts.known_configs()), facts.known_configs()
+    points, configs, topics = config_points(history, keys.configs), keys.configs, keys.topics
     steps = [(broker, at) for broker, known in facts.broker_min_isr.items() for at in known.cluster.offsets]
     events = Events(*np.array(steps, dtype=np.int64).reshape(-1, 2).T)
     which, inside = events.between(leader, start, end)
     places = _merged(Places(points.row, points.offset), which, inside)
-    encoded = history["topic_id"].combine_chunks().dictionary_encode()
-    topics = [configs.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
-    of_rows, replicas = encoded.indices.to_numpy().astype(np.int64), to_lengths(history["replicas"])
-    zero = PartitionZero(len(topics), of_rows, history["partition"].to_numpy(), start, replicas, rows.alive)
-    topic, count, leader = of_rows[places.row], replicas[places.row], leader[places.row]
-    cap = zero.replicas(topic, places.offset, count)
+    topic, count, leader = keys.topic[places.row], keys.replica_count[places.row], leader[places.row]
+    cap = keys.zero.replicas(topic, places.offset, count)
     of_controller = np.minimum(configs.min_isr.resolve(topics, topic, places.offset).ints(), cap)
     found = []
     for broker, timeline in facts.broker_min_isr.items():

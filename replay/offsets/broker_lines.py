@@ -29,7 +29,8 @@ LED, UNCHANGED, FOLLOWED = "leader_started", "leader_unchanged", "follower_start
 TRUNCATING, BELOW = "truncating_to_leaders_epoch", "truncated_below_high_watermark"
 TRUNCATED, SET_BACK = "truncated", "high_watermark_set_back"
 SHRINKING, ISR_UPDATED = "isr_shrinking", "isr_updated"
-# A start that found damage: what is on a disk may have changed although its machine ran on.
+# A start that found damage: what is on a disk may have changed although its machine ran on. A missing line shows
+# nothing: LogLoader.loadSegmentFiles drops what recoverSegment returns.
 DAMAGED = (
     "corruption_found",
     "log_emptied_at_load",

@@ -18,7 +18,35 @@ from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.arrow.runs import run_starts
 from replay.cluster.configs import ElectionConfigs
-from replay.partitions.partition_zero import PartitionZero
+
+
+class PartitionZero:
+    """The partitions 0 of a history of whole topics.
+
+    All arrays have one element per row of the history: topic (a number below topics), partition, metadata offset,
+    count (of the row's own replicas); alive is false on rows of a removal.
+    """
+
+    def __init__(self, topics: int, topic: Array, partition: Array, offset: Array, count: Array, alive: Array) -> None:
+        lowest, highest = np.full(topics, INT64_MAX), np.full(topics, -1)
+        np.minimum.at(lowest, topic[alive], count[alive])
+        np.maximum.at(highest, topic[alive], count[alive])
+        # Most topics have as many replicas of every partition at any time.
+        self._constant = np.where(lowest == highest, lowest, -1)
+        self._zero = np.flatnonzero(partition == 0)
+        self._events = Events(topic[self._zero], offset[self._zero])
+        self._count, self._alive = count, alive
+
+    def replicas(self, topic: Array, offset: Array, own: Array) -> Array:
+        """How many replicas partition 0 of each topic had at an offset; `own` where that is unknown."""
+        result = own.copy()
+        other = np.flatnonzero(self._constant[topic] != own)
+        if not len(other) or not len(self._zero):
+            return result
+        last = self._events.last(topic[other], offset[other])
+        found = self._zero[np.maximum(last, 0)]
+        result[other] = np.where((last >= 0) & self._alive[found], self._count[found], own[other])
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +63,42 @@ class Points:
     unclean: Array
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigKeys:
+    """By what the configs of a history's rows are looked up. topics: names, "" if it is not known. topic: each row's
+    index into `topics`. replica_count: of each row. zero: the partitions 0."""
+
+    configs: ElectionConfigs
+    topics: list[str]
+    topic: Array
+    replica_count: Array
+    zero: PartitionZero
+
+
+def config_keys(history: pa.Table, configs: ElectionConfigs) -> ConfigKeys:
+    """history: schemas.PARTITION_HISTORY of whole topics."""
+    encoded = history["topic_id"].combine_chunks().dictionary_encode()
+    topics = [configs.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
+    topic, count = encoded.indices.to_numpy().astype(np.int64), to_lengths(history["replicas"])
+    partition, offset = history["partition"].to_numpy(), history["offset"].to_numpy()
+    zero = PartitionZero(len(topics), topic, partition, offset, count, _alive(history))
+    return ConfigKeys(configs, topics, topic, count, zero)
+
+
+def _alive(history: pa.Table) -> Array:
+    alive: Array = ~history["removed"].to_numpy(zero_copy_only=False).astype(bool)
+    return alive
+
+
 def config_points(history: pa.Table, context: ElectionConfigs) -> Points:
     """A point for each row of `history`, and for each offset inside a row's validity where its configs may change.
 
     history: schemas.PARTITION_HISTORY of whole topics.
     """
-    encoded = history["topic_id"].combine_chunks().dictionary_encode()
-    topics = [context.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
-    topic = encoded.indices.to_numpy().astype(np.int64)
-    partition, start = history["partition"].to_numpy(), history["offset"].to_numpy()
+    keys = config_keys(history, context)
+    topics, topic, count = keys.topics, keys.topic, keys.replica_count
+    partition, start, alive = history["partition"].to_numpy(), history["offset"].to_numpy(), _alive(history)
     end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
-    alive = ~history["removed"].to_numpy(zero_copy_only=False).astype(bool)
-    count = to_lengths(history["replicas"])
     found = [
         context.min_isr.changes(topics),
         context.unclean.changes(topics),
@@ -59,7 +111,7 @@ def config_points(history: pa.Table, context: ElectionConfigs) -> Points:
     if len(inside):
         order = np.lexsort((offset, row))
         row, offset = row[order], offset[order]
-    cap = PartitionZero(len(topics), topic, partition, start, count, alive).replicas(topic[row], offset, count[row])
+    cap = keys.zero.replicas(topic[row], offset, count[row])
     min_isr = np.minimum(context.min_isr.resolve(topics, topic[row], offset).ints(), cap)
     return Points(row, offset, min_isr, context.unclean.resolve(topics, topic[row], offset).bools())
 

@@ -21,7 +21,7 @@ from replay.arrow.ragged import Array, sort_order, to_lengths, whole
 from replay.arrow.runs import last_true, last_true_before, ranges, run_starts
 from replay.arrow.schemas import LIST_COLUMNS
 from replay.cluster.configs import ElectionConfigs
-from replay.partitions.partition_zero import PartitionZero
+from replay.partitions.effective_configs import PartitionZero
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 

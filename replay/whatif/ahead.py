@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import INT64_MAX, Array, members_of
-from replay.arrow.schemas import PARTITION, column
+from replay.arrow.schemas import PARTITION
 from replay.arrow.sets import empty, has, is_in, join, keep, same_set, size, where
 from replay.cluster.broker_events import CONTROLLED_SHUTDOWN, UNFENCE
 from replay.cluster.brokers import BrokerState
@@ -55,19 +55,6 @@ EFFECTS = {
     ONE_LEFT: "is one failure from loss",
 }
 OPENS_WINDOW = (LEADERLESS, UNCLEAN)
-AHEAD = pa.schema(
-    [
-        column("step", pa.string(), "the step that does it"),
-        column("condition", pa.string(), "predicted only if this holds; null = in any case"),
-        *PARTITION,
-        column("recorded_leader", pa.int32(), "leader before the step; -1 = none"),
-        column("leader", pa.int32(), "leader after it; -1 = none"),
-        column("isr", pa.list_(pa.int32()), "ISR after it"),
-        column("elr", pa.list_(pa.int32()), "ELR after it"),
-        column("effects", pa.list_(pa.string()), "what is worse after it; empty = nothing"),
-        column("loss_max", pa.int64(), "acknowledged offsets that the step itself loses at most; null = no bound"),
-    ]
-)
 _END = INT64_MAX - 1
 
 
@@ -288,8 +275,10 @@ def changed_rows(before: Now, then: Now, found: Sequence[Sequence[str]]) -> Arra
 
 
 def rows_of(before: Now, then: Now, step: Step, condition: str | None) -> Iterator[Row]:
-    """AHEAD rows of the partitions that a step changes. loss_max is 0 where nobody leads or the leader is of ISR or
-    ELR, else null: a caller that knows log ends may bound it."""
+    """The partitions that a step changes: rows {step, condition: predicted only if this holds, null: in any case;
+    topic_id, topic, partition, recorded_leader: before the step, leader: after it, -1: none; isr, elr: after it;
+    effects: names of EFFECTS; loss_max: acknowledged offsets that the step itself loses at most}. loss_max is 0 where
+    nobody leads or the leader is of ISR or ELR, else null: a caller that knows log ends may bound it."""
     found = effects(before, then, step)
     rows = changed_rows(before, then, found)
     names = before.names.select([f.name for f in PARTITION]).take(pa.array(rows)).to_pylist()

@@ -16,11 +16,11 @@ import numpy as np
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.runs import last_true, last_true_before
+from replay.arrow.sets import take
 from replay.cluster.brokers import BrokerTimeline
 from replay.controller.predictions import Compared
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
-from replay.controller.triggers import take
 from replay.loss.judged_windows import JudgedWindow, loss_of
 from replay.offsets.evidence import Row
 from replay.partitions.elections import States

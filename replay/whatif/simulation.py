@@ -18,7 +18,7 @@ import numpy as np
 
 from replay.arrow.ragged import PAD, Array
 from replay.arrow.runs import place_in_run
-from replay.arrow.sets import empty, fit, has, is_in, join, keep, resize, same, size, trim, where, without
+from replay.arrow.sets import empty, fit, has, is_in, join, joined, keep, resize, same, size, take, trim, where, without
 from replay.cluster import broker_events as events
 from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
@@ -28,6 +28,7 @@ from replay.controller.partition_change_builder import (
     RECOVERED,
     RECOVERING,
     Cases,
+    at_rest,
     predict,
 )
 from replay.controller.predictions import lists_after, state_after
@@ -44,11 +45,9 @@ from replay.controller.triggers import (
     Recorded,
     altered,
     cancelled,
-    joined,
     of_broker,
     reassigned,
     removed,
-    take,
     where_cases,
     with_election,
 )
@@ -210,18 +209,8 @@ class _Simulation:
         available = self.bucket.availability
         states = available.states(own["replicas"], at)
         may_lead = available.acceptable(own["replicas"], own["directories"], states)
-        return Cases(
-            **own,
-            election=np.full(len(steps), ELECT_ONLINE),
-            acceptable=keep(own["replicas"], may_lead),
-            target_isr=own["isr"],
-            target_replicas=own["replicas"],
-            target_removing=own["removing"],
-            target_adding=own["adding"],
-            target_recovery=own["recovery"],
-            unclean_shutdown=empty(own["isr"][:, :1]),
-            **{name: values[steps] for name, values in self.settings.items()},
-        )
+        settings = {name: values[steps] for name, values in self.settings.items()}
+        return at_rest(keep(own["replicas"], may_lead), **own, **settings)
 
     def _builder_inputs(self, trigger: str, cases: Cases, steps: Array) -> tuple[Cases, Array]:
         """(input of PartitionChangeBuilder, mask of the partitions that the trigger concerns)."""
@@ -255,8 +244,8 @@ class _Simulation:
         joins and leaves are applied to the simulated ISR."""
         as_recorded = same(cases.isr, before.isr) & (cases.leader == before.leader)
         left = without(before.isr, join(after.isr, cases.leader[:, None]))
-        joined = keep(after.isr, is_in(after.isr, cases.acceptable) & is_in(after.isr, cases.replicas))
-        isr = join(without(cases.isr, left), joined)
+        came = keep(after.isr, is_in(after.isr, cases.acceptable) & is_in(after.isr, cases.replicas))
+        isr = join(without(cases.isr, left), came)
         other = replace(cases, target_isr=isr, target_recovery=np.full(len(cases.leader), RECOVERED))
         return where_cases(as_recorded, altered(cases, after), other)
 

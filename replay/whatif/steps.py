@@ -7,7 +7,7 @@ event concerns every partition that the broker holds, whether or not it changed 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.arrow.runs import ranges
+from replay.arrow.sets import joined, take
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BEFORE_CHANGES
 from replay.controller.predictions import Compared
@@ -28,7 +29,6 @@ from replay.controller.triggers import (
     REASSIGNMENT,
     UNCLEAN_ELECTION,
     UNCLEAN_RESTART,
-    take,
 )
 from replay.partitions.elections import States
 
@@ -126,7 +126,7 @@ def steps_of(
 
 def merged(pieces: Sequence[Steps]) -> Steps:
     """The steps of all pieces (at least one), sorted."""
-    steps = Steps(*(np.concatenate([getattr(piece, f.name) for piece in pieces]) for f in fields(Steps)))
+    steps = joined(pieces)
     return take(steps, np.lexsort((steps.offset, steps.subject)))
 
 
@@ -180,12 +180,12 @@ def _cleared(bucket: Bucket, subjects: Subjects) -> Steps:
     begin = begin.append_column("until", pa.array(subjects.until))
     events_of = cleared.select(["topic_id", "offset", "timestamp_ms", "batch_base_offset"])
     events_of = events_of.rename_columns(["topic_id", "at", "ms", "batch"])
-    joined = begin.join(events_of, "topic_id", join_type="inner")
+    found = begin.join(events_of, "topic_id", join_type="inner")
     inside = (pc.field("at") < pc.field("until")) & (pc.field("batch") <= subjects.to_offset)
-    joined = joined.filter((pc.field("at") > pc.field("offset")) & inside)
-    offset, none = joined["at"].to_numpy(), np.full(len(joined), -1)
-    trigger = np.full(len(joined), CLEAR_ELR, dtype=object)
-    subject, batch, timestamp_ms = (joined[name].to_numpy() for name in ("subject", "batch", "ms"))
+    found = found.filter((pc.field("at") > pc.field("offset")) & inside)
+    offset, none = found["at"].to_numpy(), np.full(len(found), -1)
+    trigger = np.full(len(found), CLEAR_ELR, dtype=object)
+    subject, batch, timestamp_ms = (found[name].to_numpy() for name in ("subject", "batch", "ms"))
     return Steps(subject, offset, batch, timestamp_ms, trigger, none, offset, none)
 
 

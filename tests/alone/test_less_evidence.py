@@ -48,7 +48,7 @@ class Whole:
 def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     root = unpacked(request.param, tmp_path_factory.mktemp("whole"))
     with open_capture(root) as capture:
-        files = [f for f in capture.files if f.kind not in kinds.NOT_READ]
+        files = [f for f in capture.files if f.kind != kinds.OTHER]
     decoded = decode(root)
     history, state = history_of(decoded)
     rows, cluster = with_topic_ids(decoded.offsets, history.table), cluster_of(decoded, state)

@@ -18,7 +18,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import TABLES
 from jobs.queries.flagged_windows import flagged_windows
-from jobs.report.totals import policy_totals
+from jobs.report.load import policy_totals
 from jobs.views.catalogue import views
 from jobs.views.in_spark import ExternalTableError
 from tests.spark.conftest import Job

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from docs_site.tables_page import document
 from jobs.cli import app
-from jobs.spark.tables_page import document
 from tests.spark.conftest import Job
 from tests.support.page_examples import examples, failures
 from tests.support.paths import ROOT, unpacked

@@ -12,8 +12,8 @@ from jobs.incident.document import PageOne
 from jobs.incident.events import Events
 from jobs.incident.order import KEYS
 from jobs.incident.plan import as_row
+from jobs.report.load import exposure_groups
 from jobs.report.rows import ReportInput, Totals
-from jobs.report.totals import exposure_groups
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
 from replay.findings.statements import prose, statement
 from replay.incident.answer import COLUMNS, Scope, answer, losses, unknowns
@@ -94,7 +94,7 @@ def placed(states: list[dict[str, Any]], before: int = 0, total: int | None = No
 
 
 def counted(findings: list[dict[str, Any]]) -> Totals:
-    """The totals that jobs/report/totals.py computes, by a plain loop."""
+    """The totals that jobs/report/load.py computes, by a plain loop."""
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     names = ("kind", "verdict", "rule", "rule_version")
     for each in findings:

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from evidence.capture.remote import Location
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID
-from jobs.spark.tables import table_query
+from jobs.views.in_spark import table_query
 
 
 class SparkLake(Lake):

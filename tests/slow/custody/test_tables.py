@@ -15,8 +15,7 @@ from evidence.capture.files import open_capture
 from jobs.cli import app
 from jobs.config.settings import load_settings
 from jobs.custody.histories import check_sample
-from jobs.custody.row_differences import only_in
-from jobs.custody.tables import Difference, can_be_replayed, check_tables, rewritten
+from jobs.custody.tables import Difference, can_be_replayed, check_tables, only_in, rewritten
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.lake import Lake
 from jobs.lake.marks import ChangedTableError

@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.cli.recorded import recorded
+from jobs.cli.lakes import recorded
 from jobs.console.signals import StoppedError
 from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
@@ -123,7 +123,7 @@ def test_what_cannot_be_recorded_is_a_warning(capture: Path, tmp_path: Path) -> 
 
 def test_runs_are_recorded_at_the_same_time(lake: Lake) -> None:
     code = (
-        "import sys; from pathlib import Path; from jobs.cli.recorded import recorded\n"
+        "import sys; from pathlib import Path; from jobs.cli.lakes import recorded\n"
         "for _ in range(5):\n"
         "    with recorded('quality', Path(sys.argv[1])) as record:\n"
         "        record.of('both')\n"

@@ -13,7 +13,7 @@ from drill.errors import DrillError
 from drill.nodes import RUNS_S, Node
 from drill.page import commits, evidence_tables, league, page, plans_table, renew, scenarios_table
 from drill.scenario import read_scenario, scenario_names
-from drill.scores import append, read_scores
+from drill.score import append, read_scores
 from tests.support import writer
 
 HEAD = 'title = "a"\nstory = "b"\ntopics.t.replicas = [[1, 2]]\n'

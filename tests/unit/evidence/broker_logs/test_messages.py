@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from evidence import tables
 from evidence.broker_logs.events import KINDS, MESSAGES, WANTED, read_event
-from evidence.broker_logs.replica_messages import CHANGED_AT_START
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
+from replay.offsets.broker_lines import DAMAGED
 from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
 from tests.unit.evidence.broker_logs.support import SAMPLES
@@ -47,8 +47,8 @@ def test_every_pattern_has_a_line() -> None:
 
 
 def test_what_changes_a_disk_at_a_start_are_kinds_of_one_replica() -> None:
-    assert set(CHANGED_AT_START) <= set(KINDS)
-    of_these = [fields for _, fields in LINES if fields["kind"] in CHANGED_AT_START]
+    assert set(DAMAGED) <= set(KINDS)
+    of_these = [fields for _, fields in LINES if fields["kind"] in DAMAGED]
     assert all({"topic", "partition"} <= set(fields) for fields in of_these)
 
 

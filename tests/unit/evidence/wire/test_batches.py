@@ -40,7 +40,7 @@ def test_a_head_is_read_field_by_field() -> None:
     assert (head.base_offset, head.last_offset, head.record_count) == (40, 42, 3)
     assert (head.epoch, head.base_timestamp_ms, head.max_timestamp_ms) == (7, 1000, 2000)
     assert (head.codec, head.is_control, head.log_append_time) == ("none", False, True)
-    assert head.key == (7, 40, writer.crc32c(data[21:]))
+    assert head.key == (40, 7, writer.crc32c(data[21:]), len(data))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from jobs.console.output import Format
-from jobs.queries.whatif_output import print_differences
+from jobs.queries.whatif import print_differences
 from replay.whatif.comparison import WHATIF
 
 ROW = dict.fromkeys(WHATIF.names, 0) | {"topic_id": "T" * 22, "topic": "orders", "undetermined_offset": None}

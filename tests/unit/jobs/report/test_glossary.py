@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from jobs.report.glossary import TERMS, document
+from docs_site.glossary_page import document
+from jobs.report.glossary import TERMS
 from jobs.report.page import render_report
 from tests.support.paths import ROOT
 from tests.support.report_rows import small_report

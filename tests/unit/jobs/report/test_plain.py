@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from jobs.incident.focus import Focus
-from jobs.report.plain import as_json, as_markdown
+from jobs.report.texts import as_json, as_markdown
 from jobs.report.words import focus_text
 from tests.support.report_rows import exposure, finding, report, small_report
 

@@ -15,9 +15,9 @@ from jobs.cli import app
 from jobs.incident.focus import ALL, Focus
 from jobs.lake.lake import Lake
 from jobs.report import load, stage
+from jobs.report.load import exposure_groups, policy_totals
 from jobs.report.page import render_report
 from jobs.report.rows import Section, by_section
-from jobs.report.totals import exposure_groups, policy_totals
 from replay.arrow.schemas import COUNTERFACTUALS, FINDINGS
 from tests.support.report_rows import (
     START_MS,

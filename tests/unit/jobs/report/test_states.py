@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.report.page import render_report
-from jobs.report.states import MAX_STATES, around_window
+from jobs.report.sections import MAX_STATES, around_window
 from tests.support.report_page import Page
 from tests.support.report_rows import TOPIC_ID, events, finding, history, placed, report, state
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import kraft_forensics
+from docs_site.views_page import document
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import needed, views
-from jobs.views.page import document
 from tests.support.paths import ROOT
 
 CLUSTER = "c1"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.arrow.ragged import members_of
-from replay.cluster.controllers import ControllerReleases
+from replay.cluster.brokers import ControllerReleases
 from replay.cluster.facts import ClusterFacts
 from replay.controller.partition_change_builder import hash_buckets
 from replay.controller.predictions import State, predict_all, predict_each

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.arrow import schemas
-from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.brokers import BrokerTimeline, ControllerReleases
 from replay.cluster.configs import ConfigChange, ElectionConfigs, config_timeline
-from replay.cluster.controllers import ControllerReleases
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.features import feature_levels
 from replay.controller.differences import Checked, check_rules

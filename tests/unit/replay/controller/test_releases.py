@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from replay.cluster.controllers import ControllerReleases
+from replay.cluster.brokers import ControllerReleases
 from replay.cluster.features import MetadataVersion, feature_levels, metadata_version, switches
 from replay.controller.profiles import PROFILES, kafka_release
 from replay.controller.releases import PossibleProfiles, possible_profiles

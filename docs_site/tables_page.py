@@ -1,17 +1,17 @@
-"""Generate docs/tables.md from the table definitions: `python -m jobs.spark.tables_page > docs/tables.md`."""
+"""Generate docs/tables.md from the table definitions: `python -m docs_site.tables_page > docs/tables.md`."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from jobs.lake.columns_page import names, sections
+from docs_site.views_page import names, sections
 from jobs.lake.tables import CLUSTER_ID, TABLES, Table
 from jobs.spark.types import spark_schema
 
 _HEAD = """# Tables
 
 Generated from the definitions in `evidence/tables.py`, `replay/arrow/schemas.py` and `jobs/lake/tables.py` by
-`python -m jobs.spark.tables_page`. Every table is a Delta table in the lake's folder. Null means that the evidence does
+`python -m docs_site.tables_page`. Every table is a Delta table in the lake's folder. Null means that the evidence does
 not show the value. Times (`..._ms`) are milliseconds since the Unix epoch, UTC. [views.md](views.md) has views on the
 tables, and which columns trap.
 

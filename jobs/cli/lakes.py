@@ -1,4 +1,4 @@
-"""Record what a command did in the lake's table `runs`, however it ends."""
+"""How commands open a lake whose finished tables they show, and record what they did in its table `runs`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,27 @@ import typer
 
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
-from jobs.console.log import about
+from jobs.console.log import WARNING, about
+from jobs.console.output import show_message
 from jobs.console.signals import StoppedError
 
 if TYPE_CHECKING:
+    from jobs.lake.lake import Lake
     from jobs.provenance.runs import Run
+
+
+def lake_to_show(root: Location, cluster: str | None = None) -> Lake:
+    """A lake whose tables are as this program wrote them. cluster: only this one is looked at; None: all of them.
+    Errors: LakeError; ChangedTableError if another program has changed a table."""
+    from jobs.lake.integrity import require_as_written
+    from jobs.lake.lake import Lake
+
+    lake = Lake(root)
+    lake.require()
+    for each in lake.clusters() if cluster is None else [lake.one_cluster(cluster)]:
+        for line in require_as_written(lake, each):
+            show_message(line, WARNING)
+    return lake
 
 
 @contextmanager

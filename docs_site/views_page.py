@@ -1,9 +1,13 @@
-"""What the pages of tables and of views share: the columns of many are explained once, at the head."""
+"""Generate docs/views.md from views_head.md and the SQL files: `python -m docs_site.views_page > docs/views.md`. The
+columns of many views, or tables, are explained once, at the head."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from jobs.views.catalogue import View, views
 
 _MANY = 2  # tables or views with the same column and meaning: it is explained once
 
@@ -41,3 +45,27 @@ def sections(
 def names(listed: Iterable[str]) -> str:
     """Names as code, joined by commas."""
     return ", ".join(f"`{name}`" for name in listed)
+
+
+_CLUSTER = "cluster_id"  # every view has it
+_SAME_TIME = " in ms since the Unix epoch"
+
+
+def document() -> str:
+    """The Markdown page: columns of several views, then a section per view with a line per column."""
+    head = Path(__file__).with_name("views_head.md").read_text("utf-8")
+    heads = {name: f"{view.comment}.{' ' + view.details if view.details else ''}" for name, view in views().items()}
+    return head + sections(
+        dict(sorted(heads.items())), {name: _lines(view) for name, view in views().items()}, [_CLUSTER]
+    )
+
+
+def _lines(view: View) -> dict[str, str]:
+    """The line of each column; a time in ms stands on that of its timestamp."""
+    ms = {text.removesuffix(_SAME_TIME): name for name, text in view.columns.items() if text.endswith(_SAME_TIME)}
+    times = {name: (name, ms[name]) if name in ms else (name,) for name in view.columns if name not in ms.values()}
+    return {name: f"- {names(listed)}: {view.columns[name]}\n" for name, listed in times.items()}
+
+
+if __name__ == "__main__":
+    print(document(), end="")

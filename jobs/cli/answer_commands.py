@@ -1,0 +1,372 @@
+"""Commands that answer from finished tables: they list, print and explain what was found, say which findings need no
+alarm (`acknowledge`), and show what was, or would be. Only `sql` starts a JVM."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from jobs.cli.lakes import lake_to_show
+from jobs.console.log import WARNING
+from jobs.console.options import (
+    DEFAULT_LAKE,
+    CaptureOption,
+    ClusterOption,
+    DocumentFormat,
+    DocumentFormatOption,
+    FormatOption,
+    LakeOption,
+)
+from jobs.console.output import Format, print_rows, print_table, printable, show_message, utc
+from jobs.console.text import known_width
+
+_MOST = 50
+# Columns that a narrow table of findings leaves out, the least important first.
+_DROP = ("cluster_id", "status", "since (UTC)", "severity", "partition", "verdict")
+_DROP_ACKNOWLEDGED = ("cluster_id", "severity", "acknowledged_by", "acknowledged (UTC)", "verdict", "note")
+
+
+def windows(
+    lake: LakeOption = DEFAULT_LAKE,
+    every: Annotated[bool, typer.Option("--all", help="Also list windows without a loss (excluded).")] = False,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """List the flagged windows: where the high watermark went back, or may have."""
+    from jobs.queries.flagged_windows import print_windows
+
+    print_windows(lake_to_show(lake), form, every)
+
+
+def findings(
+    lake: LakeOption = DEFAULT_LAKE,
+    section: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--section",
+            help="windows, excluded, other_rules, exposures, cut_logs, rules, faults: as in the report; repeatable.",
+        ),
+    ] = None,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="A kind (docs/findings.md); repeatable.")] = None,
+    verdict: Annotated[
+        list[str] | None, typer.Option("--verdict", help="proven, possible, undetermined, excluded; repeatable.")
+    ] = None,
+    severity: Annotated[
+        list[str] | None, typer.Option("--severity", help="critical, high, medium, low, info; repeatable.")
+    ] = None,
+    status: Annotated[
+        list[str] | None,
+        typer.Option("--status", help="new (of the newest run that found any), known, acknowledged; repeatable."),
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
+    partition: Annotated[int | None, typer.Option("--partition", help="Only this partition.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Not ended before this time, e.g. 2026-11-21T00:40Z.", metavar="TIME"),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Started by this time.", metavar="TIME")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Print at most this many.")] = _MOST,
+    cluster: ClusterOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """List findings in the order of the report. `explain` shows one finding with its evidence."""
+    from jobs.queries.listing import FINDING_COLUMNS, Filter, list_findings, time_ms
+
+    files = lake_to_show(lake, cluster)
+    only = files.one_cluster(cluster) if cluster else None
+    lists = (section or (), kind or (), verdict or (), severity or (), status or ())
+    wanted = Filter(*lists, topic, partition, time_ms(since), time_ms(until))
+    rows, count = list_findings(files, only, wanted, limit)
+    if form is not Format.TABLE:
+        print_rows(list(FINDING_COLUMNS), rows, form)
+    elif not rows:
+        print("no findings")
+    else:
+        names = ("finding_id", "kind", "verdict", "severity", "status")
+        clusters = sorted({r["cluster_id"] for r in rows})
+        more = ("cluster_id",) if len(clusters) > 1 else ()
+        shown = [
+            {
+                **{n: r[n] for n in names},
+                "partition": "" if r["topic"] is None else f"{r['topic']}-{r['partition']}",
+                "since (UTC)": utc(r["start_timestamp_ms"]),
+                **{n: r[n] for n in more},
+            }
+            for r in rows
+        ]
+        of = f"cluster {printable(clusters[0])}" if len(clusters) == 1 else f"{len(clusters)} clusters"
+        print_table(list(shown[0]), shown, f"{count} finding{'' if count == 1 else 's'} of {of}", _DROP)
+    if count > len(rows):
+        show_message(f"{count - len(rows)} more findings are not shown: raise --limit or add filters")
+
+
+class VerdictFormat(StrEnum):
+    """--format of `verdict`. md and markdown are the same."""
+
+    TEXT = "text"
+    MD = "md"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+def verdict(
+    lake: LakeOption = DEFAULT_LAKE,
+    cluster: ClusterOption = None,
+    form: Annotated[VerdictFormat, typer.Option("--format", help="Output format.")] = VerdictFormat.TEXT,
+    full: Annotated[bool, typer.Option("--full", help="Text: also commands, facts, rules and windows.")] = False,
+) -> None:
+    """Print what was lost and what to do: as text, as a ticket in Markdown, or as verdict.json (docs/verdict.md)."""
+    from jobs.report.stage import page_in
+    from jobs.report.texts import as_text, as_ticket
+    from jobs.verdict.document import document, summarize
+
+    files = lake_to_show(lake, cluster)
+    only = files.one_cluster(cluster)
+    found = document(summarize(files, only, page_in(files, only)))
+    if form is VerdictFormat.JSON:
+        print(json.dumps(found, indent=2))
+    else:
+        print("\n".join(as_text(found, full)) if form is VerdictFormat.TEXT else as_ticket(found))
+
+
+def acknowledge(
+    finding_ids: Annotated[
+        list[str] | None,
+        typer.Argument(help="Ids of findings, or their first characters (at least 6).", show_default=False),
+    ] = None,
+    note: Annotated[
+        str | None, typer.Option("--note", help="Why they need no alarm, e.g. the number of a ticket.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option("--by", help="Who acknowledges (default: the setting custody.ingested_by).")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All findings that are not acknowledged yet, e.g. after a first run.")
+    ] = False,
+    show: Annotated[bool, typer.Option("--list", help="List what is acknowledged.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Remove the acknowledgement of these findings.")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+    cluster: ClusterOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Acknowledge findings: `--fail-on new-...` then leaves them out, until their verdict or severity changes."""
+    from jobs.config.settings import load_settings
+    from jobs.ingest.receipt import person
+    from jobs.queries.acknowledge import COLUMNS, acknowledge, listed
+    from jobs.queries.acknowledge import undo as remove
+
+    ids = finding_ids or []
+    if (bool(ids), every, show).count(True) != 1 or (undo and not ids):
+        raise typer.BadParameter("give ids of findings, --all or --list; --undo needs ids")
+    if not show and (note is None or not note.strip()) != undo:
+        raise typer.BadParameter("an acknowledgement has a --note, and --undo has none")
+    files = lake_to_show(lake, cluster)
+    only = files.one_cluster(cluster) if cluster else None
+    if show:
+        rows = listed(files, only)
+    elif undo:
+        rows = remove(files, ids, only)
+    else:
+        who = by or person(load_settings().custody.ingested_by)
+        rows = acknowledge(files, None if every else ids, only, str(note), who, time.time_ns() // 1_000_000)
+    if form is not Format.TABLE:
+        print_rows(list(COLUMNS), rows, form)
+    elif not rows:
+        print("nothing is acknowledged")
+    else:
+        names = ("finding_id", "verdict", "severity")
+        shown = [
+            {
+                **{name: row[name] for name in names},
+                "acknowledged (UTC)": utc(row["acknowledged_ms"]),
+                "acknowledged_by": row["acknowledged_by"],
+                "note": row["note"],
+                "cluster_id": row["cluster_id"],
+            }
+            for row in rows
+        ]
+        what = "no longer acknowledged" if undo else "acknowledged"
+        print_table(list(shown[0]), shown, f"{len(rows)} findings {what}", _DROP_ACKNOWLEDGED)
+    if undo:
+        show_message("they count as known: an alarm on new findings leaves them out as long as they stay as they are")
+
+
+def _parse_time(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not an ISO 8601 time, e.g. 2026-11-21T00:39:36.570Z") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def describe(
+    lake: LakeOption = DEFAULT_LAKE,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
+    at_offset: Annotated[
+        int | None, typer.Option("--at-offset", min=0, help="State after the record at this metadata offset.")
+    ] = None,
+    at_time: Annotated[
+        datetime | None,
+        typer.Option("--at-time", parser=_parse_time, metavar="ISO", help="State at this time (UTC if no zone)."),
+    ] = None,
+    cluster: ClusterOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Show topics and partitions as `kafka-topics --describe` does, at any point of the captured log; exit code 1
+    outside of it. Starts no JVM."""
+    if at_offset is not None and at_time is not None:
+        raise typer.BadParameter("give --at-offset or --at-time, not both")
+    from jobs.queries.describe import COLUMNS, as_kafka_topics, outside_log, partitions_at
+    from jobs.verdict.document import log_range
+
+    files = lake_to_show(lake, cluster)
+    at_ms = None if at_time is None else int(at_time.timestamp() * 1000)
+    only = files.one_cluster(cluster)
+    rows = partitions_at(files, only, topic, at_offset, at_ms)
+    if form is Format.TABLE:
+        typer.echo(as_kafka_topics(rows, known_width()))
+    else:
+        print_rows(COLUMNS, rows, form)
+    if outside := outside_log(log_range(files, only), at_offset, at_ms):
+        show_message(outside, WARNING)
+        raise typer.Exit(1)
+
+
+def explain(
+    finding_id: Annotated[str, typer.Argument(help="Id of a finding, or its first characters (at least 6).")],
+    lake: LakeOption = DEFAULT_LAKE,
+    capture: CaptureOption = None,
+    cluster: ClusterOption = None,
+    form: DocumentFormatOption = DocumentFormat.TABLE,
+) -> None:
+    """Explain a finding, with the rows, files and bytes that support it."""
+    from evidence.capture.files import check_location
+    from evidence.capture.remote import location
+    from jobs.explain.finding import explain
+    from jobs.explain.output import print_explained
+
+    place = location(capture) if capture else None
+    if place:
+        check_location(place)
+    files = lake_to_show(lake, cluster)
+    print_explained(explain(files, finding_id, files.one_cluster(cluster) if cluster else None, place), form)
+
+
+def whatif(
+    lake: LakeOption = DEFAULT_LAKE,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="Policy that elects a leader from outside the ISR and ELR; docs/whatif.md lists them.",
+        ),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            "--strategy", metavar="NAME", help="Strategy of unclean recovery: none, balanced, aggressive (KIP-966)."
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="NAME",
+            help="Rules of a release: 4.0, 4.1.0, 4.1.1 or 4.3 (also for 4.4). See docs/rules.md",
+        ),
+    ] = None,
+    min_isr: Annotated[int | None, typer.Option("--min-isr", min=1, metavar="N", help="min.insync.replicas.")] = None,
+    unclean: Annotated[
+        bool | None, typer.Option("--unclean/--no-unclean", help="Unclean leader election on or off.")
+    ] = None,
+    elr: Annotated[bool | None, typer.Option("--elr/--no-elr", help="Eligible leader replicas on or off.")] = None,
+    deprioritized: Annotated[
+        str,
+        typer.Option(
+            "--deprioritized",
+            help="Brokers to elect last, e.g. 1,2, or 1@500-900 for a range of offsets (KIP-491).",
+            metavar="IDS",
+        ),
+    ] = "",
+    designate: Annotated[
+        int | None,
+        typer.Option("--designate", metavar="ID", help="Broker to elect when no member of the ISR or ELR can lead."),
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Only this topic.")] = None,
+    from_offset: Annotated[
+        int, typer.Option("--from-offset", min=0, metavar="N", help="Start from the state after this metadata offset.")
+    ] = 0,
+    to_offset: Annotated[
+        int | None,
+        typer.Option(
+            "--to-offset", min=0, metavar="N", help="Stop after this metadata offset (default: end of the log)."
+        ),
+    ] = None,
+    cluster: ClusterOption = None,
+    form: FormatOption = Format.TABLE,
+) -> None:
+    """Predict how leadership, exposure and loss would differ under other rules. Predictions are never facts."""
+    from jobs.config.settings import load_settings
+    from jobs.queries.whatif import WhatifQuestion, print_differences, question_of, whatif
+
+    last = _deprioritized(deprioritized)
+    given = (policy, strategy, profile, min_isr, unclean, elr, designate)
+    if all(value is None for value in given) and not last:
+        raise typer.BadParameter("name at least one rule to change, e.g. --strategy balanced or --min-isr 2")
+    rules = question_of(strategy, policy), profile, min_isr, unclean, elr, last, designate
+    question = WhatifQuestion(*rules, topic, from_offset, to_offset)
+    question.scenario()  # reject an invalid question before the lake is read
+    files = lake_to_show(lake, cluster)
+    only = files.one_cluster(cluster)
+    print_differences(whatif(files, only, question, load_settings()), form, only)
+
+
+def _deprioritized(text: str) -> tuple[tuple[int, int | None, int | None], ...]:
+    """(broker, first offset, last offset) of each entry; None: the bound of the command's range."""
+    entries = [re.fullmatch(r"(\d+)(?:@(\d+)-(\d+))?", entry.strip()) for entry in text.split(",") if entry.strip()]
+    found = [entry.groups() for entry in entries if entry]
+    if len(found) < len(entries):
+        raise typer.BadParameter(f"{text!r} is not a list of broker ids, e.g. 1,2 or 1@500-900,2")
+    return tuple((int(b), int(first) if first else None, int(last) if last else None) for b, first, last in found)
+
+
+def sql(
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            help="A statement of Spark SQL that only reads; without it, a prompt for many.", show_default=False
+        ),
+    ] = None,
+    lake: LakeOption = DEFAULT_LAKE,
+    cluster: ClusterOption = None,
+    form: FormatOption = Format.TABLE,
+    ddl: Annotated[
+        str | None,
+        typer.Option(
+            "--ddl",
+            metavar="DATABASE",
+            help="Print statements that make the lake's tables and views known to a catalog; runs nothing.",
+        ),
+    ] = None,
+) -> None:
+    """Run Spark SQL on the tables and views, which have their names (docs/views.md). Nothing can be changed."""
+    if ddl is not None:
+        from jobs.views.in_spark import definitions, quoted
+
+        typer.echo(f"create database if not exists {quoted(ddl)};")
+        for statement in definitions([lake_to_show(lake)], database=ddl, external_tables=True):
+            typer.echo(f"{statement};")
+        return
+    from jobs.views.sql import ReadOnlySql, prompt
+
+    statements = ReadOnlySql(lake, cluster)
+    if query is None:
+        prompt(statements, form)
+    else:
+        print_rows(*statements.run(query), form)
