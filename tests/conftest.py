@@ -18,6 +18,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 10, 10)
 
 
+def pytest_unconfigure() -> None:
+    """At its end Python may look for all that is left: libraries complain of what stays."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _no_terminal() -> Iterator[None]:
     """pytest-xdist gives its processes a terminal's width. A test that wants one sets it."""
