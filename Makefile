@@ -115,7 +115,7 @@ test-slow: setup $(JARS)-s3/.ready  ## run the tests that take minutes: a cluste
 	tests/faults/compiler.sh
 	tests/slow/minisign.sh
 	$(BIN)/python -m pytest tests/slow --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 8
-	$(BIN)/python -m pytest tests/alone --durations 8
+	$(BIN)/python -m pytest tests/alone --numprocesses 2 --dist loadfile --durations 8
 
 test-browser: setup  ## open the report of real captures and of 100,000 findings in a headless Chromium, installed if it is missing
 	tests/browser/chromium.sh

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -9,6 +10,17 @@ import pytest
 
 # A test that is about Spark, or about the default, says so. Programs that a test starts inherit it.
 os.environ.setdefault("KRAFT_FORENSICS_ENGINE", "auto")
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: Python looked through it for garbage again and again, a quarter of the time."""
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
+
+
+def pytest_unconfigure() -> None:
+    """At its end Python may look for all that is left: libraries complain of what stays."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

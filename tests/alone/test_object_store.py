@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -285,54 +284,28 @@ def test_a_lake_that_is_not_there(store: s3.Store) -> None:
     assert (len(done.stderr.splitlines()), s3.SECRET in done.stderr, done.stdout) == (1, False, "")
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two captures, on disk and in the store, and the tables of one run after the other, in either order."""
-
-    on_disk: list[Path]
-    in_store: list[str]
-    expected: list[dict[str, tuple[int, str]]]
-
-
-@pytest.fixture(scope="module")
-def pair(
-    request: pytest.FixtureRequest, runs: tuple[Path, str, list[str]], tmp_path_factory: pytest.TempPathFactory
-) -> Pair:
-    folder = tmp_path_factory.mktemp("pair")
-    if request.param == "two captures of one cluster":
-        on_disk = list(diverged(folder / "diverged")[:2])
-        in_store = [str(each) for each in on_disk]
+@pytest.mark.parametrize("captures", ["one capture", "two captures of one cluster"])
+def test_two_runs_at_once(runs: tuple[Path, str, list[str]], tmp_path: Path, captures: str) -> None:
+    """Both end well, and the tables are those of one run after the other. On disk: tests/slow/test_races.py, and eight
+    at once in tests/alone/test_faults.py."""
+    if captures == "one capture":
+        both, orders = runs[2][1:] * 2, [[capture(NAME)]]
     else:
-        on_disk, in_store = [controllers("unclean", folder / "captures"), capture(NAME)], runs[2]
-    if request.param == "one capture":
-        on_disk, in_store = on_disk[1:] * 2, in_store[1:] * 2
-    orders = [on_disk[:1]] if request.param == "one capture" else [on_disk, on_disk[::-1]]
+        whole, alone, _ = diverged(tmp_path / "diverged")
+        both, orders = [str(whole), str(alone)], [[whole, alone], [alone, whole]]
+    expected = []
     for number, order in enumerate(orders):
         for each in order:
-            Pipeline(folder / f"order-{number}", [each]).run()
-    return Pair(on_disk, in_store, [digests(Lake(folder / f"order-{number}")) for number in range(len(orders))])
-
-
-@pytest.mark.parametrize(
-    ("pair", "place"),
-    [
-        ("two clusters", "disk"),  # their commits to one table: tests/unit/jobs/lake/test_lake.py
-        ("one capture", "store"),  # on disk: tests/alone/test_faults.py, eight at once
-        ("two captures of one cluster", "disk"),
-        ("two captures of one cluster", "store"),
-    ],
-    indirect=["pair"],
-)
-def test_two_runs_at_once(pair: Pair, tmp_path: Path, place: str) -> None:
-    """Both end well, and the tables are those of one run after the other."""
-    lake = f"s3://lakes/{tmp_path.name}" if place == "store" else str(tmp_path / "lake")
-    both = [started(lake, str(each)) for each in (pair.in_store if place == "store" else pair.on_disk)]
-    texts = [process.communicate(timeout=300)[1] for process in both]
-    for process, text in zip(both, texts, strict=True):
+            Pipeline(tmp_path / f"order-{number}", [each]).run()
+        expected.append(digests(Lake(tmp_path / f"order-{number}")))
+    lake = f"s3://lakes/{tmp_path.name}"
+    processes = [started(lake, each) for each in both]
+    texts = [process.communicate(timeout=300)[1] for process in processes]
+    for process, text in zip(processes, texts, strict=True):
         assert process.returncode in (0, 4), text  # 4: an expectation was not met
     for table, found in in_store(lake).items():
         # A batch of which both had records to write may be listed from one capture and stored from the other.
-        assert found in [each[table] for each in pair.expected] or table == "log_batches", table
+        assert found in [each[table] for each in expected] or table == "log_batches", table
 
 
 def test_a_killed_run_and_a_repeat(runs: tuple[Path, str, list[str]], store: s3.Store) -> None:

@@ -22,8 +22,6 @@ from jobs.lake.lake import Lake
 from jobs.queries.levels import levels
 from tests.spark.conftest import Job
 from tests.support import writer
-from tests.support.rows import rows_where
-from tests.support.spark_lake import SparkLake
 
 QUERY = "select topic, partition, verdict, loss_min, loss_max from findings where kind = 'hwm_regression'"
 
@@ -161,8 +159,8 @@ def test_describe_requires_a_cluster_if_there_are_several(job: Job) -> None:
 def test_quality_exits_with_4_when_an_invariant_is_broken(job: Job, tmp_path: Path) -> None:
     cluster = job.clusters["elr"]
     shutil.copytree(job.pipeline.root, tmp_path / "lake")
-    lake = SparkLake(job.lake.spark, tmp_path / "lake")
-    history = lake.table("partition_history", cluster).toArrow()
+    lake = Lake(tmp_path / "lake")
+    history = lake.read("partition_history", cluster)
     rows = history.to_pylist()
     broken = next(r for r in rows if not r["removed"])
     broken["isr"] = [*broken["isr"], 99]
@@ -170,7 +168,7 @@ def test_quality_exits_with_4_when_an_invariant_is_broken(job: Job, tmp_path: Pa
     result = cli("quality", "--lake", tmp_path / "lake")
     assert result.exit_code == 4
     assert "partition_history.isr_within_replicas: 1 of " in result.stderr
-    failed = rows_where(lake, "quality_results", cluster, columns=("expectation",), where="not success")
+    failed = lake.rows("quality_results", cluster, ("expectation",), ~pc.field("success"))
     assert {r["expectation"] for r in failed} == {"isr_within_replicas", "electable_reproduced"}
 
 

@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from evidence.metadata_log.inspect import inspect_file
-from tests.spark.test_damage import SEGMENT, unpack_controllers
-from tests.support.paths import ORACLE
+from tests.support.paths import ORACLE, controllers
+from tests.support.small_captures import SEGMENT
 
 EVERY_RECORD = str(ORACLE / "every-record.log")
 
@@ -47,7 +47,7 @@ def test_options_and_sql_select_offsets_and_types(spark: SparkSession) -> None:
 
 
 def test_a_folder_gives_every_segment_and_snapshot(spark: SparkSession, tmp_path: Path) -> None:
-    folder = unpack_controllers(tmp_path) / "controllers" / "3000"
+    folder = controllers("unclean", tmp_path) / "controllers" / "3000"
     rows = spark.read.format("kraft").load(str(folder)).select("snapshot_end_offset").collect()
     counts = Counter(r["snapshot_end_offset"] for r in rows)
     assert counts[None] == 322
@@ -55,7 +55,7 @@ def test_a_folder_gives_every_segment_and_snapshot(spark: SparkSession, tmp_path
 
 
 def test_damage_is_a_row_or_an_error_depending_on_the_mode(spark: SparkSession, tmp_path: Path) -> None:
-    path = unpack_controllers(tmp_path) / "controllers" / "3000" / SEGMENT
+    path = controllers("unclean", tmp_path) / "controllers" / "3000" / SEGMENT
     data = bytearray(path.read_bytes())
     data[5354 + 70] ^= 0x01
     path.write_bytes(data)
@@ -130,7 +130,7 @@ def test_a_schema_lists_the_columns_to_read(spark: SparkSession) -> None:
 
 
 def test_lists_and_patterns_of_paths(spark: SparkSession, tmp_path: Path) -> None:
-    folder = unpack_controllers(tmp_path) / "controllers"
+    folder = controllers("unclean", tmp_path) / "controllers"
     reader = spark.read.format("kraft")
     nodes = [str(folder / "3000"), str(folder / "3001")]
     both = reader.load(nodes).count()
@@ -161,7 +161,7 @@ class Follower:
 
 
 def test_a_stream_follows_a_growing_log_exactly_once(spark: SparkSession, tmp_path: Path) -> None:
-    data = (unpack_controllers(tmp_path) / "controllers" / "3000" / SEGMENT).read_bytes()
+    data = (controllers("unclean", tmp_path) / "controllers" / "3000" / SEGMENT).read_bytes()
     follower = Follower(spark, tmp_path)
     follower.file.write_bytes(data[:10_000])  # ends inside a batch
     first = follower.rows()
@@ -173,7 +173,7 @@ def test_a_stream_follows_a_growing_log_exactly_once(spark: SparkSession, tmp_pa
 
 
 def test_a_stream_stops_where_a_log_was_cut_off(spark: SparkSession, tmp_path: Path) -> None:
-    data = (unpack_controllers(tmp_path) / "controllers" / "3000" / SEGMENT).read_bytes()
+    data = (controllers("unclean", tmp_path) / "controllers" / "3000" / SEGMENT).read_bytes()
     follower = Follower(spark, tmp_path)
     follower.file.write_bytes(data)
     follower.rows()

@@ -11,11 +11,11 @@ import pytest
 
 from jobs.config.settings import load_settings
 from jobs.ingest.stage import ingest
+from jobs.lake.lake import Lake
 from jobs.queries.describe import as_kafka_topics, partitions_at
 from jobs.replay.stage import replay
 from tests.spark.conftest import CAPTURES, Job
 from tests.support.paths import ROOT, capture
-from tests.support.spark_lake import SparkLake
 
 # The captured outputs, with the number of partition lines in each, in order of time.
 PRINTED = {
@@ -48,7 +48,7 @@ def kafkas(text: str) -> dict[str, list[str]]:
     return topics(re.sub(r"(?m)^(Topic: .*)\tConfigs: \S*$", r"\1", text))
 
 
-def ours(lake: SparkLake, cluster: str, at_ms: int) -> dict[str, list[str]]:
+def ours(lake: Lake, cluster: str, at_ms: int) -> dict[str, list[str]]:
     """The lines of `describe` without the fields that only `describe` prints."""
     text = as_kafka_topics(partitions_at(lake, cluster, None, None, at_ms))
     plain, lines = re.subn(r"(?m)^(\t.*)\tSince: \S+\tSinceOffset: \d+$", r"\1", text)
@@ -57,19 +57,17 @@ def ours(lake: SparkLake, cluster: str, at_ms: int) -> dict[str, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def lakes(job: Job, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[SparkLake, str]]:
+def lakes(job: Job, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Lake, str]]:
     """Capture -> its lake and cluster."""
     settings = load_settings()
-    other = SparkLake(job.lake.spark, tmp_path_factory.mktemp("diverge"))
+    other = Lake(tmp_path_factory.mktemp("diverge"))
     cluster = ingest(other, capture("diverge"), settings, lambda _: None).cluster_id
     replay(other, cluster, settings, lambda _: None)
     return {**{name: (job.lake, job.clusters[name]) for name in CAPTURES}, "diverge": (other, cluster)}
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_describe_prints_every_line_that_kafka_topics_printed(
-    lakes: dict[str, tuple[SparkLake, str]], name: str
-) -> None:
+def test_describe_prints_every_line_that_kafka_topics_printed(lakes: dict[str, tuple[Lake, str]], name: str) -> None:
     """The tool takes seconds and the broker that it asks may lag, so any state from then would do
     (replay/partitions/comparison.py); but in all that was captured the state at the tool's start is what it printed, in
     every line."""

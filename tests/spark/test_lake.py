@@ -10,18 +10,24 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from jobs.config.settings import Settings
+from evidence.broker_logs.read import read_broker_logs
+from evidence.capture.files import open_capture
+from jobs.config.settings import Settings, load_settings
 from jobs.custody.maintain import adopt
 from jobs.custody.tables import check_tables, rewritten
 from jobs.detect.stage import run_detect
+from jobs.ingest import broker_logs
 from jobs.lake.marks import ChangedTableError
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from jobs.replay.stage import replay
 from tests.spark.conftest import Job
 from tests.support.digests import digests
-from tests.support.paths import capture
+from tests.support.paths import CAPTURES, capture
 from tests.support.spark_lake import SparkLake
 
 
@@ -98,3 +104,19 @@ def test_evidence_that_spark_rewrote_is_adopted_and_a_history_is_made_again(job:
     replay(lake, cluster, settings, lambda _: None)
     run_detect(lake, cluster, settings, lambda _: None)
     assert digests(lake, cluster) == before
+
+
+def test_delta_rejects_a_file_whose_byte_counts_do_not_add_up(job: Job) -> None:
+    rows = job.lake.table("evidence_files").limit(1).withColumn("parsed_bytes", F.col("parsed_bytes") + 1)
+    with pytest.raises(Py4JJavaError, match="every_byte"):
+        rows.write.format("delta").mode("append").save(job.lake.storage.url("evidence_files"))
+
+
+def test_spark_tasks_read_logs_of_nodes_as_the_driver_does(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_logs, "_LARGE_BYTES", 4000)  # some of the capture's files are smaller
+    with open_capture(CAPTURES / "logs-4.0.2.tar.xz") as capture:
+        by_tasks = broker_logs.read_logs(capture, load_settings())
+        here = read_broker_logs(capture.name, capture.files, is_collected=capture.is_collected)
+    assert by_tasks == here

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
+from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from tests.spark.conftest import CAPTURES, Job
 from tests.support.oracle import assert_equals_replay, captured_replay
-from tests.support.rows import rows_where
-from tests.support.spark_lake import SparkLake
 
 # Measured when the clusters were broken: (topic, partition) -> (lost acknowledged offsets, first of them).
 LOST = {
@@ -22,7 +22,7 @@ LOST = {
 
 
 def windows(job: Job, name: str) -> list[dict[str, Any]]:
-    return rows_where(job.lake, "findings", job.clusters[name], where="kind = 'hwm_regression'")
+    return job.lake.rows("findings", job.clusters[name], where=pc.field("kind") == "hwm_regression")
 
 
 @pytest.mark.parametrize("name", CAPTURES)
@@ -42,7 +42,7 @@ def test_proven_windows_are_exactly_the_partitions_that_lost_records(job: Job, n
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_partition_history_equals_kafkas_replay(job: Job, name: str) -> None:
-    history = job.lake.table("partition_history", job.clusters[name]).toArrow()
+    history = job.lake.read("partition_history", job.clusters[name])
     assert_equals_replay(history, captured_replay(name, 3000))
 
 
@@ -69,20 +69,21 @@ def test_a_record_is_committed_once_a_majority_holds_it(job: Job, name: str) -> 
 
 
 def test_snapshots_agree_with_the_replay(job: Job) -> None:
-    assert job.lake.table("findings").where("kind = 'snapshot_mismatch'").count() == 0
-    assert job.lake.table("snapshot_records").where("partition_change is not null").count() > 200
+    assert "snapshot_mismatch" not in job.lake.read("findings", None, ["kind"])["kind"].to_pylist()
+    changes = job.lake.read("snapshot_records", None, ["partition_change"])["partition_change"]
+    assert len(changes) - changes.null_count > 200
 
 
 def test_every_byte_of_every_file_is_accounted_for(job: Job) -> None:
-    wrong = job.lake.table("evidence_files").where("parsed_bytes + quarantined_bytes + trailing_bytes <> size_bytes")
-    assert wrong.count() == 0
-    assert job.lake.table("quarantine").count() == 0
+    for row in job.lake.read("evidence_files", None).to_pylist():
+        assert row["parsed_bytes"] + row["quarantined_bytes"] + row["trailing_bytes"] == row["size_bytes"], row["path"]
+    assert len(job.lake.read("quarantine", None)) == 0
 
 
 def test_quality_is_met_and_documented(job: Job) -> None:
-    results = job.lake.table("quality_results").select("cluster_id", "success").collect()
+    results = job.lake.read("quality_results", None, ["success"])["success"].to_pylist()
     assert len(results) > 3 * 100
-    assert all(r["success"] for r in results)
+    assert all(results)
     assert job.outcome.quality_failed == []
     for cluster in job.clusters.values():
         assert (job.pipeline.root / "_data_docs" / cluster / "index.html").is_file()
@@ -96,18 +97,17 @@ def test_running_again_writes_nothing(job: Job) -> None:
     assert "spark" not in vars(again.lake)  # no session was started
 
 
-def _versions(lake: SparkLake) -> dict[str, int]:
+def _versions(lake: Lake) -> dict[str, int]:
     return {name: lake.version(name) for name in TABLES}
 
 
 def test_the_cluster_wide_histories_are_written(job: Job) -> None:
     churn = job.clusters["churn"]
-    levels = rows_where(job.lake, "feature_history", churn, where="name = 'eligible.leader.replicas.version'")
+    levels = job.lake.rows("feature_history", churn, where=pc.field("name") == "eligible.leader.replicas.version")
     assert sorted((r["offset"], r["level"]) for r in levels) == [(5, 1), (489, 0), (492, 1)]
-    quorum = rows_where(job.lake, "quorum_history", churn, where="origin = 'log'")
+    quorum = job.lake.rows("quorum_history", churn, where=pc.field("origin") == "log")
     assert [r["leader_id"] for r in sorted(quorum, key=lambda r: r["offset"])][-1] == 3002
     assert all(r["voters"] == [3000, 3001, 3002] for r in quorum)
-    configs = rows_where(
-        job.lake, "config_history", churn, where="name = 'min.insync.replicas' and resource_type = 'broker'"
-    )
+    of_brokers = (pc.field("name") == "min.insync.replicas") & (pc.field("resource_type") == "broker")
+    configs = job.lake.rows("config_history", churn, where=of_brokers)
     assert [(r["resource_name"], r["value"], r["end_offset"]) for r in configs] == [("", "2", None)]

@@ -4,6 +4,7 @@ found with less evidence, held against what is found with all."""
 from __future__ import annotations
 
 import multiprocessing
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -90,6 +91,8 @@ def spread(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterato
 
 @cache
 def _pool() -> ProcessPoolExecutor:
+    # A process of pytest-xdist has the "file" -c, which a new process would run first.
+    vars(sys.modules["__main__"]).pop("__file__", None)
     return ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn"))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from tests.support.spark_lake import SparkLake
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
 
 # What came first names the capture and the file that a row points at; the facts must not depend on it.
 ORIGIN = frozenset({"capture", "path", "sha256", "position"})
@@ -19,13 +20,12 @@ EVIDENCE = (
 )
 
 
-def facts(lake: SparkLake, name: str, leave_out: frozenset[str] = frozenset()) -> list[str]:
+def facts(lake: Lake, name: str) -> list[str]:
     """A table's distinct rows without their origin, as sorted text."""
-    table = lake.table(name).toArrow()
-    kept = [c for c in table.column_names if c not in ORIGIN | leave_out]
-    return sorted({str(row) for row in table.select(kept).to_pylist()})
+    kept = [column for column in TABLES[name].schema.names if column not in ORIGIN]
+    return sorted({str(row) for row in lake.read(name, None, kept).to_pylist()})
 
 
-def digests(lake: SparkLake) -> dict[str, str]:
+def digests(lake: Lake) -> dict[str, str]:
     """A digest of every evidence table's facts."""
     return {name: hashlib.sha256("\n".join(facts(lake, name)).encode()).hexdigest()[:16] for name in EVIDENCE}

@@ -17,12 +17,16 @@ def capture(name: str) -> Path:
 
 
 @cache
-def captured_file(name: str, path: str) -> bytes:
-    """One file of a real capture, without unpacking the others."""
+def captured_files(name: str) -> dict[str, bytes]:
+    """The files of a real capture, by their path in it."""
     with tarfile.open(capture(name)) as tar:
-        stream = tar.extractfile(f"{name}/{path}")
-        assert stream is not None
-        return stream.read()
+        files = ((member.name, tar.extractfile(member)) for member in tar if member.isreg())
+        return {path.removeprefix(f"{name}/"): stream.read() for path, stream in files if stream}
+
+
+def captured_file(name: str, path: str) -> bytes:
+    """One file of a real capture."""
+    return captured_files(name)[path]
 
 
 def unpacked(name: str, folder: Path) -> Path:

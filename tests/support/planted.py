@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.support import planted_evidence, planted_results
-from tests.support.planting import values
+from tests.support.planting import keys_and_files
 
-PLANTED = (*values(), *planted_evidence.PLANTED, *planted_results.PLANTED)
+PLANTED = (*keys_and_files(), *planted_evidence.PLANTED, *planted_results.PLANTED)

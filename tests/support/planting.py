@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from jobs.ingest.captures import found_in
 from jobs.lake.tables import TABLES
-from quality.check import checks
-from quality.check import values as values_of_tables
+from quality.check import checks, values
 
 Row = dict[str, Any]
 Wanted = Callable[[Row], bool]
@@ -75,7 +74,11 @@ class Plant:
 
     @property
     def capture(self) -> str:
-        return _CAPTURES.get(self.table, "unclean")
+        return capture_of(self.table)
+
+
+def capture_of(table: str) -> str:
+    return _CAPTURES.get(table, "unclean")
 
 
 def prepare(tables: Tables) -> None:
@@ -110,30 +113,30 @@ def prepare(tables: Tables) -> None:
     tables.add("runs", cluster_id=file["cluster_id"], **run, program="0.1.0")
 
 
-def values() -> Iterator[Plant]:
-    """A defect for every rule about single values, for every key, and for every table whose rows name their file."""
-    for table, own in values_of_tables().items():
-        name = f"{table}.values_valid"
-        for column in own.not_null:
-            yield Plant(name, f"`{column}` is null", _set(table, column, None))
-        for column in own.one_of:
-            yield Plant(name, f"`{column}` is `nonsense`", _set(table, column, "nonsense"))
-        for column, least in own.least.items():
-            yield Plant(name, f"`{column}` is {least - 1}", _set(table, column, least - 1))
-        for low, high in own.ordered:
-            yield Plant(name, f"`{low}` is above `{high}`", _crossed(table, low, high))
+def keys_and_files() -> Iterator[Plant]:
+    """A defect for every key, and for every table whose rows name their file."""
+    for table in TABLES:
         yield Plant(f"{table}.key_unique", "a row is there twice", _twice(table))
     for check in checks():
         if check.name == "file_known":
-            yield Plant(check.full_name, "`sha256` is of no file of the lake", _set(check.table, "sha256", STRANGE))
+            yield Plant(check.full_name, "`sha256` is of no file of the lake", _strange_file(check.table))
 
 
-def _set(table: str, column: str, value: Any) -> Callable[[Tables], None]:
-    return lambda tables: tables.put(table, 0, **{column: value})
+def wrong_values(table: str) -> Iterator[tuple[str, Row]]:
+    """For every rule about a table's single values: what `why` says of a row that breaks it, and values that do."""
+    own = values()[table]
+    for column in own.not_null:
+        yield f"{column} is null", {column: None}
+    for column in own.one_of:
+        yield f"{column} is none of its values", {column: "nonsense"}
+    for column, least in own.least.items():
+        yield f"{column} is below {least}", {column: least - 1}
+    for low, high in own.ordered:
+        yield f"{low} is above {high}", {low: 100, high: 50}
 
 
-def _crossed(table: str, low: str, high: str) -> Callable[[Tables], None]:
-    return lambda tables: tables.put(table, 0, **{low: 100, high: 50})
+def _strange_file(table: str) -> Callable[[Tables], None]:
+    return lambda tables: tables.put(table, 0, sha256=STRANGE)
 
 
 def _twice(table: str) -> Callable[[Tables], None]:

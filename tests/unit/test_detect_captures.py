@@ -4,7 +4,6 @@ not is not, and the bytes say so."""
 from __future__ import annotations
 
 import hashlib
-import tarfile
 from base64 import urlsafe_b64decode
 from dataclasses import replace
 from functools import cache
@@ -18,7 +17,7 @@ from replay.bucket import Detected, detect
 from replay.cluster.brokers import BrokerTimeline
 from replay.partitions.elections import RISKY
 from tests.support.detection import cluster_of, windows, with_topic_ids
-from tests.support.paths import capture
+from tests.support.paths import capture, captured_file
 from tests.support.pure import decode, history_of
 
 Row = dict[str, Any]
@@ -90,19 +89,12 @@ def test_every_election_in_a_window_has_a_finding_and_nothing_else(name: str) ->
         assert finding["end_offset"] is None or finding["end_offset"] >= finding["election_offset"]
 
 
-@cache
-def members(name: str) -> dict[str, bytes]:
-    with tarfile.open(capture(name)) as archive:
-        files = ((m.name, archive.extractfile(m)) for m in archive.getmembers() if m.isfile())
-        return {path.removeprefix(f"{name}/"): handle.read() for path, handle in files if handle}
-
-
 @pytest.mark.parametrize("name", ["unclean", "churn", "unclean-4.4.0"])
 def test_evidence_points_at_the_bytes_that_say_so(name: str) -> None:
     checked = set()
     for finding in proven(detected(name)).values():
         for row in finding["evidence"]:
-            data = members(name)[row["path"]]
+            data = captured_file(name, row["path"])
             assert hashlib.sha256(data).hexdigest() == row["sha256"]
             data = data[row["position"] :]
             line = data.split(b"\n", 1)[0].decode("utf-8", "replace")

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from quality.check import Check, Limits, checks
 from quality.run import InMemory, Outcome, run
 from tests.support.paths import capture
 from tests.support.planted import PLANTED
-from tests.support.planting import Plant, Tables, tables_of
+from tests.support.planting import Plant, Tables, capture_of, tables_of, wrong_values
 
 CLEAN = ("unclean", "jbod-4.0.2", "logs-4.1.1")  # others: tests/slow/test_quality_captures.py, tests/spark/test_run.py
 OF = {check.full_name: check for check in checks()}
@@ -66,8 +67,22 @@ def test_a_planted_defect_is_caught(lakes: Lakes, plant: Plant) -> None:
     assert all(found.sample)
 
 
+@pytest.mark.parametrize("table", TABLES)
+def test_a_wrong_value_is_caught_and_named(lakes: Lakes, table: str) -> None:
+    """A copy of a row for each rule about a single value, which breaks it."""
+    tables, wrong = Tables(lakes.tables(capture_of(table))), list(wrong_values(table))
+    row = tables.row(table, 0)
+    schema = tables[table].schema
+    tables[table] = pa.Table.from_pylist([{**row, **values} for _, values in wrong], schema=schema)
+    check = OF[f"{table}.values_valid"]
+    found = run([check], InMemory(tables), Limits(sample_rows=1000))[check.full_name]
+    assert found.broken == len(wrong)
+    named = {why for text in found.sample for why in text.rpartition(", ")[2].split("; ")}
+    assert named == {why for why, _ in wrong}
+
+
 def test_every_expectation_of_every_table_has_a_defect() -> None:
-    assert {plant.check for plant in PLANTED} == set(OF)
+    assert {plant.check for plant in PLANTED} == {name for name in OF if not name.endswith(".values_valid")}
 
 
 @pytest.mark.parametrize("name", ["unclean", "jbod-4.0.2"])

@@ -94,8 +94,7 @@ def real(store: s3.Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3a", "S3"])
-@pytest.mark.parametrize("end", ["", "/"])
+@pytest.mark.parametrize(("scheme", "end"), [("s3", ""), ("s3a", "/"), ("S3", "")])
 def test_a_folder_is_the_folder_on_disk(scheme: str, end: str, real: Path) -> None:
     found = opened(f"{scheme}://real/sites/{real.name}{end}")
     assert len(found.files) == 5

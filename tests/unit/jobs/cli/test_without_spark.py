@@ -79,17 +79,8 @@ def test_a_lake_is_in_no_other_store(command: list[str]) -> None:
 
 def test_the_local_engine_needs_no_java(tmp_path: Path) -> None:
     """The whole job, with an environment in which Spark cannot start."""
-    command = [
-        sys.executable,
-        "-m",
-        "jobs.cli",
-        "run",
-        capture("elr"),
-        "--lake",
-        tmp_path / "lake",
-        "--engine",
-        "local",
-    ]
+    words = ["run", capture("elr"), "--lake", tmp_path / "lake", "--engine", "local"]
+    command = [sys.executable, "-m", "jobs.cli", *words]
     environment = {"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

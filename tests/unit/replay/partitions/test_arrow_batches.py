@@ -27,9 +27,8 @@ def cut(table: pa.Table, rows: int) -> pa.Table:
     return pa.Table.from_batches(table.to_batches(max_chunksize=rows), table.schema)
 
 
-@pytest.mark.parametrize("size", SIZES)
 @settings(max_examples=60, deadline=None)
-@given(logs(), st.booleans())
+@given(st.sampled_from(SIZES), logs(), st.booleans())
 def test_random_logs(size: int, log: tuple[list[Row], list[Row]], backwards: bool) -> None:
     order = -1 if backwards else 1
     changes = pa.Table.from_pylist(log[0][::order], schema=CHANGES)

@@ -90,40 +90,42 @@ def test_random_changes_hold_every_kind() -> None:
     hold(logs().map(lambda log: reduce_rows(*log)[0]), {kind: partial(_has, kind) for kind in HISTORIES})
 
 
-def _dropped(log: list[Row]) -> list[Row]:
-    kept = {r["offset"] for r in committed(log)}
-    return [r for r in log if r["offset"] not in kept]
+class Log:
+    """A random log, and what of it counts."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows, self.counts = rows, committed(rows)
+        kept = {r["offset"] for r in self.counts}
+        self.dropped = [r for r in rows if r["offset"] not in kept]
+        self.ends = [r["type"] for r in rows if r["type"] in (BEGIN, END, ABORT)]
+
+    def clears(self, wanted: str) -> bool:
+        """Whether a ClearElrRecord for this name changes a partition's state."""
+        clears = {r["offset"] for r in self.counts if r["data"].get("topicName") == wanted}
+        if not clears:
+            return False
+        history, _ = reduce_rows([r["change"] for r in self.counts if r["change"]], topic_events(self.counts))
+        return any(r["offset"] in clears for r in history)
 
 
-def _in_use(log: list[Row], wanted: str) -> bool:
-    """Whether a ClearElrRecord for this name changes a partition's state."""
-    counts = committed(log)
-    clears = {r["offset"] for r in counts if r["type"] == "CLEAR_ELR_RECORD" and r["data"]["topicName"] == wanted}
-    rows, _ = reduce_rows([r["change"] for r in counts if r["change"]], topic_events(counts))
-    return any(r["offset"] in clears for r in rows)
-
-
-def _kinds(log: list[Row]) -> list[str]:
-    return [r["type"] for r in log if r["type"] in (BEGIN, END, ABORT)]
-
-
-RECORDS: dict[str, Callable[[list[Row]], Any]] = {
+RECORDS: dict[str, Callable[[Log], Any]] = {
     "a committed change in a transaction": lambda log: any(
-        a["type"] == BEGIN and b["change"] and c["type"] == END for a, b, c in zip(log, log[1:], log[2:], strict=False)
+        a["type"] == BEGIN and b["change"] and c["type"] == END
+        for a, b, c in zip(log.rows, log.rows[1:], log.rows[2:], strict=False)
     ),
-    "an aborted change": lambda log: ABORT in _kinds(log) and any(r["change"] for r in _dropped(log)),
-    "an aborted removal": lambda log: any(r["type"] == "REMOVE_TOPIC_RECORD" for r in _dropped(log)),
-    "an open end": lambda log: bool(_kinds(log)) and _kinds(log)[-1] == BEGIN and log[-1]["change"],
-    "a nested transaction": lambda log: any(a == b == BEGIN for a, b in pairwise(_kinds(log))),
-    "a stray end": lambda log: _kinds(log)[:1] == [END],
-    "a stray abort": lambda log: _kinds(log)[:1] == [ABORT],
-    "a topic's ELRs cleared": lambda log: _in_use(log, "orders"),
-    "all ELRs cleared": lambda log: _in_use(log, ""),
+    "an aborted change": lambda log: ABORT in log.ends and any(r["change"] for r in log.dropped),
+    "an aborted removal": lambda log: any(r["type"] == "REMOVE_TOPIC_RECORD" for r in log.dropped),
+    "an open end": lambda log: log.ends[-1:] == [BEGIN] and log.rows[-1]["change"],
+    "a nested transaction": lambda log: any(a == b == BEGIN for a, b in pairwise(log.ends)),
+    "a stray end": lambda log: log.ends[:1] == [END],
+    "a stray abort": lambda log: log.ends[:1] == [ABORT],
+    "a topic's ELRs cleared": lambda log: log.clears("orders"),
+    "all ELRs cleared": lambda log: log.clears(""),
     "a topic created anew under its name": lambda log: (
-        [r["data"]["name"] for r in committed(log) if r["type"] == "TOPIC_RECORD"].count("orders") > 1
+        [r["data"]["name"] for r in log.counts if r["type"] == "TOPIC_RECORD"].count("orders") > 1
     ),
 }
 
 
 def test_random_logs_hold_every_kind() -> None:
-    hold(records(), RECORDS)
+    hold(records().map(Log), RECORDS)

@@ -8,26 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from evidence.wire.batches import scan_batches
 from jobs.config.settings import load_settings
 from jobs.detect.stage import DetectSummary, run_detect
+from jobs.ingest.stage import ingest
+from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
-from tests.spark.conftest import Job
-from tests.spark.test_damage import SEGMENT, load
 from tests.support import writer
 from tests.support.paths import capture, unpacked
-from tests.support.rows import rows_where
-from tests.support.spark_lake import SparkLake
+from tests.support.small_captures import SEGMENT
 
 
-def judged(
-    spark: SparkSession, root: Path, change: Callable[[Path], None], node: str = "*"
-) -> tuple[SparkLake, str, DetectSummary]:
+def judged(root: Path, change: Callable[[Path], None], node: str = "*") -> tuple[Lake, str, DetectSummary]:
     """Change the controllers or the kafka-topics output of the bundled capture, then ingest, replay and detect."""
     whole = unpacked("unclean", root / "unclean")
     folder = root / "capture"
@@ -35,24 +29,28 @@ def judged(
     for controller in (whole / "controllers").glob(node):
         shutil.copytree(controller, folder / "controllers" / controller.name)
     change(folder)
-    lake, result = load(spark, root / "lake", folder)
-    settings = load_settings()
-    replay(lake, result.cluster_id, settings, lambda _: None)
-    return lake, result.cluster_id, run_detect(lake, result.cluster_id, settings, lambda _: None)
+    return judged_capture(root / "lake", folder)
 
 
-def findings(lake: SparkLake, cluster: str, kind: str) -> list[dict[str, Any]]:
-    return rows_where(lake, "findings", cluster, where=f"'{kind}' in (kind, rule)")
+def judged_capture(root: Path, location: Path) -> tuple[Lake, str, DetectSummary]:
+    lake, settings = Lake(root), load_settings()
+    cluster = ingest(lake, location, settings, lambda _: None).cluster_id
+    replay(lake, cluster, settings, lambda _: None)
+    return lake, cluster, run_detect(lake, cluster, settings, lambda _: None)
 
 
-def test_a_printed_state_that_never_existed_is_a_finding(spark: SparkSession, tmp_path: Path) -> None:
+def findings(lake: Lake, cluster: str, kind: str) -> list[dict[str, Any]]:
+    return lake.rows("findings", cluster, where=(pc.field("kind") == kind) | (pc.field("rule") == kind))
+
+
+def test_a_printed_state_that_never_existed_is_a_finding(tmp_path: Path) -> None:
     def change(folder: Path) -> None:
         (file,) = (folder / "cli").glob("*kafka-topics-final.txt")
         text = file.read_text()
         line = next(x for x in text.splitlines() if "\tTopic: ledger\tPartition: 1\t" in x)
         file.write_text(text.replace(line, line.replace("Leader: 2", "Leader: 3")))
 
-    lake, cluster, found = judged(spark, tmp_path, change)
+    lake, cluster, found = judged(tmp_path, change)
     assert (found.described, found.contradicted) == (84, 1)
     (row,) = findings(lake, cluster, "describe_mismatch")
     assert (row["topic"], row["partition"], row["verdict"], row["severity"]) == ("ledger", 1, "proven", "high")
@@ -61,7 +59,7 @@ def test_a_printed_state_that_never_existed_is_a_finding(spark: SparkSession, tm
     assert row["evidence"][1]["source"] == "partition_history"
 
 
-def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(tmp_path: Path) -> None:
     value = writer.frame(5, 40, b"state?")
     at: list[int] = []
 
@@ -74,11 +72,11 @@ def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(spark
         other = writer.batch(values, batch.base_offset, batch.epoch, timestamp_ms=batch.base_timestamp_ms)
         path.write_bytes(data[: batch.position] + other + data[batch.position + batch.size_bytes :])
 
-    lake, cluster, _ = judged(spark, tmp_path, change, "3000")
+    lake, cluster, _ = judged(tmp_path, change, "3000")
     (row,) = findings(lake, cluster, "unreadable_record")
     assert (row["start_offset"], row["verdict"]) == (at[0], "undetermined")
     assert "may carry partition state" in row["explanation"]
-    (record,) = rows_where(lake, "metadata_records", cluster, where=f"offset = {at[0]}")
+    (record,) = lake.rows("metadata_records", cluster, where=pc.field("offset") == at[0])
     assert record["payload"] == '{"raw":"' + value.hex() + '"}'
     history = lake.rows("partition_history", cluster)
     assert not [r for r in history if at[0] <= r["offset"] < 161]
@@ -87,22 +85,21 @@ def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(spark
     assert findings(lake, cluster, "snapshot_mismatch") == []
 
 
-def test_diverging_controllers_are_a_finding(spark: SparkSession, tmp_path: Path) -> None:
-    lake, result = load(spark, tmp_path / "lake", capture("diverge"))
-    replay(lake, result.cluster_id, load_settings(), lambda _: None)
-    run_detect(lake, result.cluster_id, load_settings(), lambda _: None)
-    (row,) = findings(lake, result.cluster_id, "controller_divergence")
+def test_diverging_controllers_are_a_finding(tmp_path: Path) -> None:
+    lake, cluster, _ = judged_capture(tmp_path / "lake", capture("diverge"))
+    (row,) = findings(lake, cluster, "controller_divergence")
     assert (row["start_offset"], row["end_offset"], row["verdict"]) == (46, 52, "proven")
     assert row["explanation"].endswith("Nodes 3000, 3002 went on from offset 46 in epoch 3: committed.")
-    assert not rows_where(lake, "partition_history", result.cluster_id, where="controller_epoch = 1 and offset >= 46")
+    replaced = (pc.field("controller_epoch") == 1) & (pc.field("offset") >= 46)
+    assert not lake.count("partition_history", cluster, replaced)
 
 
-def test_a_snapshot_that_differs_from_the_replay_is_a_finding(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_snapshot_that_differs_from_the_replay_is_a_finding(tmp_path: Path) -> None:
     def change(folder: Path) -> None:
         for path in folder.glob("controllers/*/__cluster_metadata-0/*248-0000000001.checkpoint"):
             path.write_bytes(with_another_leader(path.read_bytes(), "ledger", 2))
 
-    lake, cluster, found = judged(spark, tmp_path, change)
+    lake, cluster, found = judged(tmp_path, change)
     (row,) = findings(lake, cluster, "snapshot_mismatch")
     assert (row["topic"], row["partition"], row["start_offset"]) == ("ledger", 2, 248)
     assert (row["verdict"], row["severity"]) == ("proven", "critical")
@@ -123,9 +120,3 @@ def with_another_leader(snapshot: bytes, topic: str, partition: int) -> bytes:
     crc = writer.crc32c(bytes(data[batch.position + 21 : batch.end]))
     struct.pack_into(">I", data, batch.position + 17, crc)
     return bytes(data)
-
-
-def test_delta_rejects_a_file_whose_byte_counts_do_not_add_up(job: Job) -> None:
-    rows = job.lake.table("evidence_files").limit(1).withColumn("parsed_bytes", F.col("parsed_bytes") + 1)
-    with pytest.raises(Py4JJavaError, match="every_byte"):
-        rows.write.format("delta").mode("append").save(job.lake.storage.url("evidence_files"))

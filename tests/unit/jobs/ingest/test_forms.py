@@ -10,14 +10,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from pyspark.sql import SparkSession
 
 from jobs.config.settings import load_settings
 from jobs.ingest.stage import ingest
+from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
 from tests.support.facts import EVIDENCE, digests, facts
 from tests.support.paths import ORACLE, unpacked
-from tests.support.spark_lake import SparkLake
 
 NODES = ("3000", "3001")
 ROUNDS = 2
@@ -43,26 +42,24 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def lake_of(spark: SparkSession, root: Path, captures: Iterable[Path]) -> SparkLake:
-    lake = SparkLake(spark, root)
+def lake_of(root: Path, captures: Iterable[Path]) -> Lake:
+    lake = Lake(root)
     for capture in captures:
         ingest(lake, capture, load_settings(), lambda _: None)
     return lake
 
 
 @pytest.fixture(scope="module")
-def whole(spark: SparkSession, files: Path, tmp_path_factory: pytest.TempPathFactory) -> SparkLake:
-    return lake_of(spark, tmp_path_factory.mktemp("whole") / "lake", [files])
+def whole(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return lake_of(tmp_path_factory.mktemp("whole") / "lake", [files])
 
 
-def test_the_subset_has_every_kind_of_evidence(whole: SparkLake) -> None:
+def test_the_subset_has_every_kind_of_evidence(whole: Lake) -> None:
     empty = {name for name in EVIDENCE if not facts(whole, name)}
     assert empty <= {"static_configs", "quorum_reports"}
 
 
-def test_an_archive_ingested_three_times_equals_the_folder(
-    spark: SparkSession, files: Path, whole: SparkLake, tmp_path: Path
-) -> None:
+def test_an_archive_ingested_three_times_equals_the_folder(files: Path, whole: Lake, tmp_path: Path) -> None:
     packed = tmp_path / "a.zip"
     with zipfile.ZipFile(packed, "w") as zipped:
         for file in sorted(files.rglob("*"), reverse=True):
@@ -71,13 +68,11 @@ def test_an_archive_ingested_three_times_equals_the_folder(
     copies = [packed, tmp_path / "b.zip", tmp_path / "c.zip"]
     for copy in copies[1:]:
         shutil.copy(packed, copy)
-    assert digests(lake_of(spark, tmp_path / "lake", copies)) == digests(whole)
+    assert digests(lake_of(tmp_path / "lake", copies)) == digests(whole)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_pieces_in_any_order_equal_the_whole(
-    spark: SparkSession, files: Path, whole: SparkLake, tmp_path: Path, seed: int
-) -> None:
+def test_pieces_in_any_order_equal_the_whole(files: Path, whole: Lake, tmp_path: Path, seed: int) -> None:
     """Ingests three captures of random files that overlap and together have all files."""
     random = Random(seed)
     pieces = [tmp_path / name for name in "abc"]
@@ -91,10 +86,10 @@ def test_pieces_in_any_order_equal_the_whole(
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
     random.shuffle(pieces)
-    assert digests(lake_of(spark, tmp_path / "lake", pieces)) == digests(whole)
+    assert digests(lake_of(tmp_path / "lake", pieces)) == digests(whole)
 
 
-def test_the_text_of_kafka_dump_log_gives_the_same_facts_as_the_bytes(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_text_of_kafka_dump_log_gives_the_same_facts_as_the_bytes(tmp_path: Path) -> None:
     """Ingests one controller's segment and snapshot, first as files and then as printed by kafka-dump-log."""
     log = Path("controllers/3000/__cluster_metadata-0")
     source = unpacked("unclean", tmp_path / "unclean") / log
@@ -106,7 +101,7 @@ def test_the_text_of_kafka_dump_log_gives_the_same_facts_as_the_bytes(spark: Spa
         printed = "unclean-3000-" + (name + "." if name.endswith("checkpoint") else "") + "dump-log.txt.gz"
         text = gzip.decompress((ORACLE / printed).read_bytes())
         (tmp_path / "text" / log / name).with_suffix(".txt").write_bytes(text)
-    both = [lake_of(spark, tmp_path / f"{form}-lake", [tmp_path / form]) for form in ("bytes", "text")]
+    both = [lake_of(tmp_path / f"{form}-lake", [tmp_path / form]) for form in ("bytes", "text")]
     assert len(facts(both[0], "metadata_records")) > 300
     assert digests(both[1]) == digests(both[0])
     histories = []

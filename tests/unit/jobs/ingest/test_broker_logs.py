@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from pyspark.sql import SparkSession
-
 from evidence import kinds
-from evidence.broker_logs.read import read_broker_logs
-from evidence.capture.files import open_capture
 from jobs.config.settings import load_settings
-from jobs.ingest import broker_logs
 from jobs.ingest.stage import ingest
+from jobs.lake.lake import Lake
 from tests.support.paths import CAPTURES
-from tests.support.spark_lake import SparkLake
 
 
-def test_lines_become_rows_once_and_every_byte_is_accounted_for(spark: SparkSession, tmp_path: Path) -> None:
-    lake = SparkLake(spark, tmp_path / "lake")
+def test_lines_become_rows_once_and_every_byte_is_accounted_for(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
     capture = CAPTURES / "logs-4.0.2.tar.xz"
     first = ingest(lake, capture, load_settings(), lambda _: None)
     events = lake.rows("broker_log_events", first.cluster_id)
@@ -34,11 +28,3 @@ def test_lines_become_rows_once_and_every_byte_is_accounted_for(spark: SparkSess
     assert {(row["sha256"], row["path"]) for row in events} <= {(row["sha256"], row["path"]) for row in logs}
     again = ingest(lake, capture, load_settings(), lambda _: None)
     assert again.added == {}
-
-
-def test_tasks_read_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_logs, "_LARGE_BYTES", 4000)  # some of the capture's files are smaller
-    with open_capture(CAPTURES / "logs-4.0.2.tar.xz") as capture:
-        by_tasks = broker_logs.read_logs(capture, load_settings())
-        here = read_broker_logs(capture.name, capture.files, is_collected=capture.is_collected)
-    assert by_tasks == here
