@@ -254,7 +254,8 @@ def evidence_tables(results: Results) -> str:
     for _, suffix, of in groups:
         verdicts, losses = _summed(of, f"verdicts{suffix}"), _found(of, ("",), suffix)
         proven = _share(_found(of, ("proven",), suffix), losses)
-        kept = _decided(_summed([r for r in of if "kept" in r], f"kept{suffix}"))
+        noted_kept = _summed([r for r in of if "kept" in r], f"kept{suffix}")
+        kept = f"{_decided(noted_kept)} of {noted_kept.total()}" if noted_kept else "-"
         columns.append([str(len(of)), str(verdicts.total()), _decided(verdicts), kept, str(losses), proven])
         lacking.append((_summed(of, f"open{suffix}"), verdicts.total()))
     names = ("drills", "windows", "decided", "decided, no power loss", "partitions with losses", "proven")

@@ -214,7 +214,7 @@ def test_drills_by_chance_are_split_by_their_evidence() -> None:
         "| drills | 1 | 1 | 1 | 1 |",
         "| windows | 2 | 2 | 2 | 2 |",
         "| decided | 50 % | 0 % | 50 % | 0 % |",
-        "| decided, no power loss | 100 % | 0 % | - | - |",
+        "| decided, no power loss | 100 % of 1 | 0 % of 1 | - | - |",
         "| partitions with losses | 1 | 1 | 1 | 1 |",
         "| proven | 100 % | 0 % | 100 % | 0 % |",
     ]
