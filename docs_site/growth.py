@@ -1,4 +1,4 @@
-"""`python -m docs_site.growth docs/growth.csv docs/images/growth.svg`: curves of what `python -m bench.nights` printed.
+"""`python -m docs_site.growth docs/growth.csv docs/growth.svg`: curves of what `python -m bench.nights` printed.
 Runs in the environment of the documentation."""
 
 from __future__ import annotations
