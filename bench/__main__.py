@@ -136,10 +136,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 _PACKAGES = ("numpy", "pyarrow", "numba", "pyspark", "delta-spark")
 
 
@@ -167,3 +163,7 @@ def kafka_version(kafka: Path | None) -> str | None:
     names = [] if kafka is None else sorted(jar.name for jar in kafka.glob("kafka-clients-*.jar"))
     match = re.fullmatch(r"kafka-clients-(.+)\.jar", names[0]) if names else None
     return match[1] if match else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -80,7 +80,7 @@ Processes = Mapping[tuple[int, int], LoggedProcess]
 
 
 def processes_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], LoggedProcess]:
-    """The processes that nodes' logs name with their broker epoch. rows: NODE_BOOTS with
+    """The processes that nodes' logs name with their broker epoch. rows: NODE_BOOTS with its
     times in UTC (`evidence.broker_logs.anchors.boots_in_utc`; null where the zone or the clock is not known)."""
     files: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:

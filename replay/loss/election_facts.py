@@ -106,13 +106,16 @@ class _Partition:
         facts, states = self.facts, self.states
         inside = np.arange(self.first, self.end)
         step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
-        steps = [self._step(row) for row in step_rows]
-        lost_inside = {int(states.leader_epoch[row]) for row in step_rows if self.terms.lost_inside(row)}
-        # What such a leader's process had is not what the next leader could have had.
-        known = [report for report in self._reports(steps) if report.leader_epoch not in lost_inside]
+        # What a process of such a leader had is not what the next leader could have had.
+        lost_inside = {row for row in step_rows if self.terms.lost_inside(row)}
+        epochs = {int(states.leader_epoch[row]) for row in lost_inside}
+        steps = [self._step(row, row in lost_inside) for row in step_rows]
+        known = [report for report in self._reports(steps) if report.leader_epoch not in epochs]
         if known:  # what survives is of use for them alone
             of_rows = zip(steps, step_rows, strict=True)
-            steps = [s if s.carries else replace(s, survives=self._survives(row)) for s, row in of_rows]
+            steps = [
+                s if s.carries or row in lost_inside else replace(s, survives=self._survives(row)) for s, row in of_rows
+            ]
         floor_before = dict(zip(step_rows, floors(steps, known), strict=True))
         for row, is_exposed in rows.items():
             term, winner = self.terms.last_term(row), membership(self.terms, int(states.leader[row]), row)
@@ -326,12 +329,12 @@ class _Partition:
 
         return likely_floor(rows[since:], in_term, elected_ms, self.clock)
 
-    def _step(self, row: int) -> Step:
-        carries = not self.facts.anchored[row] and self.terms.carries(row) and not self.terms.lost_inside(row)
-        return Step(int(self.states.leader_epoch[row]), int(self.facts.timestamp_ms[row]), carries)
+    def _step(self, row: int, lost_inside: bool) -> Step:
+        carries = not self.facts.anchored[row] and self.terms.carries(row)
+        return Step(int(self.states.leader_epoch[row]), int(self.facts.timestamp_ms[row]), carries and not lost_inside)
 
     def _survives(self, row: int) -> Bound:
-        if self.facts.anchored[row] or self.terms.lost_inside(row):
+        if self.facts.anchored[row]:
             return OPEN
         return higher(self._shared_log(row)[0], self.reader.bounds(row).shared)
 

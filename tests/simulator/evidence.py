@@ -90,8 +90,8 @@ class Captures(Sessions):
         if marks is not None and marks >= 0:
             self._row(broker, common, "replication_offset", high_watermark=marks)
             if self.setup.seed % 2 == 0:  # the file says when it was written, in whole seconds of the broker's clock
-                ahead_ms = self.setup.skew_ms(2 + broker.place) - self.setup.skew_ms(1)
-                at_ms = (broker.disk.marks_ms + self.setup.skew_ms(2 + broker.place)) // 1_000 * 1_000 - ahead_ms
+                skew_ms = self.setup.skew_ms(2 + broker.place)
+                at_ms = (broker.disk.marks_ms + skew_ms) // 1_000 * 1_000 - skew_ms + self.setup.skew_ms(1)
                 written = {"captured_at_ms": at_ms, "uncertainty_ms": 1_000}
                 self._row(broker, common | written, "replication_offset", high_watermark=marks)
 
