@@ -184,8 +184,10 @@ class _Task:
     def outcome(self, check: Check, rows: Rows) -> Outcome:
         if check.scope is Scope.ROW and not len(rows):
             return Outcome()
-        query, most = check.statements[0], self._limits.sample_rows
-        found = self._ask(f"from ({query}) limit {most}")
+        # Columns that a violation does not name would be carried through joins and sorts.
+        named = ", ".join(f"'{column}'" for column in (*check.key, "why"))
+        query, most = f"select columns(lambda c: c in ({named})) from ({check.statements[0]})", self._limits.sample_rows
+        found = self._ask(f"{query} limit {most}")
         names, violations = [column[0] for column in found.description or ()], found.fetchall()
         broken = len(violations)
         if broken == most:
