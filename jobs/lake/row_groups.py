@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
 from itertools import pairwise
 from typing import Any
 from zlib import crc32
@@ -59,7 +61,14 @@ class SlicedFile:
         self.topics = topics
         self._groups: list[int] = []
         self._sink = HashingSink(storage.new(name))
-        self._writer = pq.ParquetWriter(self._sink, schema)
+        # int64 columns are offsets, times and places, which mostly rise: as differences they take less time and space.
+        rising = [field.name for field in schema if pa.types.is_int64(field.type)]
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            use_dictionary=[path for path in _leaves(schema) if path not in rising],
+            column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
+        )
 
     def write(self, rows: pa.Table) -> None:
         """Append rows of the file's schema, in any order."""
@@ -204,6 +213,14 @@ def read_bucket(
 def _between(rows: pa.Table, starts: Array) -> list[pa.Table]:
     """The rows from each start to the next."""
     return [rows.slice(a, b - a) for a, b in pairwise([*starts.tolist(), len(rows)])]
+
+
+@cache
+def _leaves(schema: pa.Schema) -> tuple[str, ...]:
+    """The paths of a schema's columns in Parquet, where a list or a field of a struct is a column of its own."""
+    pq.write_metadata(schema, file := BytesIO())
+    columns = pq.read_metadata(file).schema
+    return tuple(columns.column(number).path for number in range(len(columns)))
 
 
 def _strings(schema: pa.Schema) -> list[str]:
