@@ -9,6 +9,7 @@ import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib.util import LazyLoader, find_spec, module_from_spec
 from pathlib import Path
 from subprocess import PIPE, Popen
 
@@ -77,6 +78,7 @@ def _serve() -> None:
     """Answer what standard input asks, until it ends."""
     answers, sys.stdout = sys.stdout.buffer, sys.stderr
     sys.modules["pyspark"] = None  # type: ignore[assignment]  # so that the library does without it, and imports less
+    _import_when_used("scipy.stats")  # a quarter of the library's start, for expectations that are not used here
     from quality import checkpoint  # takes seconds
 
     while True:
@@ -90,6 +92,17 @@ def _serve() -> None:
             answer = error
         pickle.dump(answer, answers)
         answers.flush()
+
+
+def _import_when_used(name: str) -> None:
+    spec = find_spec(name)
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader = LazyLoader(spec.loader)
+    sys.modules[name] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    parent, _, own = name.rpartition(".")
+    setattr(sys.modules[parent], own, module)
 
 
 if __name__ == "__main__":
