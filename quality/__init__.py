@@ -1,4 +1,4 @@
-"""Great Expectations: suites, the checkpoint that runs them, and Data Docs. Knows DataFrames, not the pipeline."""
+"""Great Expectations: suites, what runs them, and Data Docs. Knows DataFrames, not the pipeline."""
 
 import sys
 
