@@ -28,7 +28,7 @@ from evidence.metadata_log.lines import compile_loops
 from jobs.cli import commands
 from jobs.lake.lake import Lake
 from jobs.queries.status import status_of
-from quality import checkpoint
+from quality import suites
 from tests.support import writer
 
 writer.crc32c = google_crc32c.value
@@ -260,7 +260,7 @@ def main() -> None:
     parser.add_argument("--maintain", type=int, default=7, help="nights from one maintenance to the next")
     parser.add_argument("--forget", type=int, default=0, help="then also forget what is older, in days; 0: nothing")
     given = parser.parse_args()
-    assert checkpoint  # Great Expectations is imported before the forks
+    assert suites  # Great Expectations is imported before the forks
     compile_loops()
     start = datetime.now(UTC) - timedelta(days=given.nights)
     of = (given.brokers, given.partitions, given.idle_ms, start)

@@ -30,12 +30,12 @@ def run_suites(
     docs: Path,
     meanwhile: Callable[[], object] = bool,
 ) -> dict[str, bool]:
-    """quality/checkpoint.py:run_suites, there. meanwhile: what this process does until the answer comes. Errors: as
+    """quality/suites.py:run_suites, there. meanwhile: what this process does until the answer comes. Errors: as
     there; ChildProcessError if the process ended."""
     if _is_here():
-        from quality import checkpoint
+        from quality import suites
 
-        return checkpoint.run_suites(checks, found, warns, docs)
+        return suites.run_suites(checks, found, warns, docs)
     process = _process()
     assert process.stdin is not None
     assert process.stdout is not None
@@ -79,7 +79,7 @@ def _serve() -> None:
     answers, sys.stdout = sys.stdout.buffer, sys.stderr
     sys.modules["pyspark"] = None  # type: ignore[assignment]  # so that the library does without it, and imports less
     _import_when_used("scipy.stats")  # a quarter of the library's start, for expectations that are not used here
-    from quality import checkpoint  # takes seconds
+    from quality import suites  # takes seconds
 
     while True:
         try:
@@ -87,7 +87,7 @@ def _serve() -> None:
         except EOFError:
             return
         try:
-            answer: object = checkpoint.run_suites(*asked)
+            answer: object = suites.run_suites(*asked)
         except Exception as error:  # noqa: BLE001 - the asker raises it
             answer = error
         pickle.dump(answer, answers)

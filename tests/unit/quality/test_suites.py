@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from quality.check import checks
-from quality.checkpoint import run_suites
 from quality.run import Outcome
+from quality.suites import run_suites
 
 
 def test_pages_that_cannot_be_written_are_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
