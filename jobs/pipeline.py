@@ -34,7 +34,6 @@ from jobs.quality.stage import QualityResult, run_quality
 from jobs.queries.levels import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from
 from jobs.replay.stage import Replayed, replay
-from jobs.report.page import prepare_page
 from jobs.report.stage import page_of, report_in, write_pages
 from jobs.spark.memory import release
 from jobs.spark.tasks import engine, start_early
@@ -114,7 +113,7 @@ class Pipeline:
         advance()
         verdicts = [self._detect(c, files, describe, shown(place)) for c, place in places.items()]
         advance()
-        checked = [self._quality(cluster, describe, prepare_page) for cluster in clusters]
+        checked = [self._quality(cluster, describe) for cluster in clusters]
         advance()
         began = time.monotonic()
         pages = write_pages(self.lake, clusters, report or report_in(self.lake), describe)
@@ -250,11 +249,9 @@ class Pipeline:
             failed += checked.failed
         return failed
 
-    def _quality(
-        self, cluster: str, describe: Callable[[str], None], meanwhile: Callable[[], object] = bool
-    ) -> QualityResult:
+    def _quality(self, cluster: str, describe: Callable[[str], None]) -> QualityResult:
         with self.record.timed("quality", cluster) as known:
-            checked = run_quality(self.lake, cluster, self.settings, describe, meanwhile)
+            checked = run_quality(self.lake, cluster, self.settings, describe)
             known["quality_failed"] = len(checked.failed)
         self._stage_ended(cluster)
         return checked

@@ -7,7 +7,7 @@ import atexit
 import os
 import pickle
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import LazyLoader, find_spec, module_from_spec
 from pathlib import Path
@@ -24,14 +24,9 @@ def prepare() -> None:
 
 
 def run_suites(
-    checks: Sequence[Check],
-    found: Mapping[str, Outcome],
-    warns: Mapping[str, bool],
-    docs: Path,
-    meanwhile: Callable[[], object] = bool,
+    checks: Sequence[Check], found: Mapping[str, Outcome], warns: Mapping[str, bool], docs: Path
 ) -> dict[str, bool]:
-    """quality/suites.py:run_suites, there. meanwhile: what this process does until the answer comes. Errors: as
-    there; ChildProcessError if the process ended."""
+    """quality/suites.py:run_suites, there. Errors: as there; ChildProcessError if the process ended."""
     if _is_here():
         from quality import suites
 
@@ -42,7 +37,6 @@ def run_suites(
     try:
         pickle.dump((checks, found, warns, docs), process.stdin)
         process.stdin.flush()
-        meanwhile()
         answer = pickle.load(process.stdout)
     except (EOFError, BrokenPipeError):
         _process.cache_clear()

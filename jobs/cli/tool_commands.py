@@ -116,6 +116,7 @@ def setup(
     from evidence.metadata_log.lines import compile_loops
     from jobs.config.jars import delta_jars, install, s3_jars
     from jobs.config.settings import load_settings
+    from jobs.report.page import compile_page
 
     spark = load_settings().spark
     wanted = [(delta_jars(), spark.jars_path()), *([(s3_jars(), spark.s3_jars_path())] if s3 else [])]
@@ -125,6 +126,7 @@ def setup(
         typer.echo(f"{len(jars.sha256)} jars in {folder}, SHA-256 as listed{'' if installed else ', as before'}")
         is_new |= installed
     compile_loops()
+    compile_page()
     if is_new:
         from jobs.spark.session import keep_classes  # starts with PySpark, which takes seconds
 

@@ -47,24 +47,15 @@ class QualityResult:
     up_to_date: bool
 
 
-def run_quality(
-    lake: Lake,
-    cluster: str,
-    settings: Settings,
-    progress: Callable[[str], None],
-    meanwhile: Callable[[], object] = bool,
-) -> QualityResult:
-    """Check one cluster's tables, unless they are unchanged since the last check. meanwhile: as in
-    `quality.process.run_suites`.
+def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
+    """Check one cluster's tables, unless they are unchanged since the last check.
 
     Errors: SettingsError if quality.severity names an expectation that there is not.
     """
-    return undisturbed(lambda: _checked(lake, cluster, settings, progress, meanwhile))
+    return undisturbed(lambda: _checked(lake, cluster, settings, progress))
 
 
-def _checked(
-    lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None], meanwhile: Callable[[], object]
-) -> QualityResult:
+def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
     suites, warns = {table: fingerprint(table) for table in TABLES}, _warns(settings)
     parameters = (*suites.values(), *sorted(warns.items()), settings.quality)
     since, inputs = lake.cluster_version(RESULTS, cluster), input_fingerprint(lake, cluster, _INPUTS, parameters)
@@ -76,7 +67,7 @@ def _checked(
         prepare()
         found = run(checks(), source_of(lake, cluster, checks(), settings), _limits(settings))
         with TemporaryDirectory() as folder:
-            met = run_suites(checks(), found, warns, Path(folder), meanwhile)
+            met = run_suites(checks(), found, warns, Path(folder))
             rows = [_row(check, found[check.full_name], met, warns, suites, run_id) for check in checks()]
             about = {"run_id": run_id, **completion(lake, cluster, _INPUTS, CHECKED, inputs)}
             lake.commit(RESULTS, cluster, [_file(lake, rows)], about=about, since=since)

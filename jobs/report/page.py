@@ -10,15 +10,18 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from jobs.incident.focus import Focus
@@ -281,17 +284,30 @@ def _ordered(rows: Iterable[Row], *columns: str) -> list[Row]:
     return sorted(rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in columns))
 
 
-def prepare_page() -> None:
-    """Compile the templates, so that `render_report` need not."""
+def compile_page() -> None:
+    """Compile the templates, and keep that."""
     made = _environment()
     for name in made.list_templates(filter_func=lambda name: name.endswith((".html.j2", ".css"))):
         made.get_template(name)
+
+
+class _Compiled(FileSystemBytecodeCache):
+    """Compiled templates, kept beside them as Python keeps modules; made each time where that cannot be written."""
+
+    def __init__(self) -> None:
+        super().__init__(str(Path(__file__).parent / "templates" / "__pycache__"))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            Path(self.directory).mkdir(exist_ok=True)
+            super().dump_bytecode(bucket)
 
 
 @cache
 def _environment() -> Environment:
     made = Environment(
         loader=PackageLoader("jobs.report"),
+        bytecode_cache=_Compiled(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
