@@ -20,7 +20,7 @@ from jobs.lake.lake import Lake
 from jobs.views.in_duckdb import rows_of
 from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.findings.kinds import HWM_REGRESSION, Section
-from replay.incident.departures import departures_with
+from replay.incident.departures import departures
 from replay.loss.verdicts import EXCLUDED
 
 Row = dict[str, Any]
@@ -223,7 +223,7 @@ def _brokers(sessions: pa.Table, shown: Span | None, windows: list[Row]) -> tupl
 
 def _departures(lake: Lake, cluster: str, brokers: dict[int, list[Row]]) -> list[Row]:
     errors = (row["clock_error_ms"] or 0 for row in lake.rows("captures", cluster, ("clock_error_ms",)))
-    found = departures_with(
+    found = departures(
         (row for rows in brokers.values() for row in rows),
         boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS)),
         load_node_logs(lake, cluster, brokers),

@@ -8,9 +8,12 @@ Sources: BrokerHeartbeatManager.calculateNextBrokerState, KIP-966 (clean and unc
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from operator import itemgetter
+from types import MappingProxyType
 from typing import Any
 
 from replay.cluster.boots import Boots, is_same_boot
@@ -18,6 +21,7 @@ from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
 from replay.plan.step import moment
 
 Row = Mapping[str, Any]
+NO_BOOTS: Boots = MappingProxyType({})
 
 # How a broker went away. PAUSED: the same process came back. GONE: nothing shows how.
 STOPPED, KILLED, REBOOTED, PAUSED = "stopped", "killed", "rebooted", "paused"
@@ -54,26 +58,29 @@ def departing(sessions: Iterable[Row]) -> list[Row]:
     return [after for before, after in pairwise(sessions) if is_away(after) and not is_away(before)]
 
 
-def departures(sessions: Iterable[Row]) -> list[Departure]:
-    """Those of all brokers, as the metadata log alone shows them. sessions: SESSIONS by offset."""
-    return departures_with(sessions, {}, NO_NODE_LOGS, 0)
-
-
-def departures_with(sessions: Iterable[Row], boots: Boots, logs: NodeLogs, error_ms: int) -> list[Departure]:
-    """As `departures`, with the boot ids of the machines, read with clocks that are off by error_ms at most, and what
-    the nodes logged."""
+def departures(
+    sessions: Iterable[Row], boots: Boots = NO_BOOTS, logs: NodeLogs = NO_NODE_LOGS, error_ms: int = 0
+) -> list[Departure]:
+    """Those of all brokers, with the boot ids of the machines, read with clocks that are off by error_ms at most, and
+    what the nodes logged. sessions: SESSIONS in any order."""
     by_broker = groupby(sorted(sessions, key=lambda s: (s["broker_id"], s["offset"])), key=lambda s: s["broker_id"])
     histories = [list(rows) for _, rows in by_broker]
-    return [departure(event, own, boots, logs, error_ms, None) for own in histories for event in departing(own)]
+    return [departure(event, own, boots, logs, error_ms) for own in histories for event in departing(own)]
 
 
 def departure(
-    event: Row, own: Sequence[Row], boots: Boots, logs: NodeLogs, error_ms: int, until_ms: int | None
+    event: Row,
+    own: Sequence[Row],
+    boots: Boots = NO_BOOTS,
+    logs: NodeLogs = NO_NODE_LOGS,
+    error_ms: int = 0,
+    until_ms: int | None = None,
 ) -> Departure:
     """A departure with that record. own: SESSIONS of the broker, by offset; until_ms: when to look for the machine's
     next start if the broker did not come back."""
-    broker, unnoticed = event["broker_id"], _is_unnoticed(event, own)
-    back = event if unnoticed else next((s for s in own if s["offset"] > event["offset"] and _is_back(s, event)), None)
+    at = bisect_left(own, event["offset"], key=itemgetter("offset"))
+    broker, unnoticed = event["broker_id"], at > 0 and _begins_anew(event, own[at - 1])
+    back = event if unnoticed else next((own[n] for n in range(at + 1, len(own)) if _is_back(own[n], event)), None)
     same = back is not None and not unnoticed and back["broker_epoch"] == event["broker_epoch"]
     again = ""
     if back is not None and same:
@@ -109,10 +116,9 @@ def _way(event: Row, back: Row | None, boot: str, logs: NodeLogs) -> tuple[str, 
     return (GONE, False) if clean is None else (STOPPED if clean else KILLED, True)
 
 
-def _is_unnoticed(event: Row, own: Sequence[Row]) -> bool:
-    """Whether the record begins a session right after an active one."""
-    last = [s for s in own if s["offset"] < event["offset"]]
-    return bool(last and event["incarnation_id"] is not None and last[-1]["broker_epoch"] != event["broker_epoch"])
+def _begins_anew(event: Row, before: Row) -> bool:
+    """Whether the record of a departure begins a session."""
+    return event["incarnation_id"] is not None and bool(before["broker_epoch"] != event["broker_epoch"])
 
 
 def _is_back(session: Row, event: Row) -> bool:

@@ -6,17 +6,22 @@ proven loss only: for other windows the sentence says what made a loss possible.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
+from math import inf
+from operator import itemgetter
 from typing import Any
 
 from replay.incident.answer import LOST, places
-from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, departures, is_away
+from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, departure, is_away
 from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput
 from replay.plan.step import count, groups, is_active, joined
 
 Row = Mapping[str, Any]
+_TIME = itemgetter("timestamp_ms")
 
 # Elections this close to each other, of one leader and for one reason, are one incident.
 _NEAR_MS = 60_000
@@ -179,16 +184,15 @@ def _timeline(
 ) -> list[dict[str, Any]]:
     """What happened, a row for each second: {at_ms, text, proven: whether a proven loss is about it}."""
     moments: list[tuple[int, int, bool, str]] = []  # time, order within a second, proven, text
-    for at_ms, broker, came, text in _comings_and_goings(sessions):
-        about = [row for row in windows if _concerns(row, broker, at_ms, came)]
-        if about:
-            moments.append((at_ms, 0, bool(_proven(about)), f"broker {broker} {text}"))
-    began: dict[str, Row] = {}
-    for state in leaderless:
-        for window in windows:
-            if _within(window, state):
-                began.setdefault(window["finding_id"], {**window, "since_ms": state["timestamp_ms"]})
-    for at_ms, rows in _by_second(began.values(), "since_ms"):
+    for at_ms, text, about in _comings_and_goings(windows, sessions):
+        moments.append((at_ms, 0, bool(_proven(about)), text))
+    by_partition = groups(leaderless, lambda state: (state["topic_id"], state["partition"]))
+    began = []
+    for window in windows:
+        state = _first_leaderless(window, by_partition.get((window["topic_id"], window["partition"]), []))
+        if state is not None:
+            began.append({**window, "since_ms": state["timestamp_ms"]})
+    for at_ms, rows in _by_second(began, "since_ms"):
         moments.append((at_ms, 1, bool(_proven(rows)), f"no leader: {places(rows)}"))
     for at_ms, rows in (pair for group in found for pair in _by_second(group, "elected_ms")):
         how = " uncleanly" if rows[0]["cause"] in _UNCLEAN else ""
@@ -209,22 +213,25 @@ def _second(moments: Sequence[tuple[int, int, bool, str]]) -> dict[str, Any]:
     return {"at_ms": moments[0][0], "text": text, "proven": any(proven for _, _, proven, _ in moments)}
 
 
-def _concerns(window: Row, broker: int, at_ms: int, came: bool) -> bool:
-    """Whether a broker's departure or return is part of a window: a return only before its election."""
+def _members(window: Row) -> tuple[int, ...]:
+    return window["previous_leader"], window["recorded_leader"], *window["isr_before"], *window["elr_before"]
+
+
+def _span_ms(window: Row, broker: int, came: bool) -> tuple[float, float]:
+    """From when until when a member's departure or return is part of a window: a return only before its election."""
     start, elected, end = (window[name] for name in ("start_timestamp_ms", "elected_ms", "end_timestamp_ms"))
-    members = (window["previous_leader"], window["recorded_leader"], *window["isr_before"], *window["elr_before"])
-    if broker not in members or start is None:
-        return False
-    if came:
-        return bool(start <= at_ms < (elected or start) and broker != window["recorded_leader"])
-    return bool(start - _BEFORE_MS <= at_ms and (end is None or at_ms <= end))
+    if start is None or (came and broker == window["recorded_leader"]):
+        return inf, -inf
+    return (start, (elected or start) - 1) if came else (start - _BEFORE_MS, inf if end is None else end)
 
 
-def _within(window: Row, state: Row) -> bool:
-    """Whether a partition's state is one between the window's begin and its election."""
+def _first_leaderless(window: Row, states: Sequence[Row]) -> Row | None:
+    """The first of a partition's states, by offset, between the window's begin and its election."""
     start, election = window["start_offset"], window["election_offset"]
-    same = all(window[name] == state[name] for name in ("topic_id", "partition"))
-    return same and start is not None and election is not None and start <= state["offset"] < election
+    if start is None or election is None:
+        return None
+    at = bisect_left(states, start, key=itemgetter("offset"))
+    return states[at] if at < len(states) and states[at]["offset"] < election else None
 
 
 def _by_second(rows: Iterable[Row], name: str) -> list[tuple[int, list[Row]]]:
@@ -233,15 +240,21 @@ def _by_second(rows: Iterable[Row], name: str) -> list[tuple[int, list[Row]]]:
     return [(group[0][name], group) for group in groups(timed, lambda row: row[name] // 1000).values()]
 
 
-def _comings_and_goings(sessions: Sequence[Row]) -> Iterator[tuple[int, int, bool, str]]:
-    """(time, broker, whether it came, what it did) of each departure and return with a time."""
-    for gone in departures(sessions):
-        if gone.row["timestamp_ms"] is not None:
-            yield gone.row["timestamp_ms"], gone.row["broker_id"], False, _went(gone)
-    for broker, rows in groups(sessions, lambda row: row["broker_id"]).items():
-        for before, after in pairwise(rows):
-            if after["timestamp_ms"] is not None and is_away(before) and not is_away(after):
-                yield after["timestamp_ms"], broker, True, "is back"
+def _comings_and_goings(windows: Sequence[Row], sessions: Sequence[Row]) -> Iterator[tuple[int, str, list[Row]]]:
+    """(time, what a broker did, windows) of each departure and return that is part of windows."""
+    for broker, own in groups(sessions, itemgetter("broker_id")).items():
+        members = [window for window in windows if broker in _members(window)]
+        for came in (False, True):
+            moves = [after for before, after in pairwise(own) if is_away(before) is came and is_away(after) is not came]
+            moves = sorted((move for move in moves if move["timestamp_ms"] is not None), key=_TIME)
+            about: dict[int, list[Row]] = defaultdict(list)
+            for window in members:
+                first_ms, last_ms = _span_ms(window, broker, came)
+                for at in range(bisect_left(moves, first_ms, key=_TIME), bisect_right(moves, last_ms, key=_TIME)):
+                    about[at].append(window)
+            for at, found in about.items():
+                did = "is back" if came else _went(departure(moves[at], own))
+                yield moves[at]["timestamp_ms"], f"broker {broker} {did}", found
 
 
 def _went(gone: Departure) -> str:

@@ -16,7 +16,6 @@ from replay.incident.departures import (
     UNREGISTERED,
     Departure,
     departures,
-    departures_with,
 )
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
 from tests.support.report_rows import START_MS
@@ -34,7 +33,7 @@ def next_process(offset: int = 125, restart: str = "unclean", **values: Any) -> 
 def only(*rows: dict[str, Any], boots: tuple[str, ...] = ()) -> Departure:
     times = (START_MS + 5_000, START_MS + 60_000)
     readings = [BootReading(boot, at, at) for boot, at in zip(boots, times, strict=False)]
-    (found,) = departures_with(rows, {3: readings}, NO_NODE_LOGS, 0)
+    (found,) = departures(rows, {3: readings}, NO_NODE_LOGS, 0)
     return found
 
 
@@ -78,7 +77,7 @@ def test_only_two_boot_ids_around_it_show_that_the_machine_started_again() -> No
 def test_what_the_next_start_logged_shows_how_the_last_process_ended(found: str, way: str) -> None:
     start = {"unclean_directories": [], "clean_directories": [], "load_ms": None} | {f"{found}_directories": ["/data"]}
     logs = NodeLogs(starts={(3, 125): start})
-    (event,) = departures_with([UP, FENCED, next_process(restart="unknown")], {}, logs, 0)
+    (event,) = departures([UP, FENCED, next_process(restart="unknown")], {}, logs, 0)
     assert (event.way, event.deduced) == (way, True)
     assert only(UP, FENCED, next_process(restart="unknown")).way == GONE
 
