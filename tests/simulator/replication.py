@@ -147,6 +147,7 @@ class Replication(Lines):
         """A coordinator writes to the partition that it leads in its own eyes."""
         if broker.process is process and process.leading is leading and not process.serving and not process.frozen:
             self.appended(broker, self.new_records(1), leading.epoch)
+            self.ledger(broker.disk.topic_id).wrote_unreached(leading.epoch, broker.log)
             self.advance(broker)
 
     def appended(self, broker: Broker, records: list[int], epoch: int) -> None:

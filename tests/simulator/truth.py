@@ -14,7 +14,8 @@ class Truth:
     """Of one election. lost: promised records that the winner's log lacked; first: the lowest of their offsets.
     would_lose: by replica, what electing it instead would have lost at that time. unacked: records of the last leader
     process's log at its end that the winner lacked, acknowledged by all or not; unacked_most: the same of all logs
-    that can be meant by that (an earlier process of the epoch, a leader that never knew it was one)."""
+    that can be meant by that (an earlier process of the epoch, a leader that never knew it was one, a coordinator that
+    wrote by itself before anybody reached it)."""
 
     lost: int
     first: int | None
@@ -60,12 +61,14 @@ class _Election:
 @dataclass
 class Ledger:
     """The truth of one topic, as it grows. pending: records promised and not lost so far. A promise of a leader that
-    was replaced already is held against the election that replaced it."""
+    was replaced already is held against the election that replaced it. unreached: by epoch, the logs of processes that
+    nobody reached, when they had written by themselves."""
 
     elections: list[_Election] = field(default_factory=list)
     pending: set[int] = field(default_factory=set)
     reigns: list[Reign] = field(default_factory=list)
     offsets: dict[int, int] = field(default_factory=dict)
+    unreached: dict[int, set[int]] = field(default_factory=dict)
 
     @property
     def waiting_for(self) -> int | None:
@@ -99,6 +102,9 @@ class Ledger:
             first = earlier
         return first
 
+    def wrote_unreached(self, epoch: int, log: Log) -> None:
+        self.unreached.setdefault(epoch, set()).update(log.records)
+
     def process_ended(self, broker: int, log: Log) -> None:
         if self.waiting_for == broker:
             self.elections[-1].seen.update(log.records)
@@ -113,6 +119,9 @@ class Ledger:
         would_lose = {b: len(self.pending.difference(log.records)) for b, log in logs.items()}
         last = [r for r in self.reigns if r.epoch < epoch]
         newest = [r for r in last if r.epoch == last[-1].epoch] if last else []
+        for its, records in self.unreached.items():
+            if its < epoch and all(its >= r.epoch for r in newest):
+                nominal |= records
         at_election = Log(logs[winner].records) if winner in logs else Log()
         election = _Election(offset, epoch, winner, at_election, would_lose=would_lose, reigns=newest, nominal=nominal)
         self.elections.append(election)
