@@ -58,8 +58,10 @@ class Availability:
         at = np.maximum(states, 0)
         if not len(self.active):
             return known
-        online = np.isin(at * self.directories + directories, self.online) | (directories < _RESERVED.index(LOST))
-        online |= ~self.has_directories[at]
+        wanted = at * self.directories + directories
+        # Looked up, for np.isin would sort all states again for each few brokers that are asked for.
+        online = np.append(self.online, -1)[np.searchsorted(self.online, wanted)] == wanted
+        online |= (directories < _RESERVED.index(LOST)) | ~self.has_directories[at]
         found: Array = known & self.active[at] & online & (directories != _RESERVED.index(LOST))
         return found
 
