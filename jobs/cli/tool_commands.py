@@ -18,6 +18,8 @@ from jobs.console.log import ERROR, WARNING, log
 from jobs.console.options import DEFAULT_LAKE, FormatOption, LakeOption
 from jobs.console.output import Format, print_rows, printable, show_message
 
+_PACKAGES = ("evidence", "replay", "jobs", "quality", "kraft_forensics")
+
 
 def config_show(form: FormatOption = Format.TABLE) -> None:
     """Show every effective setting and where it comes from: the defaults, a file or an environment variable."""
@@ -113,6 +115,8 @@ def setup(
     ] = None,
 ) -> None:
     """Fetch the jars that Spark needs, with Maven, check their SHA-256, and compile what would be compiled later."""
+    from compileall import compile_dir
+
     from evidence.metadata_log.lines import compile_loops
     from jobs.config.jars import delta_jars, install, s3_jars
     from jobs.config.settings import load_settings
@@ -127,6 +131,8 @@ def setup(
         is_new |= installed
     compile_loops()
     compile_page()
+    for package in _PACKAGES:  # also where Python is told to write no bytecode by itself
+        compile_dir(Path(__file__).parents[2] / package, quiet=2)
     if is_new:
         from jobs.spark.session import keep_classes  # starts with PySpark, which takes seconds
 

@@ -404,6 +404,7 @@ def test_a_wrong_url_is_reported_before_spark_starts(real: Path, tmp_path: Path)
     assert not (tmp_path / "lake").exists()
 
 
+@pytest.mark.usefixtures("real")
 @pytest.mark.parametrize(
     "lake",
     [
