@@ -191,8 +191,8 @@ def _timeline(
     for window in windows:
         state = _first_leaderless(window, by_partition.get((window["topic_id"], window["partition"]), []))
         if state is not None:
-            began.append({**window, "since_ms": state["timestamp_ms"]})
-    for at_ms, rows in _by_second(began, "since_ms"):
+            began.append({**window, "since_ms": state["timestamp_ms"], "since": state["offset"]})
+    for at_ms, rows in _by_second(sorted(began, key=itemgetter("since")), "since_ms"):
         moments.append((at_ms, 1, bool(_proven(rows)), f"no leader: {places(rows)}"))
     for at_ms, rows in (pair for group in found for pair in _by_second(group, "elected_ms")):
         how = " uncleanly" if rows[0]["cause"] in _UNCLEAN else ""
