@@ -80,8 +80,9 @@ def _check_minisign(file: Path, signature: Path, key: Path) -> str:
 
 
 def _key_id(key: Path) -> str:
-    """As minisign prints it: after two letters for the algorithm, eight bytes in little-endian order."""
-    return b64decode(key.read_bytes().splitlines()[1])[2:10][::-1].hex().upper()
+    """As minisign prints it: after two letters for the algorithm, eight bytes in little-endian order, as a number
+    without leading zeros."""
+    return f"{int.from_bytes(b64decode(key.read_bytes().splitlines()[1])[2:10], 'little'):X}"
 
 
 def _is_minisign(key: Path) -> bool:
