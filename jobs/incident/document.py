@@ -26,7 +26,7 @@ from replay.incident.answer import COLUMNS, MOST_GAPS, Scope, answer, losses, un
 from replay.incident.causes import ELECTION, SESSIONS, STATES, chain
 from replay.incident.missing import STATE_CHANGES, CapturedLogs
 from replay.incident.node_logs import EVENT_KINDS, EVENTS, STARTS, NodeLogs, node_logs
-from replay.incident.page_one import page_one
+from replay.incident.page_one import members, page_one
 from replay.loss.verdicts import PROVEN
 from replay.plan.plan import make_plan
 
@@ -90,16 +90,12 @@ def load_incident(lake: Lake, cluster: str, focus: Focus = ALL) -> Incident:
     given, found = load_input(lake, cluster), load_answer(lake, cluster, focus)
     steps = make_plan(given)
     windows = _windows(lake, cluster, [*found["proven"], *found["undecided"]])
-    brokers = pa.array(sorted({b for row in windows for b in _members(row)}), pa.int32())
+    about = {broker for row in windows for broker in members(row)}
+    brokers = pa.array(sorted(b for b in about if b is not None and b >= 0), pa.int32())
     sessions = lake.read("broker_history", cluster, SESSIONS, pc.field("broker_id").isin(brokers))
     words = page_one(found, windows, sessions.sort_by("offset").to_pylist(), _leaderless(lake, cluster, windows), given)
     page = PageOne(losses=losses(found), unknown=[*unknowns(found)], plan=[step.text for step in steps], **words)
     return Incident(page_one=page, answer=found, plan=as_row(steps))
-
-
-def _members(window: Row) -> set[int]:
-    leaders = (window["previous_leader"], window["recorded_leader"])
-    return {b for b in (*leaders, *window["isr_before"], *window["elr_before"]) if b is not None and b >= 0}
 
 
 def _windows(lake: Lake, cluster: str, rows: Sequence[Row]) -> list[Row]:

@@ -213,7 +213,8 @@ def _second(moments: Sequence[tuple[int, int, bool, str]]) -> dict[str, Any]:
     return {"at_ms": moments[0][0], "text": text, "proven": any(proven for _, _, proven, _ in moments)}
 
 
-def _members(window: Row) -> tuple[int, ...]:
+def members(window: Row) -> tuple[int | None, ...]:
+    """The brokers that a window is about, of its election: None or -1 for nobody, maybe twice."""
     return window["previous_leader"], window["recorded_leader"], *window["isr_before"], *window["elr_before"]
 
 
@@ -243,12 +244,12 @@ def _by_second(rows: Iterable[Row], name: str) -> list[tuple[int, list[Row]]]:
 def _comings_and_goings(windows: Sequence[Row], sessions: Sequence[Row]) -> Iterator[tuple[int, str, list[Row]]]:
     """(time, what a broker did, windows) of each departure and return that is part of windows."""
     for broker, own in groups(sessions, itemgetter("broker_id")).items():
-        members = [window for window in windows if broker in _members(window)]
+        own_windows = [window for window in windows if broker in members(window)]
         for came in (False, True):
             moves = [after for before, after in pairwise(own) if is_away(before) is came and is_away(after) is not came]
             moves = sorted((move for move in moves if move["timestamp_ms"] is not None), key=_TIME)
             about: dict[int, list[Row]] = defaultdict(list)
-            for window in members:
+            for window in own_windows:
                 first_ms, last_ms = _span_ms(window, broker, came)
                 for at in range(bisect_left(moves, first_ms, key=_TIME), bisect_right(moves, last_ms, key=_TIME)):
                     about[at].append(window)
