@@ -20,6 +20,7 @@ from replay.loss.premises import (
     Premise,
     earlier_leaders_unknown,
     may_have_restarted,
+    may_lack_acknowledged,
     membership,
 )
 from replay.loss.verdict import Election, Judgement, judge
@@ -53,6 +54,7 @@ class Contradictions:
 
 
 NO_CONTRADICTIONS = Contradictions()
+_NO_EVIDENCE = index_rows([])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,16 @@ class _Partition:
         self.terms, self.facts, self.states = terms, terms.facts, terms.states
         self.sessions, self.cluster, self.clock = terms.sessions, terms.cluster, terms.cluster.clock
         self.first, self.end = terms.first, terms.end
-        self.evidence = evidence if terms.sound else index_rows([])
+        truncated = int(self.states.key[self.first]) in against.truncated
+        self.has_evidence = truncated or evidence != _NO_EVIDENCE or terms.lines != NO_LINES
+        self.evidence = evidence if terms.sound else _NO_EVIDENCE
         self.against, self.reader = against, LineReader(terms, terms.lines if terms.sound else NO_LINES)
 
     def elections(self, rows: Mapping[int, bool]) -> Iterator[ElectionFacts]:
         facts, states = self.facts, self.states
+        rows = {row: is_exposed for row, is_exposed in rows.items() if is_exposed or self._may_matter(row)}
+        if not rows:
+            return
         inside = np.arange(self.first, self.end)
         step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
         # What a process of such a leader had is not what the next leader could have had.
@@ -125,6 +132,13 @@ class _Partition:
             # The high watermark that made it suspicious may be of a log that was lost long before.
             if is_exposed or judgement.is_contradicted or judgement.rests_on_old_log_ends:
                 yield self._election_facts(row, election, judgement)
+
+    def _may_matter(self, row: int) -> bool:
+        """Whether an election that exposed nothing can turn out to be contradicted, or to rest on old log ends. Without
+        evidence of the partition only the controller's record can show that."""
+        if self.has_evidence or int(self.facts.offset[row]) in self.against.changes:
+            return True
+        return may_lack_acknowledged(self.terms, int(self.states.leader[row]), row)
 
     def _reports(self, steps: Sequence[Step]) -> list[Report]:
         created = None
