@@ -25,8 +25,9 @@ from jobs.lake.storage import HashingSink, Storage
 from replay.arrow.ragged import Array
 
 _KEY = b"kraft_forensics.slices"
-_ROWS_A_SLICE, _MOST_SLICES = 50_000, 256
-MOST_ROWS = 2 * _ROWS_A_SLICE  # of a row group
+# Whoever reads a slice reads the whole footer, which has an entry for each column of each slice.
+_ROWS_A_SLICE, _MOST_SLICES = 150_000, 64
+MOST_ROWS = 100_000  # of a row group
 NO_TOPIC = -1
 
 

@@ -155,4 +155,4 @@ def test_power_of_two(least: float, expected: int) -> None:
 
 
 def test_small_tables_have_one_slice_and_large_ones_not_too_many() -> None:
-    assert [slice_count(rows) for rows in (0, 50_000, 50_001, 200_000, 10**10)] == [1, 1, 2, 4, 256]
+    assert [slice_count(rows) for rows in (0, 150_000, 150_001, 600_000, 10**10)] == [1, 1, 2, 4, 64]
