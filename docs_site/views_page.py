@@ -1,5 +1,5 @@
-"""Generate docs/views.md from views_head.md and the SQL files: `python -m docs_site.views_page > docs/views.md`. The
-columns of many views, or tables, are explained once, at the head."""
+"""Write the columns of views into docs/views.md, from the SQL files: `python -m docs_site.views_page`. What is above
+`_BEGIN` in the page is written by hand. The columns of many views, or tables, are explained once."""
 
 from __future__ import annotations
 
@@ -47,15 +47,17 @@ def names(listed: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in listed)
 
 
+_PAGE = Path(__file__).parents[1] / "docs" / "views.md"
+_BEGIN = "## Columns of several views\n\n"
 _CLUSTER = "cluster_id"  # every view has it
 _SAME_TIME = " in ms since the Unix epoch"
 
 
 def document() -> str:
-    """The Markdown page: columns of several views, then a section per view with a line per column."""
-    head = Path(__file__).with_name("views_head.md").read_text("utf-8")
+    """The Markdown page: its head, columns of several views, then a section per view with a line per column."""
+    head, begin, _ = _PAGE.read_text("utf-8").partition(_BEGIN)
     heads = {name: f"{view.comment}.{' ' + view.details if view.details else ''}" for name, view in views().items()}
-    return head + sections(
+    return head + begin + sections(
         dict(sorted(heads.items())), {name: _lines(view) for name, view in views().items()}, [_CLUSTER]
     )
 
@@ -68,4 +70,4 @@ def _lines(view: View) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    print(document(), end="")
+    _PAGE.write_text(document(), "utf-8")
