@@ -57,8 +57,10 @@ def document() -> str:
     """The Markdown page: its head, columns of several views, then a section per view with a line per column."""
     head, begin, _ = _PAGE.read_text("utf-8").partition(_BEGIN)
     heads = {name: f"{view.comment}.{' ' + view.details if view.details else ''}" for name, view in views().items()}
-    return head + begin + sections(
-        dict(sorted(heads.items())), {name: _lines(view) for name, view in views().items()}, [_CLUSTER]
+    return (
+        head
+        + begin
+        + sections(dict(sorted(heads.items())), {name: _lines(view) for name, view in views().items()}, [_CLUSTER])
     )
 
 
