@@ -14,6 +14,7 @@ from drill.score import BOUNDS, DECIDED, EXCLUDED, FIRST, MISMATCH, PROVEN, STAT
 
 Results = Sequence[Mapping[str, Any]]
 _COLUMNS = ["partition", "election_offset", "recorded_leader", "verdict", "loss_min", "loss_max", "first_lost_offset"]
+_RARE = 0.05  # a statement of a smaller share of the windows has no row
 _BEGIN, _END = "<!-- drills: made by `kraft-forensics drill --page`", "<!-- end of drills -->"
 
 
@@ -141,8 +142,15 @@ def _by_scenario(results: Results, every: Results) -> list[tuple[list[str], Resu
 
 
 def _releases(results: Results, every: Results) -> str:
-    found = {r["release"] for r in results}
-    return "all" if found == {r["release"] for r in every} else ", ".join(sorted(found, key=version))
+    """The minor releases of the results: the first and the last one, if none that was played is missing between."""
+    found, known = _minors(results), _minors(every)
+    if len(found) > 2 and found == known[known.index(found[0]) : known.index(found[-1]) + 1]:
+        return "all" if found == known else f"{found[0]} to {found[-1]}"
+    return "all" if found == known else ", ".join(found)
+
+
+def _minors(results: Results) -> list[str]:
+    return sorted({".".join(r["release"].split(".")[:2]) for r in results}, key=version)
 
 
 def plans_table(results: Results) -> str:
@@ -153,9 +161,9 @@ def plans_table(results: Results) -> str:
         return ""
     heads = ("drills", "records", "lost by the plan", "without a leader after it")
     compared = ("compared", "records lost by all at once", "drills in which it lost some")
-    groups = [*_by_scenario(followed, results), (["all", ""], followed)]
-    rows = [[*names, *map(str, _ends([r["plan"] for r in of]))] for names, of in groups]
-    return "\n".join(["### Plans followed", "", *_without_zeros(("scenario", "Kafka", *heads, *compared), rows)])
+    groups = [*((name, of) for (name, _), of in _by_scenario(followed, results)), ("all", followed)]
+    rows = [[name, *map(str, _ends([r["plan"] for r in of]))] for name, of in groups]
+    return "\n".join(["### Plans followed", "", *_without_zeros(("scenario", *heads, *compared), rows)])
 
 
 def salvage_table(results: Results) -> str:
@@ -171,12 +179,11 @@ def salvage_table(results: Results) -> str:
         "again": "produced again and read back",
         "below": "below the high watermark for certain",
     }
-    groups = [*_by_scenario(salvaged, salvaged), (["all", ""], salvaged)]
+    groups = [*((name, of) for (name, _), of in _by_scenario(salvaged, salvaged)), ("all", salvaged)]
     rows = [
-        [*names, str(len(of)), *(str(sum(r["salvage"].get(name, 0) for r in of)) for name in heads)]
-        for names, of in groups
+        [name, str(len(of)), *(str(sum(r["salvage"].get(key, 0) for r in of)) for key in heads)] for name, of in groups
     ]
-    table = _table(("scenario", "Kafka", "drills", *heads.values()), rows)
+    table = _table(("scenario", "drills", *heads.values()), rows)
     return "\n".join(["### Records got back", "", *table])
 
 
@@ -261,8 +268,8 @@ def evidence_tables(results: Results) -> str:
     names = ("drills", "windows", "decided", "decided, no power loss", "partitions with losses", "proven")
     rows = [[name, *figures] for name, *figures in zip(names, *columns, strict=True)]
     codes = sorted({code for counts, _ in lacking for code in counts}, key=lambda code: (-lacking[0][0][code], code))
-    shares = [[f"`{code}`", *(_share(counts[code], total) for counts, total in lacking)] for code in codes]
-    rows += [row for row in shares if set(row[1:]) - {"0 %", "-"}]
+    frequent = [code for code in codes if any(counts[code] >= _RARE * total > 0 for counts, total in lacking)]
+    rows += [[f"`{code}`", *(_share(counts[code], total) for counts, total in lacking)] for code in frequent]
     return "\n".join(_table(("evidence", *(name for name, _, _ in groups)), rows))
 
 

@@ -168,7 +168,11 @@ def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
         "",
         "0 in every row: not as expected.",
     ]
-    assert "| reassignment | 4.3.1 |" in scenarios_table([*results, {**results[1], "scenario": "reassignment"}])
+    assert "| reassignment | 4.3 |" in scenarios_table([*results, {**results[1], "scenario": "reassignment"}])
+    more = [{**RESULT, "release": f"4.{minor}.1"} for minor in (1, 2, 3, 9)]
+    moved = [{**one, "scenario": "reassignment"} for one in more[:3]]
+    assert "| reassignment | 4.1 to 4.3 |" in scenarios_table([*more, *moved])
+    assert "| reassignment | 4.1, 4.3 |" in scenarios_table([*more, *moved[::2]])
     file = tmp_path / "page.md"
     file.write_text("a\n<!-- drills: made by `kraft-forensics drill --page` -->\nold\n<!-- end of drills -->\nb\n")
     for _ in range(2):
@@ -196,8 +200,8 @@ def test_the_table_of_plans_has_what_each_order_lost() -> None:
     assert plans_table([RESULT]) == ""
     assert lines[0] == "### Plans followed"
     assert lines[4:] == [
-        "| unclean_by_config | all | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
-        "| all |  | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
+        "| unclean_by_config | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
+        "| all | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
     ]
     text = page({**RESULT, "plan": PLAN}, read_scenario("unclean_by_config"))
     assert "| the plan | none | other-0 |\n| all brokers at once | ledger-0: 30 | none |" in text
