@@ -30,7 +30,8 @@ _PLACE = ("capture", "path", "sha256", "position")
 def document() -> str:
     """The Markdown page: columns of several tables, then a section per table with a line per column."""
     heads = {table.name: f"{table.comment}. Key: {names(table.key)}." for table in TABLES.values()}
-    return _HEAD + sections(heads, {table.name: _lines(table) for table in TABLES.values()}, [CLUSTER_ID], _PLACE)
+    columns = {table.name: _lines(table) for table in TABLES.values()}
+    return _HEAD + sections(heads, columns, [CLUSTER_ID], _PLACE, {"kept_findings": "findings"})
 
 
 def _lines(table: Table) -> dict[str, str]:

@@ -14,7 +14,7 @@ HEAD = """# The checks of every table
 
 Generated from the files of `quality/checks/` by `python -m tests.support.quality_page`. [quality.md](quality.md) says
 how to run them, and what to do when one fails. Each line has a check's name, what it is about, what must hold, and in
-italics or bold what to do where it does not. Unless it says `warn`, the severity is error. Four answers are frequent:
+italics or bold what to do where it does not. Unless it says `warn`, the severity is error. Frequent answers:
 
 {answers}
 ## Checks of several tables
@@ -42,17 +42,17 @@ def page() -> str:
     for name, own in sorted(several.items()):
         tables = "" if name in _MEANINGS else f" Of {', '.join(f'`{check.table}`' for check in own)}."
         parts.append(_line([name], own[0], _MEANINGS.get(name, own[0].meaning), tables))
-    for table in dict.fromkeys(check.table for check in checks()):
-        (valid,) = (check for check in checks() if check.table == table and check.name == "values_valid")
-        parts.append(f"\n## `{table}`\n\nValues: {valid.meaning}\n")
+    for table in dict.fromkeys(check.table for check in checks() if not check.shared):
         own = [check for check in checks() if check.table == table and not check.shared]
-        parts += ["\n", *_lines(own)] if own else []
+        parts += [f"\n## `{table}`\n\n", *_lines(own)]
     return "".join(parts).replace("docs/invariants.md", "[invariants.md](invariants.md)")
 
 
 _MEANINGS = {
-    "key_unique": "No two rows have the same key ([tables.md](tables.md)).",
-    "values_valid": "The values are those that the table's section names.",
+    "file_known": "The file that a row names is in evidence_files. All other tables with a `path`.",
+    "key_unique": "No two rows have the same key ([tables.md](tables.md)). All tables.",
+    "values_valid": "The values are those that [tables.toml](../quality/checks/tables.toml) allows: columns without "
+    "nulls, the values and the least value of a column, and which column is not above which. All tables.",
 }
 
 
