@@ -131,8 +131,19 @@ def league(results: Results) -> str:
 
 
 def scenarios_table(results: Results) -> str:
-    """A line for each scenario, with the releases that played it."""
-    return _figures(("scenario", "Kafka"), _by_scenario(results, results), _OF_SCENARIOS)
+    """A line for each scenario, with the releases that played it; those whose plan was followed are in plans_table, and
+    those in which nothing happened that could be judged are named below."""
+    groups = _by_scenario([r for r in results if "plan" not in r], results)
+    quiet = [(names, of) for names, of in groups if _is_quiet(of)]
+    table = _figures(("scenario", "Kafka"), [group for group in groups if group not in quiet], _OF_SCENARIOS)
+    named = ", ".join(names[0] for names, _ in quiet)
+    drills = sum(len(of) for _, of in quiet)
+    return f"{table}\n\nNo window, and nothing lost or wrong: {named} ({drills} drills)." if quiet else table
+
+
+def _is_quiet(results: Results) -> bool:
+    """Whether drills have no window, lost no record and were as expected, without a wrong claim."""
+    return not any(r["verdicts"] or r["lost"] or r["wrong"] or not r["as_expected"] for r in results)
 
 
 def _by_scenario(results: Results, every: Results) -> list[tuple[list[str], Results]]:
@@ -159,11 +170,15 @@ def plans_table(results: Results) -> str:
     followed = [r for r in results if "plan" in r]
     if not followed:
         return ""
-    heads = ("drills", "records", "lost by the plan", "without a leader after it")
+    figures = ("drills", "windows", "decided", "wrong claims", "not as expected")
+    heads = ("records", "lost by the plan", "without a leader after it")
     compared = ("compared", "records lost by all at once", "drills in which it lost some")
     groups = [*((name, of) for (name, _), of in _by_scenario(followed, results)), ("all", followed)]
-    rows = [[name, *map(str, _ends([r["plan"] for r in of]))] for name, of in groups]
-    return "\n".join(["### Plans followed", "", *_without_zeros(("scenario", *heads, *compared), rows)])
+    rows = [
+        [name, *(str(_FIGURES[figure](of)) for figure in figures), *map(str, _ends([r["plan"] for r in of]))]
+        for name, of in groups
+    ]
+    return "\n".join(["### Plans followed", "", *_without_zeros(("scenario", *figures, *heads, *compared), rows)])
 
 
 def salvage_table(results: Results) -> str:
@@ -192,7 +207,7 @@ def _ends(plans: Results) -> tuple[int, ...]:
     lost, lost_at_once = _summed(plans, "lost").total(), _summed(careless, "lost").total()
     leaderless = sum(len(plan["leaderless"]) for plan in plans)
     held = sum(plan["held"] for plan in plans)
-    return len(plans), held, lost, leaderless, len(careless), lost_at_once, sum(bool(end["lost"]) for end in careless)
+    return held, lost, leaderless, len(careless), lost_at_once, sum(bool(end["lost"]) for end in careless)
 
 
 def ahead_table(results: Results) -> str:
