@@ -40,6 +40,10 @@ def page() -> str:
 _MEANINGS = {
     "file_known": "The file that a row names is in evidence_files. All other tables with a `path`.",
     "key_unique": "No two rows have the same key ([tables.md](tables.md)). All tables.",
+    "intervals_join": "A state ends where the next one of the same subject begins, at the same time; only before a "
+    "snapshot that follows a hole in the log it ends earlier. All `..._history` and `cluster_metrics`.",
+    "record_exists": "The record at a state's offset is in metadata_records, and no later epoch replaced it. All "
+    "`..._history` and `cluster_metrics`.",
     "values_valid": "The values are those that [tables.toml](../quality/checks/tables.toml) allows: columns without "
     "nulls, the values and the least value of a column, and which column is not above which. All tables.",
 }
