@@ -6,8 +6,8 @@ from jobs.report.glossary import TERMS
 
 HEAD = """# Glossary
 
-Generated from `jobs/report/glossary.py:TERMS` by `python -m docs_site.glossary_page`. The same definitions are at the
-end of each HTML report. [Concepts](concepts.md) explains the most important ones with drawings.
+Generated from `jobs/report/glossary.py:TERMS` by `python -m docs_site.glossary_page`. [Concepts](concepts.md) has
+drawings of the most important ones.
 """
 
 

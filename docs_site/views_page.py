@@ -1,11 +1,12 @@
-"""Generate docs/views.md from views_head.md and the SQL files: `python -m docs_site.views_page > docs/views.md`. The
-columns of many views, or tables, are explained once, at the head."""
+"""Write the columns of views into docs/views.md, from the SQL files: `python -m docs_site.views_page`. What is above
+`_BEGIN` in the page is written by hand. The columns of many views, or tables, are explained once."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from jobs.views.catalogue import View, views
 
@@ -17,22 +18,29 @@ def sections(
     columns: Mapping[str, Mapping[str, str]],
     left_out: Iterable[str] = (),
     place: Sequence[str] = (),
+    alike: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """The Markdown of columns of several tables or views, then a section for each.
 
     heads: by name what stands below the heading. columns: by name, then by column, the line that explains it.
     left_out: columns that no section names, since the page's head does. place: columns that the head calls a row's
-    place, for short. Of a column's lines only the most frequent one is at the head, so a section never means another
+    place, for short. alike: by name another one that has all its columns but those that its section then lists. Of a
+    column's lines only the most frequent one is at the head, so a section never means another
     one of that name.
     """
-    counts = Counter((name, line) for lines in columns.values() for name, line in lines.items() if name not in left_out)
+    every = [(title, name, line) for title, lines in columns.items() for name, line in lines.items()]
+    counts = Counter((name, line) for title, name, line in every if name not in left_out and title not in alike)
     shared = {name: line for (name, line), count in reversed(counts.most_common()) if count >= _MANY}
-    listed = dict.fromkeys((name, line) for lines in columns.values() for name, line in lines.items())
+    listed = dict.fromkeys((name, line) for _, name, line in every)
     parts = [line for name, line in listed if shared.get(name) == line]
     for title, head in heads.items():
         own = {name: line for name, line in columns[title].items() if name not in left_out}
         above = [name for name, line in own.items() if shared.get(name) == line]
         parts.append(f"\n## `{title}`\n\n{head}\n\n")
+        if title in alike:
+            parts += [line for name, line in own.items() if columns[alike[title]].get(name) != line]
+            parts.append(f"- All columns of `{alike[title]}`\n")
+            continue
         parts += [line for name, line in own.items() if name not in above]
         if place and set(place) <= set(above):
             above = [name for name in above if name not in place]
@@ -47,16 +55,20 @@ def names(listed: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in listed)
 
 
+_PAGE = Path(__file__).parents[1] / "docs" / "views.md"
+_BEGIN = "## Columns of several views\n\n"
 _CLUSTER = "cluster_id"  # every view has it
 _SAME_TIME = " in ms since the Unix epoch"
 
 
 def document() -> str:
-    """The Markdown page: columns of several views, then a section per view with a line per column."""
-    head = Path(__file__).with_name("views_head.md").read_text("utf-8")
+    """The Markdown page: its head, columns of several views, then a section per view with a line per column."""
+    head, begin, _ = _PAGE.read_text("utf-8").partition(_BEGIN)
     heads = {name: f"{view.comment}.{' ' + view.details if view.details else ''}" for name, view in views().items()}
-    return head + sections(
-        dict(sorted(heads.items())), {name: _lines(view) for name, view in views().items()}, [_CLUSTER]
+    return (
+        head
+        + begin
+        + sections(dict(sorted(heads.items())), {name: _lines(view) for name, view in views().items()}, [_CLUSTER])
     )
 
 
@@ -68,4 +80,4 @@ def _lines(view: View) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    print(document(), end="")
+    _PAGE.write_text(document(), "utf-8")

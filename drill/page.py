@@ -14,6 +14,7 @@ from drill.score import BOUNDS, DECIDED, EXCLUDED, FIRST, MISMATCH, PROVEN, STAT
 
 Results = Sequence[Mapping[str, Any]]
 _COLUMNS = ["partition", "election_offset", "recorded_leader", "verdict", "loss_min", "loss_max", "first_lost_offset"]
+_RARE = 0.05  # a statement of a smaller share of the windows has no row
 _BEGIN, _END = "<!-- drills: made by `kraft-forensics drill --page`", "<!-- end of drills -->"
 
 
@@ -130,8 +131,19 @@ def league(results: Results) -> str:
 
 
 def scenarios_table(results: Results) -> str:
-    """A line for each scenario, with the releases that played it."""
-    return _figures(("scenario", "Kafka"), _by_scenario(results, results), _OF_SCENARIOS)
+    """A line for each scenario, with the releases that played it; those whose plan was followed are in plans_table, and
+    those in which nothing happened that could be judged are named below."""
+    groups = _by_scenario([r for r in results if "plan" not in r], results)
+    quiet = [(names, of) for names, of in groups if _is_quiet(of)]
+    table = _figures(("scenario", "Kafka"), [group for group in groups if group not in quiet], _OF_SCENARIOS)
+    named = ", ".join(names[0] for names, _ in quiet)
+    drills = sum(len(of) for _, of in quiet)
+    return f"{table}\n\nNo window, and nothing lost or wrong: {named} ({drills} drills)." if quiet else table
+
+
+def _is_quiet(results: Results) -> bool:
+    """Whether drills have no window, lost no record and were as expected, without a wrong claim."""
+    return not any(r["verdicts"] or r["lost"] or r["wrong"] or not r["as_expected"] for r in results)
 
 
 def _by_scenario(results: Results, every: Results) -> list[tuple[list[str], Results]]:
@@ -141,8 +153,15 @@ def _by_scenario(results: Results, every: Results) -> list[tuple[list[str], Resu
 
 
 def _releases(results: Results, every: Results) -> str:
-    found = {r["release"] for r in results}
-    return "all" if found == {r["release"] for r in every} else ", ".join(sorted(found, key=version))
+    """The minor releases of the results: the first and the last one, if none that was played is missing between."""
+    found, known = _minors(results), _minors(every)
+    if len(found) > 2 and found == known[known.index(found[0]) : known.index(found[-1]) + 1]:
+        return "all" if found == known else f"{found[0]} to {found[-1]}"
+    return "all" if found == known else ", ".join(found)
+
+
+def _minors(results: Results) -> list[str]:
+    return sorted({".".join(r["release"].split(".")[:2]) for r in results}, key=version)
 
 
 def plans_table(results: Results) -> str:
@@ -151,11 +170,15 @@ def plans_table(results: Results) -> str:
     followed = [r for r in results if "plan" in r]
     if not followed:
         return ""
-    heads = ("drills", "records", "lost by the plan", "without a leader after it")
+    figures = ("drills", "windows", "decided", "wrong claims", "not as expected")
+    heads = ("records", "lost by the plan", "without a leader after it")
     compared = ("compared", "records lost by all at once", "drills in which it lost some")
-    groups = [*_by_scenario(followed, results), (["all", ""], followed)]
-    rows = [[*names, *map(str, _ends([r["plan"] for r in of]))] for names, of in groups]
-    return "\n".join(["### Plans followed", "", *_without_zeros(("scenario", "Kafka", *heads, *compared), rows)])
+    groups = [*((name, of) for (name, _), of in _by_scenario(followed, results)), ("all", followed)]
+    rows = [
+        [name, *(str(_FIGURES[figure](of)) for figure in figures), *map(str, _ends([r["plan"] for r in of]))]
+        for name, of in groups
+    ]
+    return "\n".join(["### Plans followed", "", *_without_zeros(("scenario", *figures, *heads, *compared), rows)])
 
 
 def salvage_table(results: Results) -> str:
@@ -171,12 +194,11 @@ def salvage_table(results: Results) -> str:
         "again": "produced again and read back",
         "below": "below the high watermark for certain",
     }
-    groups = [*_by_scenario(salvaged, salvaged), (["all", ""], salvaged)]
+    groups = [*((name, of) for (name, _), of in _by_scenario(salvaged, salvaged)), ("all", salvaged)]
     rows = [
-        [*names, str(len(of)), *(str(sum(r["salvage"].get(name, 0) for r in of)) for name in heads)]
-        for names, of in groups
+        [name, str(len(of)), *(str(sum(r["salvage"].get(key, 0) for r in of)) for key in heads)] for name, of in groups
     ]
-    table = _table(("scenario", "Kafka", "drills", *heads.values()), rows)
+    table = _table(("scenario", "drills", *heads.values()), rows)
     return "\n".join(["### Records got back", "", *table])
 
 
@@ -185,7 +207,7 @@ def _ends(plans: Results) -> tuple[int, ...]:
     lost, lost_at_once = _summed(plans, "lost").total(), _summed(careless, "lost").total()
     leaderless = sum(len(plan["leaderless"]) for plan in plans)
     held = sum(plan["held"] for plan in plans)
-    return len(plans), held, lost, leaderless, len(careless), lost_at_once, sum(bool(end["lost"]) for end in careless)
+    return held, lost, leaderless, len(careless), lost_at_once, sum(bool(end["lost"]) for end in careless)
 
 
 def ahead_table(results: Results) -> str:
@@ -261,8 +283,8 @@ def evidence_tables(results: Results) -> str:
     names = ("drills", "windows", "decided", "decided, no power loss", "partitions with losses", "proven")
     rows = [[name, *figures] for name, *figures in zip(names, *columns, strict=True)]
     codes = sorted({code for counts, _ in lacking for code in counts}, key=lambda code: (-lacking[0][0][code], code))
-    shares = [[f"`{code}`", *(_share(counts[code], total) for counts, total in lacking)] for code in codes]
-    rows += [row for row in shares if set(row[1:]) - {"0 %", "-"}]
+    frequent = [code for code in codes if any(counts[code] >= _RARE * total > 0 for counts, total in lacking)]
+    rows += [[f"`{code}`", *(_share(counts[code], total) for counts, total in lacking)] for code in frequent]
     return "\n".join(_table(("evidence", *(name for name, _, _ in groups)), rows))
 
 

@@ -73,15 +73,19 @@ def bill(python: dict[str, Any], *jars: dict[str, Any]) -> dict[str, Any]:
 
 
 def page(made: dict[str, Any]) -> str:
-    """docs/licences.md for a bill of materials: a line for each licence."""
+    """docs/licences.md for a bill of materials: a line for each licence, jars of a group and version together."""
     text = INTRODUCTION
     for title, kind in (("Python packages", "pkg:pypi/"), ("Jars", "pkg:maven/")):
-        named = defaultdict(list)
+        named = defaultdict[str, dict[str, list[str]]](lambda: defaultdict(list))
         for c in made["components"]:
             if c["purl"].startswith(kind):
-                name = f"{c['group']}:{c['name']}" if "group" in c else c["name"]
-                named[", ".join(licences(c)) or "not declared"].append(f"{name} {c['version']}")
-        lines = (f"- **{licence}**: {', '.join(names)}\n" for licence, names in sorted(named.items()))
+                several = f"{c['group']} {c['version']}: " if "group" in c else ""
+                name = c["name"] if several else f"{c['name']} {c['version']}"
+                named[", ".join(licences(c)) or "not declared"][several].append(name)
+        lines = (
+            f"- **{licence}**: {'; '.join(of + ', '.join(names) for of, names in groups.items())}\n"
+            for licence, groups in sorted(named.items())
+        )
         text += f"\n## {title}\n\n{''.join(lines)}"
     return text
 

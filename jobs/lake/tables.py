@@ -57,8 +57,8 @@ QUALITY_RESULTS = pa.schema(
 
 _FINDING_KEY = (
     evidence.column("finding_id", pa.string(), "id of the finding"),
-    evidence.column("verdict", pa.string(), "its verdict"),
-    evidence.column("severity", pa.string(), "its severity"),
+    evidence.column("verdict", pa.string(), "proven, possible, excluded or undetermined"),
+    evidence.column("severity", pa.string(), "critical, high, medium, low or info"),
 )
 
 KEPT_FINDINGS = "kept_findings"

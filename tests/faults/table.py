@@ -52,9 +52,8 @@ def markdown(lines: Mapping[tuple[str, str], Line], about: str) -> str:
 
 def _figures(lines: list[Line]) -> dict[str, int]:
     never = sum(not line.tried for line in lines)
-    return {"places": len(lines), "not tried": never, "tried": sum(line.tried for line in lines)} | {
-        "lost": sum(line.lost for line in lines)
-    }
+    tried, lost = sum(line.tried for line in lines), sum(line.lost for line in lines)
+    return {"not tried": never, "tried": tried, "lost": lost}
 
 
 def read(page: Path = PAGE) -> Lines:

@@ -28,10 +28,9 @@ from tests.support.pure import SHARED
 
 PAGE = """# Conditions of the rules
 
-Each condition of a rule of [findings.md](findings.md) earns its place: `make mutants` leaves out one at a time and
-looks for a claim that is wrong then, in the cases of `tests/cases/life_*`, the captures of `tests/captures/` and lives
-of the simulator, those of all its kinds of fault in turn, until one is found. In brackets stands how many windows of
-these captures ({decided} of them are decided) a condition keeps open.{known}{stale}
+`make mutants` leaves out one condition of a rule of [findings.md](findings.md) at a time and looks for a claim that is
+wrong then, in `tests/cases/life_*`, `tests/captures/` and lives of the simulator with each kind of fault. In brackets:
+how many windows of these captures ({decided} of them are decided) a condition keeps open.{known}{stale}
 
 ## By what caught them
 
@@ -39,9 +38,8 @@ these captures ({decided} of them are decided) a condition keeps open.{known}{st
 ## Not caught so far
 
 {free} of {all}, in {lives:,} lives or as many as the line says: such a condition is not needed, or the simulator lacks
-what it guards against, or it takes more lives. In brackets also stands the first test of `tests/unit/replay/loss` and
-`offsets` that fails without it ({tested} have one). [findings.md](findings.md) names the class of Kafka that it follows
-from.
+what it guards against, or it takes more lives. In brackets also: the first test of `tests/unit/replay/loss` and
+`offsets` that fails without it ({tested} have one).
 
 {others}"""
 NOTHING = "nothing"

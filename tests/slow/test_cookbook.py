@@ -51,7 +51,7 @@ def names(spark: SparkSession, lake: Path) -> dict[str, Any]:
 def test_the_cookbook_has_its_questions() -> None:
     assert len(ASKED) >= 25
     assert all(result for _, result in ASKED)
-    assert len(IN_ENGINES) == 2
+    assert len(IN_ENGINES) == 1
     assert all(list(asked.code) == ["DuckDB", "Polars", "pandas", "PySpark"] for asked in IN_ENGINES)
 
 

@@ -33,7 +33,6 @@ def test_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "explain",
         "explain",
         "describe",
-        "describe",
         "whatif",
         "verdict",
         "check",

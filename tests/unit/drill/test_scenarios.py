@@ -168,7 +168,18 @@ def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
         "",
         "0 in every row: not as expected.",
     ]
-    assert "| reassignment | 4.3.1 |" in scenarios_table([*results, {**results[1], "scenario": "reassignment"}])
+    assert "| reassignment | 4.3 |" in scenarios_table([*results, {**results[1], "scenario": "reassignment"}])
+    more = [{**RESULT, "release": f"4.{minor}.1"} for minor in (1, 2, 3, 9)]
+    moved = [{**one, "scenario": "reassignment"} for one in more[:3]]
+    assert "| reassignment | 4.1 to 4.3 |" in scenarios_table([*more, *moved])
+    assert "| reassignment | 4.1, 4.3 |" in scenarios_table([*more, *moved[::2]])
+    quiet = {**RESULT, "scenario": "disk_full", "verdicts": {}, "lost": {}, "wrong": []}
+    told = scenarios_table([*results, quiet, {**RESULT, "scenario": "plan_isr", "plan": PLAN}])
+    assert told.splitlines()[2:] == [
+        *scenarios_table(results).splitlines()[2:],
+        "",
+        "No window, and nothing lost or wrong: disk_full (1 drills).",
+    ]
     file = tmp_path / "page.md"
     file.write_text("a\n<!-- drills: made by `kraft-forensics drill --page` -->\nold\n<!-- end of drills -->\nb\n")
     for _ in range(2):
@@ -196,8 +207,10 @@ def test_the_table_of_plans_has_what_each_order_lost() -> None:
     assert plans_table([RESULT]) == ""
     assert lines[0] == "### Plans followed"
     assert lines[4:] == [
-        "| unclean_by_config | all | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
-        "| all |  | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
+        "| unclean_by_config | 2 | 4 | 50 % | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
+        "| all | 2 | 4 | 50 % | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
+        "",
+        "0 in every row: not as expected.",
     ]
     text = page({**RESULT, "plan": PLAN}, read_scenario("unclean_by_config"))
     assert "| the plan | none | other-0 |\n| all brokers at once | ledger-0: 30 | none |" in text
