@@ -123,7 +123,7 @@ test-browser: setup  ## open the report of real captures and of 100,000 findings
 
 test-kafka: setup $(KAFKA_READY)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
 	drill/iproute2.sh
-	$(BIN)/python -m pytest tests/kafka
+	$(BIN)/python -m pytest tests/kafka --numprocesses 2 --dist worksteal
 
 # From copies of the commit: what a working tree has besides cannot get in. The same commit gives the same bytes anywhere.
 # A tree without git (an unpacked archive of the source) is copied as it is.
@@ -159,7 +159,7 @@ drill: setup  ## break a real Kafka on this machine and score the verdicts (docs
 	$(DRILL) $(SCENARIO) --seed $(SEED) --runs $(RUNS)
 
 # Seeds of `random` over nights: all releases play one seed, then the next one; what the scores have is not played again.
-RELEASES ?= 4.0.2 4.1.0 4.2.0 4.3.1
+RELEASES ?= 4.0.2 4.1.0 4.2.0 4.3.1 4.4.0
 SCORES := drill/scores.jsonl
 DRILLS = $(BIN)/kraft-forensics drill --out drills --scores $(SCORES)
 drill-seeds: setup  ## play the seeded random drills that the kept scores lack, and renew the tables: RELEASES=, SEED=, RUNS=30

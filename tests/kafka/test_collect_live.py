@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -46,6 +45,9 @@ log.dirs={home}/data
 num.network.threads=1
 num.io.threads=2
 offsets.topic.num.partitions=1
+log.initial.task.delay.ms=500
+log.flush.offset.checkpoint.interval.ms=1000
+log.flush.start.offset.checkpoint.interval.ms=1000
 ssl.keystore.password=s3cret
 """)
         command = kafka("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", home / "server.properties")
@@ -63,12 +65,22 @@ def start(home: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, cwd=home, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
 
 
+def has_checkpoints(home: Path) -> bool:
+    """Whether the node's files say how far the topic's logs are replicated, and where they begin."""
+    marks = home / "data" / "replication-offset-checkpoint"
+    written = marks.read_text() if marks.exists() else ""
+    held = sum(int(line.split()[2]) for line in written.splitlines() if line.startswith("orders "))
+    others = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint")
+    return held == RECORDS and all((home / "data" / name).exists() for name in others)
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The nodes' folders, while the nodes run and a topic has records."""
     folder = tmp_path_factory.mktemp("cluster")
     servers = configure(folder)
-    processes = [start(folder / f"node {node}") for node in NODES]
+    homes = [folder / f"node {node}" for node in NODES]
+    processes = [start(home) for home in homes]
     try:
         for node in NODES:
             log = folder / f"node {node}" / "logs" / "server.log"
@@ -85,7 +97,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             check=True,
             capture_output=True,
         )
-        time.sleep(6)  # Kafka writes its checkpoints every five seconds
+        wait_for("every node has written its checkpoints", lambda: all(map(has_checkpoints, homes)))
         yield folder
     finally:
         for process in processes:
