@@ -3,12 +3,14 @@ does. Importing starts no thread that a fork would lose: Arrow, NumPy and delta-
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from pyspark import daemon, worker  # noqa: F401
 
-import jobs.detect.task
-import jobs.ingest.records
-import jobs.quality.source
-import jobs.replay.task  # noqa: F401
+from jobs.spark.tasks import TASK_MODULES
+
+for name in TASK_MODULES:
+    import_module(name)
 
 if __name__ == "__main__":
     daemon.manager()

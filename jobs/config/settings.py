@@ -173,6 +173,7 @@ class Settings(BaseSettings):
     )
 
     engine: Literal["spark", "local", "auto"]
+    local_processes: int = Field(ge=0)
     spark: SparkSettings
     evidence: EvidenceSettings
     limits: LimitSettings

@@ -1,4 +1,4 @@
-"""Run a function for each of several items: on a Spark context, through a Spark session, or in this process.
+"""Run a function for each of several items: on a Spark context, through a Spark session, or on this machine.
 
 Three runners, one contract (tests/slow/test_connect.py): `Context` runs jobs of the classic context, `Session` runs a
 DataFrame's tasks, which Spark Connect has, too, and `Local` needs no Spark.
@@ -6,11 +6,15 @@ DataFrame's tasks, which Spark Connect has, too, and `Local` needs no Spark.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cached_property, partial
 from threading import Event, Thread
@@ -38,6 +42,8 @@ _NO_RUN = "kraft-forensics"  # the job group of what is no part of a run
 # A result travels in parts, in order: a message of Spark Connect has at most 128 MiB.
 _PARTS = pa.schema([("index", pa.int64()), ("part", pa.binary())])
 _PART_BYTES = 16 << 20
+# What tasks need: imported once, before processes for them are forked.
+TASK_MODULES = ("jobs.ingest.records", "jobs.replay.task", "jobs.detect.task", "jobs.quality.source")
 
 
 class Runner(Protocol):
@@ -53,19 +59,59 @@ class Runner(Protocol):
 
 
 class Local:
-    """This process, one task after the other. It stops at the first error."""
+    """This machine without Spark. cores 1: this process, one task after the other; it stops at the first error. More:
+    so many processes, which end with their tasks."""
 
-    cores = 1
+    def __init__(self, cores: int = 1) -> None:
+        self.cores = cores
 
     def run(
         self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
     ) -> list[Result | KraftForensicsError]:
+        most = min(self.cores, len(items))
+        if most > 1:
+            return _in_processes(most, function, items, name, show)
         results: list[Result | KraftForensicsError] = []
         for item in items:
             results.append(function(item))
             if show is not None:
                 show(len(results))
         return results
+
+
+def _in_processes(
+    most: int, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
+) -> list[Result | KraftForensicsError]:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["jobs.cli.commands", *TASK_MODULES])
+    pool = ProcessPoolExecutor(most, context, _begin_worker)
+    try:
+        futures = [pool.submit(_outcome, function, item) for item in items]
+        for ended, future in enumerate(as_completed(futures), 1):
+            future.result()  # an error that no user is to see ends all
+            if show is not None:
+                show(ended)
+        return [future.result() for future in futures]
+    except BrokenProcessPool:
+        raise KraftForensicsError(
+            f"{name}: a process ended in the middle of its task, as the system ends one when memory runs out. "
+            "Fewer at once need less: set local_processes = 1."
+        ) from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    """Of a process for tasks: Ctrl-C is for the command to answer, and when that is gone, however it ended, so is
+    this."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 class Context:
@@ -120,17 +166,21 @@ def is_remote() -> bool:
 
 def runner(rows: int, settings: Settings) -> Runner:
     """What runs tasks that read so many rows. Errors: SessionError."""
-    if runs_here(rows, settings):
-        return Local()
+    if is_local(rows, settings):
+        return Local(_processes(settings) if rows >= settings.spark.from_rows else 1)
     from jobs.spark.session import build_context, build_session  # slow to import
 
     return Session(build_session(settings.spark)) if is_remote() else Context(build_context(settings.spark))
 
 
-def runs_here(rows: int, settings: Settings) -> bool:
-    """Whether tasks that read so many rows run in this process, by `engine`: with `auto` so few that starting Spark
-    would take longer than the work."""
+def is_local(rows: int, settings: Settings) -> bool:
+    """Whether tasks that read so many rows run without Spark, by `engine`: with `auto` so few that starting it would
+    take longer than the work."""
     return settings.engine == "local" or (settings.engine == "auto" and rows < settings.spark.from_rows)
+
+
+def _processes(settings: Settings) -> int:
+    return settings.local_processes or len(os.sched_getaffinity(0))
 
 
 def cores(rows: int, settings: Settings) -> int:
@@ -139,10 +189,9 @@ def cores(rows: int, settings: Settings) -> int:
 
 
 def start_early(rows: int, settings: Settings) -> None:
-    """Start Spark and its Python workers, if tasks that read so many rows need them."""
-    if not runs_here(rows, settings):
-        on = runner(rows, settings)
-        on.run(_nothing, range(on.cores), "start Python workers", None)
+    """Start what tasks that read so many rows run on: Spark and its Python workers, or processes."""
+    on = runner(rows, settings)
+    on.run(_nothing, range(on.cores), "start Python workers", None)
 
 
 def _nothing(_: int) -> None:

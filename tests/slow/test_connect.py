@@ -41,10 +41,10 @@ def remote(server: str) -> Iterator[RemoteSession]:
     session.stop()
 
 
-@pytest.fixture(params=["local", "context", "session", "connect"])
+@pytest.fixture(params=["local", "processes", "context", "session", "connect"])
 def runner(request: pytest.FixtureRequest) -> Runner:
-    if request.param == "local":
-        return Local()
+    if request.param in ("local", "processes"):
+        return Local(1 if request.param == "local" else 2)
     if request.param == "context":
         return Context(build_context(load_settings().spark))
     if request.param == "session":
@@ -80,7 +80,7 @@ def test_a_result_may_be_larger_than_a_message_of_spark_connect(runner: Runner) 
 
 
 def test_an_error_for_the_user_keeps_its_type_and_text(runner: Runner) -> None:
-    if isinstance(runner, Local):
+    if isinstance(runner, Local) and runner.cores == 1:
         with pytest.raises(OddError, match="3 is odd"):
             runner.run(halved, [2, 3], "halve", None)
     else:

@@ -14,7 +14,7 @@ from jobs.detect.stage import run_detect
 from jobs.ingest.stage import ingest
 from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
-from jobs.spark.tasks import runs_here
+from jobs.spark.tasks import is_local
 from tests.support.digests import digests
 from tests.support.small_captures import diverged
 
@@ -43,7 +43,7 @@ class DyingLake(Lake):
 def run(lake: Lake, capture: Path) -> str:
     """Ingest, replay and detect without Spark; returns the cluster."""
     settings = load_settings()
-    assert runs_here(1000, settings)
+    assert is_local(1000, settings)
     cluster = ingest(lake, capture, settings, lambda _: None).cluster_id
     replay(lake, cluster, settings, lambda _: None)
     run_detect(lake, cluster, settings, lambda _: None)

@@ -14,7 +14,7 @@ from jobs.cli import app
 from jobs.config.settings import SettingsError, default_values, load_settings
 from jobs.provenance.task_figures import Jobs, Size, measured
 from jobs.spark.session import SessionError
-from jobs.spark.tasks import engine, run_tasks, runs_here
+from jobs.spark.tasks import engine, is_local, run_tasks
 from tests.support.paths import ROOT, capture
 
 _WHILE_SPARK_STARTS = """
@@ -37,7 +37,7 @@ print(first, engine(settings))
 def test_by_default_spark_runs_every_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KRAFT_FORENSICS_ENGINE")
     assert (default_values()["engine"], load_settings().engine) == ("spark", "spark")
-    assert not runs_here(1, load_settings())
+    assert not is_local(1, load_settings())
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_by_default_spark_runs_every_task(monkeypatch: pytest.MonkeyPatch) -> No
     [("spark", 0, False), ("local", 10**12, True), ("auto", 99_999, True), ("auto", 100_000, False)],
 )
 def test_where_tasks_run(name: str, rows: int, here: bool) -> None:
-    assert runs_here(rows, load_settings(name)) == here
+    assert is_local(rows, load_settings(name)) == here
 
 
 def test_an_option_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
