@@ -180,7 +180,8 @@ def is_local(rows: int, settings: Settings) -> bool:
 
 
 def _processes(settings: Settings) -> int:
-    return settings.local_processes or len(os.sched_getaffinity(0))
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()  # macOS has no affinity
+    return settings.local_processes or own or 1
 
 
 def cores(rows: int, settings: Settings) -> int:
