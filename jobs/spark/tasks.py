@@ -180,8 +180,16 @@ def is_local(rows: int, settings: Settings) -> bool:
 
 
 def _processes(settings: Settings) -> int:
-    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()  # macOS has no affinity
-    return settings.local_processes or own or 1
+    """How many: if the setting leaves that open, as many as there are cores that this process may use. DuckDB knows a
+    container's limit."""
+    if settings.local_processes:
+        return settings.local_processes
+    import duckdb
+
+    with duckdb.connect() as connection:
+        ((threads,),) = connection.execute("select current_setting('threads')").fetchall()
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads  # macOS has no affinity
+    return min(int(threads), own)
 
 
 def cores(rows: int, settings: Settings) -> int:
