@@ -30,7 +30,7 @@ PAGE = """# Conditions of the rules
 
 `make mutants` leaves out one condition of a rule of [findings.md](findings.md) at a time and looks for a claim that is
 wrong then, in `tests/cases/life_*`, `tests/captures/` and lives of the simulator with each kind of fault. In brackets:
-how many windows of these captures ({decided} of them are decided) a condition keeps open.{known}{stale}
+how many windows of these captures ({decided} of them are decided) a condition keeps open.{known}
 
 ## By what caught them
 
@@ -54,12 +54,10 @@ TESTS = ("tests/unit/replay/loss", "tests/unit/replay/offsets")
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """wrong: the first wrong claim, if there is one; of a trial with all conditions all of them. decided: the windows
-    of captures that are decided. stale: of a trial with all conditions, the cases that do not count. test: if nothing
-    is wrong, the first test that fails."""
+    of captures that are decided. test: if nothing is wrong, the first test that fails."""
 
     wrong: tuple[str, ...]
     decided: frozenset[tuple[str | int, ...]]
-    stale: tuple[str, ...] = ()
     test: str = ""
 
 
@@ -101,7 +99,7 @@ def _row(rule: str, shown: str, caught: str, lives: int) -> Row:
     return Row(rule, condition, caught, figures.get("lives", lives), test, figures.get("open", 0))
 
 
-def written(rows: Sequence[Row], decided: int, known: str = "", stale: str = "") -> str:
+def written(rows: Sequence[Row], decided: int, known: str = "") -> str:
     """The page with these rows."""
     free = [row for row in rows if row.caught == NOTHING]
     lives = Counter(row.lives for row in free).most_common(1)[0][0] if free else 0
@@ -114,7 +112,6 @@ def written(rows: Sequence[Row], decided: int, known: str = "", stale: str = "")
     return PAGE.format(
         decided=decided,
         known=known,
-        stale=stale,
         free=len(free),
         all=len(rows),
         lives=lives,
@@ -153,7 +150,7 @@ def tried(
         return Outcome((f"fails: {(done.stderr.splitlines() or ['?'])[-1]}",), frozenset())
     found = json.loads(done.stdout)
     decided = frozenset(tuple(window) for window in found["decided"])
-    return Outcome(tuple(found["wrong"]), decided, tuple(found.get("stale", ())), test)
+    return Outcome(tuple(found["wrong"]), decided, test)
 
 
 def failing(folder: Path) -> str:
@@ -201,8 +198,7 @@ def main(arguments: list[str] | None = None) -> int:
         shown = [rows.get(key) or before.get(key) for key in ((c.rule, c.text) for c in conditions())]
         listed = [row for row in shown if row is not None]
         known = f"\nWrong anyway, so not counted: {', '.join(whole.wrong)}." if whole.wrong else ""
-        stale = f"\nCases of an earlier simulator, so not counted: {', '.join(whole.stale)}." if whole.stale else ""
-        options.page.write_text(written(listed, len(whole.decided), known, stale), encoding="utf-8")
+        options.page.write_text(written(listed, len(whole.decided), known), encoding="utf-8")
     return 1 if whole.wrong else 0
 
 

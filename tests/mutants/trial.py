@@ -2,8 +2,7 @@
 
 python -m tests.mutants.trial --lives 2000 --after 1000
 
-Prints JSON: `wrong`, the first wrong claim that is not known, and `decided`, the windows; with
---all: every wrong claim, and `stale`, the cases that do not count.
+Prints JSON: `wrong`, the first wrong claim that is not known (with --all: every one), and `decided`, the windows.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,6 @@ from replay.bucket import detect
 from tests.simulator.faults import FAULTS, SHARED, life
 from tests.simulator.judge import judged
 from tests.simulator.life import Life, from_json
-from tests.simulator.shrink import lines
 from tests.support.detection import cluster_of, events_of, windows, with_topic_ids
 from tests.support.pure import decode, history_of
 from tests.unit.test_detect_captures import LOST
@@ -53,17 +50,9 @@ def cases() -> dict[str, Life]:
     }
 
 
-def is_stale(name: str, case: Life) -> bool:
-    """Whether the simulator has changed since the case was written: its rows of evidence are of another life."""
-    bare = replace(case, kept=[], kept_lines=[], kept_readings=[], kept_processes={})
-    recorded = Path("tests/cases", name, "lines.txt").read_text(encoding="utf-8").splitlines()
-    old, new = ([line for line in shown if line.split()[1] == "state"] for shown in (recorded, lines(bare)))
-    return old != new
-
-
 def wrong_cases() -> Iterator[str]:
     for name, case in cases().items():
-        if judged([case]).wrong and not is_stale(name, case):
+        if judged([case]).wrong:
             yield f"`{name}`"
 
 
@@ -87,8 +76,7 @@ def trial(lives: int, after: int, known: Sequence[str], most: int | None) -> dic
         for window in own
         if window["verdict"] in ("proven", "excluded")
     ]
-    result = {"wrong": list(islice(wrong, most)), "decided": decided}
-    return result if most else result | {"stale": [name for name, case in cases().items() if is_stale(name, case)]}
+    return {"wrong": list(islice(wrong, most)), "decided": decided}
 
 
 def main() -> None:

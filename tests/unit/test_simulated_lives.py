@@ -15,6 +15,7 @@ from tests.simulator.faults import FAULTS, SHARED, life
 from tests.simulator.judge import judged, report
 from tests.simulator.life import Life, from_json
 from tests.simulator.setup import Setup, Step
+from tests.simulator.shrink import lines
 from tests.simulator.truth import Truth
 
 CASES = Path(__file__).parent.parent / "cases"
@@ -83,8 +84,12 @@ def test_no_verdict_says_more_than_is_true() -> None:
 
 def test_lives_that_were_judged_wrongly_once_are_not_any_more() -> None:
     for path in sorted(CASES.glob("life_*/life.json")):
-        wrong = judged([from_json(json.loads(path.read_text()))]).wrong
+        case = from_json(json.loads(path.read_text()))
+        wrong = judged([case]).wrong
         assert not wrong, f"{path.parent.name}: {wrong}"
+        # A case that the simulator lives otherwise now may show nothing of what it is for.
+        recorded = (path.parent / "lines.txt").read_text().splitlines()
+        assert lines(case) == recorded, f"{path.parent.name}: look for another seed, with the condition left out"
 
 
 # The smallest sequences that once misled a verdict.
