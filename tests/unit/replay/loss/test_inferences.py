@@ -166,9 +166,9 @@ def test_what_does_not_show_a_lone_leaders_high_watermark(
     ("line", "fenced", "floor"),
     [
         ("b1 stays e0 p1 hw=0 t=48 utc=48", 58, True),
-        # It only said that it led with all members: it waits for them.
+        # Its line names the state before: it may still wait for the other members.
         ("b1 stays e0 p0 hw=0 t=48 utc=48", 58, False),
-        # It may be the word of a process that started inside the session, with less of the log or with more.
+        # The line may be of a process that started inside its session: nobody could reach that one.
         ("b1 stays e0 p1 hw=0 t=48 utc=48", 50, False),
     ],
 )

@@ -264,7 +264,7 @@ def test_a_log_end_of_the_winner_from_after_its_restart() -> None:
 
 
 def test_a_log_end_of_the_winner_from_before_it_knew_that_it_led() -> None:
-    """It may still have followed, or fetched, and had more when it began to lead."""
+    """It may have fetched more before it began to lead."""
     assert verdict(UNCLEAN, LOST[0], "41.5 b2 leo=60") == ("possible", 0, None)
     assert verdict(UNCLEAN, LOST[0], "42.1 b2 leo=60") == ("proven", 90, None)
 
@@ -422,7 +422,7 @@ def test_a_log_that_begins_with_a_snapshot() -> None:
     [
         # Broker 2 has records of epoch 4, which two processes may have written.
         (("10 checkpoint isr=1,2,3 leader=3 epoch=4", "15 isr=1,2 leader=1", *UNCLEAN[1:]), "e0@0 e4@10 e5@20 e7@80"),
-        # So may be the last leader's.
+        # Two processes may have written the last leader's epoch.
         (("10 checkpoint isr=1,2,3 leader=1 epoch=4", *UNCLEAN[1:]), "e0@0 e4@10 e6@80"),
     ],
 )
@@ -430,7 +430,7 @@ def test_equal_lines_of_epochs_from_before_a_snapshot_exclude_nothing(history: t
     finding = findings(history, "28.5 b1 leo=80", f"50 b2 {own}")[40]
     codes = {s["code"] for s in finding["reason"]}
     assert finding["verdict"] == "possible"
-    # The snapshot leaves it open: no registration in a known term does.
+    # The reason is the snapshot, not a registration in a known term.
     assert "not_held_earlier_leaders_unknown" in codes
     assert "not_held_leader_may_have_restarted" not in codes
 
