@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from replay.bucket import detect
 from replay.cluster.boots import BootReading
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts
+from tests.support.broker_log_lines import logged
 from tests.support.scenario import elr_levels, evidence, ms, newer, offsets_table, sessions, states
 
 Row = dict[str, Any]
@@ -30,6 +32,7 @@ def window(
     at: int = 60,
     elr: bool = False,
     topic: str = "t",
+    logs: pa.Table | None = None,
     **known: Any,
 ) -> tuple[str, int, int | None, dict[str, Row]]:
     cluster = ClusterFacts(
@@ -42,7 +45,8 @@ def window(
         checkpoint_interval_ms=1_000,
         **known,
     )
-    found = detect(states(*history, topic=topic), offsets_table(evidence(*lines)), cluster).findings.to_pylist()
+    offsets = offsets_table(evidence(*lines))
+    found = detect(states(*history, topic=topic), offsets, cluster, events=logs).findings.to_pylist()
     (finding,) = (f for f in found if f["kind"] == "hwm_regression" and f["election_offset"] == at)
     said = {s["code"]: s for s in finding["reason"]}
     return finding["verdict"], finding["loss_min"], finding["loss_max"], said
@@ -75,6 +79,8 @@ def test_a_leader_alone_in_its_isr_has_its_high_watermark_at_its_logs_end() -> N
         (("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=150 proc=31"), ALONE),
         (("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=151 proc=0"), ALONE),
         (("30 b1 isr=1 under=1 leo=150 proc=0", "33 b1 isr=1 under=1 leo=150 proc=0"), ALONE),
+        # The leader still counted another member when it had that log end.
+        (("30 b1 isr=2 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=150 proc=0"), ALONE),
         # Too soon after the others left, and with a follower that runs.
         (("22 b1 isr=1 under=0 leo=150 proc=0", "24 b1 isr=1 under=0 leo=150 proc=0"), ALONE),
         (TWO_READINGS, sessions(*UP, "18 fence 2", "50 fence 1")),
@@ -85,6 +91,21 @@ def test_what_does_not_show_that_a_leader_was_alone(readings: tuple[str, ...], b
     assert "floor_leader_alone" not in said
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        # Broker 3 is a member by the metadata log: it may hold the high watermark back.
+        ("20 isr=1,3",),
+        # Min ISR was lowered while it led: it moves its high watermark with the next append only.
+        ("20 isr=1 min=2", "22 min=1"),
+    ],
+)
+def test_what_the_metadata_log_must_show_of_a_lone_leader(second: tuple[str, ...]) -> None:
+    history = (ALONE_HISTORY[0], *second, *ALONE_HISTORY[2:])
+    *_, said = window(history, *TWO_READINGS, LINE, brokers=ALONE)
+    assert "floor_leader_alone" not in said
+
+
 def test_a_replica_that_was_active_when_a_leader_was_left_alone_may_hold_its_high_watermark_back() -> None:
     """It may have caught up; to fence it does not move the high watermark."""
     brokers = sessions(*UP, "18 fence 3", "22 fence 2", "60 fence 1", "65 unfence 2")
@@ -92,6 +113,10 @@ def test_a_replica_that_was_active_when_a_leader_was_left_alone_may_hold_its_hig
     readings = ("34 b1 isr=1 under=0 leo=150 proc=0", "37 b1 isr=1 under=0 leo=150 proc=0")
     line = "80 b2 e0@0 e2@80"
     *_, said = window(history, *readings, line, brokers=brokers, at=70)
+    assert "floor_leader_alone" not in said
+    # It was fenced in the same millisecond, a record later.
+    at_once = (history[0], f"{history[1]} at=22", *history[2:])
+    *_, said = window(at_once, *readings, line, brokers=brokers, at=70)
     assert "floor_leader_alone" not in said
     brokers = sessions(*UP, "18 fence 3", "20 fence 2", "60 fence 1", "65 unfence 2")
     *_, said = window(history, *readings, line, brokers=brokers, at=70)
@@ -123,6 +148,8 @@ def test_the_log_of_a_lone_leader_shows_its_high_watermark_but_for_a_batch_a_thr
         # A follower ran on; or it was not alone for long enough, and never said that it knew.
         (ALONE_HISTORY, LEFT, sessions(*UP, "18 fence 2", "50 fence 1"), {"request_threads": FOUR}),
         (("10 isr=1,2,3 min=1", "47 isr=1", *UNCLEAN[2:]), LEFT, ALONE, {"request_threads": FOUR}),
+        # It was not alone at the end of its term: a member may hold the high watermark back.
+        (("10 isr=1,2,3 min=1", "20 isr=1,3", *UNCLEAN[2:]), LEFT, ALONE, {"request_threads": FOUR}),
         # Another process of it served, too, or brokers append to the topic by themselves.
         (ALONE_HISTORY, LEFT, sessions(*UP, "18 fence 2", "18 fence 3", *REGISTERED_AGAIN), {"request_threads": FOUR}),
         (ALONE_HISTORY, LEFT, ALONE, {"request_threads": FOUR, "topic": "__consumer_offsets"}),
@@ -133,6 +160,23 @@ def test_what_does_not_show_a_lone_leaders_high_watermark(
 ) -> None:
     *_, said = window(history, read, LINE, brokers=brokers, **known)
     assert "floor_lone_leaders_log" not in said
+
+
+@pytest.mark.parametrize(
+    ("line", "fenced", "floor"),
+    [
+        ("b1 stays e0 p1 hw=0 t=48 utc=48", 58, True),
+        # Its line names the state before: it may still wait for the other members.
+        ("b1 stays e0 p0 hw=0 t=48 utc=48", 58, False),
+        # The line may be of a process that started inside its session: nobody could reach that one.
+        ("b1 stays e0 p1 hw=0 t=48 utc=48", 50, False),
+    ],
+)
+def test_a_lone_leader_for_a_short_time_must_say_so_while_it_runs(line: str, fenced: int, floor: bool) -> None:
+    history = ("10 isr=1,2,3 min=1", "47 isr=1", *UNCLEAN[2:])
+    brokers = sessions(*UP, "18 fence 2", "18 fence 3", "55 unfence 2", f"{fenced} fence 1")
+    *_, said = window(history, LEFT, LINE, brokers=brokers, request_threads=FOUR, logs=logged(line))
+    assert ("floor_lone_leaders_log" in said) == floor
 
 
 # Ceilings.
@@ -146,6 +190,20 @@ def test_a_clean_stop_that_a_second_round_confirms_is_a_ceiling() -> None:
     assert said["unacked_at_most"]["value"] == 0
     verdict, *_, said = window(UNCLEAN, rounds[0], LINE, brokers=STOPPED)
     assert (verdict, "ceiling_clean_stop" in said) == ("possible", False)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "brokers"),
+    [
+        # Read after the election: it may have followed the new leader, and truncated, before it stopped.
+        (("63 b1 rp=80/1", "67 b1 rp=80/1"), STOPPED),
+        # Another process of it registered and led on after that stop.
+        (("12 b1 rp=80/1", "14 b1 rp=80/1"), sessions(*UP, "15 register 1 j1", "16 unfence 1", "50 fence 1")),
+    ],
+)
+def test_what_is_not_the_log_end_of_a_leader_that_stopped(rounds: tuple[str, ...], brokers: BrokerTimeline) -> None:
+    *_, said = window(UNCLEAN, *rounds, LINE, brokers=brokers)
+    assert "ceiling_clean_stop" not in said
 
 
 # Its min ISR is a default, which other brokers need not share; so only its own word counts.
@@ -166,6 +224,10 @@ GROWN = ("10 isr=1,2,3 source=default", "20 isr=1,2", "28 isr=1", "31 isr=1,3", 
     [
         (DEFAULTS, OWN_WORD[:1], newer(STOPPED)),
         (DEFAULTS, (OWN_WORD[0], "33 b1 isr=1 under=1 leo=80 proc=31"), newer(STOPPED)),
+        # The texts overlap: the log end may be from before it was below min ISR.
+        (DEFAULTS, (OWN_WORD[0], "30.4 b1 isr=1 under=1 leo=80 proc=0"), newer(STOPPED)),
+        # A process that started inside the session of the killed leader may have less.
+        (DEFAULTS, tuple(f"{at} b1 isr=1 under=1 leo=80 proc=45" for at in (47, 49)), newer(KILLED)),
         (DEFAULTS, ("30 b1 isr=1 under=0 leo=79 proc=0", "33 b1 isr=1 under=0 leo=80 proc=0"), newer(STOPPED)),
         # An older broker's high watermark goes on; an ISR that grows may lift it.
         (DEFAULTS, OWN_WORD, STOPPED),
@@ -183,8 +245,13 @@ def test_below_min_isr_the_leaders_log_end_counts_once_it_surely_knew() -> None:
     margin_s = 5  # of the session, and a second more
     verdict, _, most, said = window(UNCLEAN, f"{20 + margin_s}.1 b1 leo=80", LINE, brokers=newer(STOPPED))
     assert (verdict, most, said["ceiling_below_min_isr"]["value"]) == ("excluded", 0, 80)
-    for early, brokers in ((f"{20 + margin_s} b1 leo=80", newer(STOPPED)), ("30 b1 leo=80", STOPPED)):
-        assert "ceiling_below_min_isr" not in window(UNCLEAN, early, LINE, brokers=brokers)[3]
+    for reading, brokers in (
+        (f"{20 + margin_s} b1 leo=80", newer(STOPPED)),
+        ("30 b1 leo=80", STOPPED),
+        # A process that started inside the session of the killed leader may have less.
+        ("48 b1 leo=80", newer(KILLED)),
+    ):
+        assert "ceiling_below_min_isr" not in window(UNCLEAN, reading, LINE, brokers=brokers)[3]
 
 
 def test_a_leader_that_registered_again_leaves_it_open_what_its_log_shared() -> None:

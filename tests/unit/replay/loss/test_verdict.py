@@ -229,6 +229,12 @@ def test_reports_of_an_earlier_topic_of_that_name() -> None:
     assert verdict(UNCLEAN, "9.9 b1 hw=150", LOST[1]) == ("possible", 0, None)
 
 
+def test_a_report_of_a_broker_that_was_never_a_replica() -> None:
+    """Its file is of an earlier topic of that name, and no loss of this one."""
+    brokers = restarted(RETURNED, ("0 register 4 i4", "0 unfence 4"))
+    assert verdict(UNCLEAN, "25 b4 hw=150 e0@0", LOST[1], brokers=brokers) == ("possible", 0, None)
+
+
 def test_evidence_of_another_topic_id_or_partition() -> None:
     history, cluster = states(*UNCLEAN), quick()
     for other in ({"topic_id": "U" * 22}, {"partition": 1}):
@@ -253,6 +259,14 @@ def test_a_log_end_of_the_winner_from_after_its_restart() -> None:
     brokers = sessions(*both, *RETURNED, "45 register 2 b", "46 unfence 2")
     assert verdict(UNCLEAN, LOST[0], "50 b2 leo=60", brokers=brokers) == ("possible", 0, None)
     assert verdict(UNCLEAN, LOST[0], "43 b2 leo=60", brokers=brokers) == ("proven", 90, None)
+    # The process that was elected still answers, but no longer leads, and may have truncated its log.
+    assert verdict(UNCLEAN, LOST[0], "50 b2 leo=60 proc=20", brokers=brokers) == ("possible", 0, None)
+
+
+def test_a_log_end_of_the_winner_from_before_it_knew_that_it_led() -> None:
+    """It may have fetched more before it began to lead."""
+    assert verdict(UNCLEAN, LOST[0], "41.5 b2 leo=60") == ("possible", 0, None)
+    assert verdict(UNCLEAN, LOST[0], "42.1 b2 leo=60") == ("proven", 90, None)
 
 
 def test_a_log_end_from_behind_the_end_of_the_metadata_log() -> None:
@@ -324,6 +338,22 @@ def test_reports_written_since_count_again() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "more", "expected"),
+    [
+        ("92 b2 e0@0 e2@80", (), "proven"),
+        # The value may have been written before the epoch's line.
+        ("94 b2 e0@0 e2@80", (), "possible"),
+        # Its process may have died before it wrote a value of that epoch.
+        ("92 b2 e0@0 e2@80", ("94 fence 2",), "possible"),
+    ],
+)
+def test_a_report_long_after_an_epochs_line_is_of_that_epoch(line: str, more: tuple[str, ...], expected: str) -> None:
+    brokers = restarted(RETURNED, ("102 register 3 j3", "102 unfence 3"), more)
+    shown = ("95 b2 hw=100", line, "115 b3 e0@0 e2@80 e4@85")
+    assert verdict(TWICE, *shown, at=110, brokers=brokers)[0] == expected
+
+
 def test_a_report_of_a_replica_long_in_sync_counts_although_it_never_changed() -> None:
     assert SETTLED_MS == 60_000
     late = (*UNCLEAN, "200 isr= elr=2 leader=-1", "210 isr=3 elr= leader=3 recovering")
@@ -385,6 +415,24 @@ def test_a_log_that_begins_with_a_snapshot() -> None:
     assert verdict(lines, "25 b1 hw=150 e0@0 e4@90", own) == ("possible", 0, None)
     written = ("15 b1 hw=130 e0@0 e4@90", "20 b1 hw=140 e0@0 e4@90", "25 b1 hw=150 e0@0 e4@90")
     assert verdict(lines, *written, own) == ("proven", 70, None)
+
+
+@pytest.mark.parametrize(
+    ("history", "own"),
+    [
+        # Broker 2 has records of epoch 4, which two processes may have written.
+        (("10 checkpoint isr=1,2,3 leader=3 epoch=4", "15 isr=1,2 leader=1", *UNCLEAN[1:]), "e0@0 e4@10 e5@20 e7@80"),
+        # Two processes may have written the last leader's epoch.
+        (("10 checkpoint isr=1,2,3 leader=1 epoch=4", *UNCLEAN[1:]), "e0@0 e4@10 e6@80"),
+    ],
+)
+def test_equal_lines_of_epochs_from_before_a_snapshot_exclude_nothing(history: tuple[str, ...], own: str) -> None:
+    finding = findings(history, "28.5 b1 leo=80", f"50 b2 {own}")[40]
+    codes = {s["code"] for s in finding["reason"]}
+    assert finding["verdict"] == "possible"
+    # The reason is the snapshot, not a registration in a known term.
+    assert "not_held_earlier_leaders_unknown" in codes
+    assert "not_held_leader_may_have_restarted" not in codes
 
 
 def test_leader_epochs_that_are_used_twice_make_evidence_ambiguous() -> None:
@@ -462,7 +510,15 @@ def test_a_log_end_of_another_replica_in_the_frozen_stretch() -> None:
 
 
 def test_a_ceiling_below_the_floor_contradicts_it_and_closes_nothing() -> None:
-    assert verdict(UNCLEAN, "22 b1 hw=150 e0@0", "25 b1 leo=80", LOST[1]) == ("proven", 70, None)
+    for log_end in (80, 100):
+        assert verdict(UNCLEAN, "22 b1 hw=150 e0@0", f"25 b1 leo={log_end}", LOST[1]) == ("proven", 70, None)
+
+
+def test_a_log_end_at_least_above_the_one_at_most_excludes_nothing() -> None:
+    """A copy without a time, which may be of another process, shows a longer log than the elected process had."""
+    later = (*UNCLEAN, "70 isr=3 leader=3")
+    copies = ("50 b2 e0@0 e2@80", "? b2 e0@0 e2@90")
+    assert verdict(later, "28.5 b1 leo=85", *copies) == ("possible", 0, None)
 
 
 # Predictions.

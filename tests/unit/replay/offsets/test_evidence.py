@@ -56,8 +56,10 @@ def ceiling(*lines: str, term: tuple[float, float] = (10, 100), error_ms: int = 
     return log_end_ceiling(index_rows(evidence(*lines)), 3, 4, span, lambda _: True, Clock(error_ms)).value
 
 
-def test_what_may_be_of_a_later_process_is_no_bound() -> None:
-    rows = index_rows(evidence("20 b3 e0@0 e4@80", "30 b3 e0@0 e4@60"))
+@pytest.mark.parametrize("shown", ["e0@0 e4@", "leo="])
+def test_what_may_be_of_a_later_process_is_no_bound(shown: str) -> None:
+    """It may have less than the process that was elected."""
+    rows = index_rows(evidence(f"20 b3 {shown}80", f"30 b3 {shown}60"))
     early = log_end_ceiling(rows, 3, 4, (0, ms(100)), lambda row: row["captured_at_ms"] < ms(25), EXACT)
     assert early.value == 80
 

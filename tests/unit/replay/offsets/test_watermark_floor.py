@@ -127,6 +127,11 @@ def test_the_round_that_shows_the_epoch_is_not_enough_for_the_value_in_it() -> N
     assert known("10 b1 hw=80 e0@0 e2@50", "20 b1 hw=90 e0@0 e2@50") == [(80, 0), (90, 0)]
 
 
+def test_a_value_that_never_changed_may_be_from_before_the_epoch() -> None:
+    lines = ("5 b1 e0@0 e2@50", "10 b1 hw=80", "20 b1 hw=80", "30 b1 hw=80")
+    assert known(*lines) == [(80, 0), (80, 0), (80, 0)]
+
+
 def test_rounds_that_overlap_are_not_one_after_the_other() -> None:
     assert known("10 b1 hw=80 e0@0 e2@50", "10.5 b1 hw=80", "30 b1 hw=90")[-1] == (90, 0)
     assert known("10 b1 hw=80 e0@0 e2@50", "20 b1 hw=80", "20.5 b1 hw=90")[-1] == (90, 0)
