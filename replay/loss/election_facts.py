@@ -292,8 +292,8 @@ class _Partition:
 
     def _led_in_two(self, term: LeaderTerm, restarts: Sequence[Session]) -> bool:
         """Whether the leader began another session while the log still showed it as leader."""
-        last = int(self.facts.batch[term.end - 1])
-        return bool(restarts) and restarts[0].begin_batch <= last
+        ended = term.end < self.end
+        return bool(restarts) and (not ended or restarts[0].begin_batch < int(self.facts.batch[term.end]))
 
     def _fixed(self, since_ms: int, last: int) -> bool:
         """Whether from since_ms to the last row nobody joined the ISR and neither min ISR nor the replicas changed."""
