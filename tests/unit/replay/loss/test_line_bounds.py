@@ -490,6 +490,8 @@ LOST_AND_LED_AGAIN = (
     "110 isr= leader=-1",
     "120 isr=3 leader=3 recovering",
 )
+LOST_AND_LED_AGAIN_BEGAN = (WON, "b1 leads e4 p5 at=80 hw=80 from=-1/3", "b3 leads e6 p7 at=60 hw=60 from=-1/5")
+BRIEFLY_BACK = sessions(*UP, "50 fence 1", "85 unfence 1", "93 fence 1")
 
 
 @pytest.mark.parametrize(
@@ -501,9 +503,9 @@ LOST_AND_LED_AGAIN = (
         # offsets were passed on.
         (
             LOST_AND_LED_AGAIN,
-            (WON, "b1 leads e4 p5 at=80 hw=80 from=-1/3", "b3 leads e6 p7 at=60 hw=60 from=-1/5"),
+            LOST_AND_LED_AGAIN_BEGAN,
             (5, 5),
-            sessions(*UP, "50 fence 1", "85 unfence 1", "93 fence 1"),
+            BRIEFLY_BACK,
             120,
             20,
         ),
@@ -520,6 +522,13 @@ def test_a_smaller_isr_that_may_be_of_another_log_proves_no_more(
     before, after = updates
     shrinks = (f"b1 updates p{before} t=19", "b1 shrinks 1 t=20 hw=150", f"b1 updates p{after} t=21")
     assert window(logged(*began, *shrinks), brokers, history=history, at=at)["loss_min"] == least
+
+
+def test_a_follower_that_led_may_repeat_the_high_watermark_of_the_longer_log_before() -> None:
+    """Its process may have begun when it followed: only 80 offsets were passed on."""
+    lines = (*LOST_AND_LED_AGAIN_BEGAN, "b1 follows 3 e6 p7 at=150 hw=150 from=-1/5")
+    found = window(logged(*lines), BRIEFLY_BACK, history=LOST_AND_LED_AGAIN, at=120)
+    assert found["loss_min"] == 20
 
 
 # N13: what a start loads.
@@ -543,6 +552,11 @@ def test_a_replica_that_was_moved_may_have_come_back_with_its_new_log() -> None:
     # Before the directory is known there is none to be moved from.
     unassigned = ("10 isr=1,2,3 dirs=AAAAAAAAAAAAAAAAAAAAAA,d2,d3", *UNCLEAN[1:])
     assert window(logged(WON, CAME_BACK), KILLED, history=unassigned, machines=SAME)["verdict"] == "excluded"
+    # Before a snapshot it may have been in another one.
+    lines = logged("b1 leads e5 p0 at=50 hw=50 from=2/4", "b1 follows -1 e6 p2 at=80 hw=80")
+    for first, is_ceiling in (("10", True), ("10 checkpoint", False)):
+        history = (f"{first} isr=1,2,3 epoch=5", *UNCLEAN[1:])
+        assert ("ceiling_logged_log_end" in codes(window(lines, KILLED, history=history, machines=SAME))) == is_ceiling
 
 
 # L10 to L12: what contiguous bytes of server.log show, when the machine started, and what the next process loaded.
@@ -833,7 +847,7 @@ def test_a_leader_whose_machine_ran_on_was_as_good_as_one_process() -> None:
 def test_damage_found_at_a_start_voids_what_a_boot_id_shows(damaged: str, verdict: str) -> None:
     found = window(logged(WON, CAME_BACK, damaged), KILLED, machines=SAME)
     assert found["verdict"] == verdict
-    assert "contradicted_by_corruption" in codes(found)
+    assert ("contradicted_by_corruption" in codes(found), "ceiling_logged_log_end" in codes(found)) == (True, False)
 
 
 def test_damage_found_long_after_voids_nothing() -> None:
