@@ -664,7 +664,13 @@ def test_the_log_that_a_member_kept_is_a_ceiling() -> None:
         ),
         # Its machine may have started again; its process may have followed the winner.
         (MEMBER_LEFT, LEADER_GONE, LOADED_BY_NEXT, {}, ENDED),
-        (MEMBER_LEFT, LEADER_GONE, LOADED_BY_NEXT, SAME, {(3, 3): LoggedProcess(ms(61), (ms(62), ms(90)))}),
+        (
+            MEMBER_LEFT,
+            newer(sessions(*UP, "20 fence 3", "50 fence 1", "70 register 3 j3", "90 register 1 j1")),
+            LOADED_BY_NEXT.replace("55", "63"),
+            SAME,
+            {(3, 3): LoggedProcess(ms(61), (ms(62), ms(90)))},
+        ),
         # The next process may have followed the last leader, which may have counted it as a member.
         (
             MEMBER_LEFT,
@@ -697,6 +703,10 @@ def test_the_log_end_of_a_member_that_stopped_cleanly_is_a_ceiling() -> None:
     """The leader certainly knew by 25 that it was no member: what a later process fetches does not count."""
     found = window(logged(WON), MEMBER_STOPPED, *STOP_FILES, history=MEMBER_LEFT)
     assert (found["verdict"], found["loss_max"], MEMBER in codes(found)) == ("excluded", 0, True)
+    # The next process of the same member had more.
+    restarted = newer(sessions(*UP, "15 register 3 j3", "16 unfence 3", "20 shutdown 3", "21 fence 3", "50 fence 1"))
+    history = (MEMBER_LEFT[0], "17", *MEMBER_LEFT[1:])
+    assert MEMBER not in codes(window(logged(WON.replace("p3", "p4")), restarted, *STOP_FILES, history=history))
 
 
 @pytest.mark.parametrize(
@@ -734,6 +744,8 @@ RAN_ON = {(3, 3): LoggedProcess(ms(95))}
         # The leader may still have run: the line is printed before the fetcher is removed.
         (LEARNED, newer(sessions(*UP, "20 fence 3", "50 fence 1")), False),
         (LEARNED.replace("85", "57"), CUT_OFF, False),
+        # Its log may be a new one: the directory of the other one went.
+        (LEARNED, newer(sessions(*UP, "20 fence 3", "30 offline 3 other", "50 fence 1", "58 register 1 j1")), False),
         # Of a process that had followed somebody else, or nobody.
         (LEARNED.replace("from=1/0", "from=-1/1"), CUT_OFF, False),
         (LEARNED.replace(" from=1/0", ""), CUT_OFF, False),
