@@ -256,6 +256,12 @@ def test_below_min_isr_the_leaders_log_end_counts_once_it_surely_knew() -> None:
         assert "ceiling_below_min_isr" not in window(UNCLEAN, reading, LINE, brokers=brokers)[3]
 
 
+def test_what_a_leader_had_is_not_lost_with_the_election_if_a_snapshot_hides_another_process() -> None:
+    for first, is_known in (("10", True), ("10 checkpoint", False)):
+        *_, said = window((f"{first} isr=1,2,3", *UNCLEAN[1:]), "33 b1 leo=150", LINE, brokers=KILLED)
+        assert ("unacked_at_least" in said) == is_known
+
+
 def test_a_leader_that_registered_again_leaves_it_open_what_its_log_shared() -> None:
     """Nothing below min ISR was acknowledged, but broker 2 may have followed a process that had less. A process that
     crashed and never registered reached nobody."""
@@ -303,6 +309,67 @@ def test_a_premise_that_fails_is_named(failing: str, more: tuple[str, ...]) -> N
     assert "held_by_protocol" not in said
 
 
+def test_a_new_controller_shows_no_sign_of_life() -> None:
+    """It treats every broker as just heard from, so a broker fenced at 70 may have died before the election at 60."""
+    brokers = sessions(*UP, "49 shutdown 1", "51 fence 1", "70 fence 2")
+    for fail_overs, verdict in (((), "excluded"), (((ms(62), ms(67)),), "undetermined")):
+        assert window(HANDED_OVER, brokers=brokers, fail_overs=fail_overs)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("history", "elr"),
+    [
+        # It came into the ELR after the ISR of a leader with min ISR 1, by its own config: that one advanced alone.
+        (("20 isr=1 elr=2 source=static", "30 source=topic", "50 isr= leader=-1", "60 isr=2 elr= leader=2"), True),
+        # The feature was off, or min ISR was reached: the leader advanced alone.
+        (("20 isr=1 elr=2", "50 isr= leader=-1", "60 isr=2 elr= leader=2"), False),
+        (("20 isr=1 elr=2 min=1", "50 isr= leader=-1", "60 isr=2 elr= leader=2"), True),
+        # Only the controller took it in, or only with the election's own batch.
+        (("20 isr=1,3", "50 isr= leader=-1", "55 isr=2", "60 isr=2 leader=2"), False),
+        (("20 isr=1,3", "59 isr=1,2,3", "60 isr=2,3 leader=-1 batch=59", "61 isr=2,3 leader=2 batch=59"), False),
+    ],
+)
+def test_who_joined_without_having_caught_up_is_no_member(history: tuple[str, ...], elr: bool) -> None:
+    at = int(history[-1].split()[0])
+    *_, said = window(("10 isr=1,2,3", *history), brokers=STOPPED, elr=elr, at=at)
+    assert "held_by_protocol" not in said
+
+
+@pytest.mark.parametrize(
+    ("stops", "returns", "is_held"),
+    [
+        # Another process of broker 1 registered at 40; the one before certainly ran until 36.
+        (30, 54, True),
+        # It may have followed the second one, which may have had less.
+        (38, 54, False),
+        (30, 50, False),
+    ],
+)
+def test_a_member_that_was_away_followed_no_second_process(stops: int, returns: int, is_held: bool) -> None:
+    away = (f"{stops} shutdown 2", f"{stops + 1} fence 2", f"{returns} register 2 n", f"{returns + 1} unfence 2")
+    lines = sorted((*UP, *REGISTERED_AGAIN, *away), key=lambda line: int(line.split()[0]))
+    history = ("10 isr=1,2,3", "20 isr=1,2", f"{stops} isr=1 elr=2", "50 isr= elr=1,2 leader=-1", "60 isr=2 leader=2")
+    *_, said = window(history, brokers=sessions(*lines), elr=True)
+    assert ("held_by_protocol" in said) == is_held
+
+
+def test_a_member_of_a_later_isr_may_differ_from_an_earlier_leader_that_was_two_processes() -> None:
+    """Broker 2 joined under broker 3, which may have followed either process of broker 1."""
+    history = ("10 isr=1,3", "50 isr=3 leader=3", "55 isr=2,3", "70 isr=2 leader=-1", "80 isr=2 leader=2")
+    for more, is_held in ((("49 shutdown 1", "51 fence 1"), True), (REGISTERED_AGAIN, False)):
+        brokers = sessions(*UP, *more, "69 shutdown 3", "71 fence 3")
+        *_, said = window(history, brokers=brokers, at=80)
+        assert ("held_by_protocol" in said) == is_held
+
+
+@pytest.mark.parametrize(("found", "is_held"), [(51, True), (45, False)])
+def test_a_clean_stop_found_within_the_term_shows_no_single_process(found: int, is_held: bool) -> None:
+    """Another process may have started after it was found, and a coordinator writes before anybody reaches it."""
+    files = (f"{found} b1 rp=80/1", f"{found + 1} b1 rp=80/1")
+    *_, said = window(HANDED_OVER, *files, brokers=KILLED, topic="__consumer_offsets")
+    assert ("premise_leaders_ran" in said) == is_held
+
+
 def test_a_mark_of_the_controller_is_a_premise_that_fails() -> None:
     marked = (*HANDED_OVER[:2], "60 isr=2 leader=2 recovering")
     # A process that ran on from its membership to its election kept what it had, whatever the controller makes of it.
@@ -340,6 +407,13 @@ def test_a_winner_kept_what_it_had_as_a_member() -> None:
         (UNCLEAN, newer(sessions(*UP, "50 fence 1", "55 offline 2 other"))),
         # It was no replica for a while.
         (("10 isr=1,2,3", "20 isr=1 replicas=1,3", "30 isr=1 replicas=1,2,3", *UNCLEAN[2:]), newer(KILLED)),
+        # The leader may not have learned yet that min ISR was raised.
+        (("10 isr=1,2,3 min=1", "20 isr=1 min=2", *UNCLEAN[2:]), newer(KILLED)),
+        # Broker 3, which may have had less, led between and may have made it truncate.
+        (
+            ("10 isr=1,2", "20 isr=1", "40 isr=3 leader=3 recovering", "50 isr= leader=-1", UNCLEAN[3]),
+            newer(sessions(*UP, "39 fence 1", "50 fence 3")),
+        ),
     ],
 )
 def test_what_does_not_show_that_a_winner_kept_what_it_had(history: tuple[str, ...], brokers: BrokerTimeline) -> None:
@@ -460,6 +534,22 @@ def test_who_is_taken_in_by_another_leader_has_that_ones_high_watermark() -> Non
     assert window(never, *SERVED_AGAIN, brokers=BACK, at=110)[0] != "proven"
 
 
+def test_what_a_process_that_nobody_reached_wrote_stays_on_the_disk_for_a_while() -> None:
+    """Until the file is written again, a second after another leader took the broker in at 70."""
+    for read, verdict in (("70.6", "possible"), ("72.1", "proven")):
+        rounds = ("65 b1 hw=140 e0@0 e2@80", f"{read} b1 hw=150 e0@0 e2@80", SERVED_AGAIN[2])
+        assert window(TAKEN_IN, *rounds, brokers=BACK, at=110)[0] == verdict
+
+
+@pytest.mark.parametrize(("until", "verdict"), [(63, "possible"), (67, "proven")])
+def test_a_leader_that_did_not_learn_that_it_leads_again_shows_what_it_had(until: int, verdict: str) -> None:
+    """It is elected at 60, and may still have the high watermark of a process that nobody reached."""
+    history = (*UNCLEAN[:3], "60 isr=1,3 leader=1", f"{until} isr= leader=-1", "70 isr=3 leader=3 recovering")
+    brokers = sessions(*UP, "50 fence 1", "58 register 1 j1", "59 unfence 1", f"{until} fence 1")
+    rounds = ("64 b1 hw=140 e0@0 e2@80", "66 b1 hw=150 e0@0 e2@80", "80 b3 e0@0 e4@60")
+    assert window(history, *rounds, brokers=brokers, at=70)[0] == verdict
+
+
 REASSIGNED = (*UNCLEAN[:4], "65 isr=2 replicas=2,3 adding=3 removing=2 recovered")
 
 
@@ -476,6 +566,20 @@ REASSIGNED = (*UNCLEAN[:4], "65 isr=2 replicas=2,3 adding=3 removing=2 recovered
 def test_whom_the_leader_took_in_with_the_change(done: str, codes: set[str]) -> None:
     *_, said = window((*REASSIGNED, done), brokers=KILLED, at=80)
     assert said.keys() & {"taken_in", "outsider"} == codes
+
+
+@pytest.mark.parametrize(
+    ("done", "more", "verdict"),
+    [
+        ("leader=3", (), "excluded"),
+        # The controller marked it; or it may have been dead, and come back with less.
+        ("leader=3 recovering", (), "undetermined"),
+        ("leader=3", ("82 fence 3",), "undetermined"),
+    ],
+)
+def test_whom_the_leader_took_in_must_run_and_not_be_marked(done: str, more: tuple[str, ...], verdict: str) -> None:
+    history = (*REASSIGNED, f"80 isr=3 replicas=3 adding= removing= {done}")
+    assert window(history, brokers=sessions(*UP, "50 fence 1", *more), at=80)[0] == verdict
 
 
 # A leader that is elected again as the same process passes every floor on (P5).
@@ -508,6 +612,9 @@ def test_a_replica_that_moved_may_have_come_back_with_its_new_log() -> None:
     assert window(HANDED_OVER, brokers=STOPPED_TOO, elr=True)[0] == "excluded"
     verdict, *_, said = window(MOVED, brokers=STOPPED_TOO, elr=True)
     assert (verdict, said["not_held_directory_changed"]["brokers"]) == ("undetermined", [2])
+    # Where it was before the restart is not known: it may have been created anew, empty.
+    unassigned = ("10 isr=1,2,3 dirs=d1,AAAAAAAAAAAAAAAAAAAAAA,d3", *HANDED_OVER[1:])
+    assert window(unassigned, brokers=STOPPED_TOO, elr=True)[0] == "undetermined"
     # Without a restart the old log is the log until the new one has everything.
     assert window(MOVED, brokers=STOPPED, elr=True)[0] == "excluded"
 

@@ -27,7 +27,8 @@ FROZEN = sessions(*UP, "50 fence 1", "70 unfence 1")
 # It was fenced, and another process registered.
 KILLED = sessions(*UP, "50 fence 1", "90 register 1 j1")
 # Another process registered while it led.
-AGAIN = sessions(*UP, "40 register 1 j1", "41 unfence 1", "50 fence 1")
+RETURNED = ("40 register 1 j1", "41 unfence 1", "50 fence 1", "60 unfence 1")
+AGAIN = sessions(*UP, *RETURNED[:3])
 
 
 def boots(*readings: str) -> dict[int, list[BootReading]]:
@@ -221,11 +222,11 @@ def test_a_truncation_shows_a_high_watermark_from_before_the_leaders_first_epoch
     ("lines", "history"),
     [
         # Another one led between, from which it may have the high watermark and these records.
-        (LED_TWICE, (*UNCLEAN[:4], "65 isr=3 leader=3", "70 isr=3 leader=-1", *CAME_AFTER[5:])),
+        (LED_TWICE, (*UNCLEAN[:4], "70 isr=3 leader=3", *CAME_AFTER[5:])),
         # Where the new leader's log ended is not known.
         (LED_TWICE[1:], CAME_AFTER),
         # A log in another directory may have taken the place of the one that it had.
-        (LED_TWICE, ("10 isr=1,2,3 dirs=d1,d2,d3", "15 dirs=d9,d2,d3", *CAME_AFTER[1:])),
+        (LED_TWICE, ("10 isr=1,2,3 dirs=d9,d2,d3", *CAME_AFTER[1:])),
     ],
 )
 def test_what_a_later_truncation_does_not_show(lines: tuple[str, ...], history: tuple[str, ...]) -> None:
@@ -263,9 +264,47 @@ def test_an_old_leader_that_lost_nothing_bounds_the_loss_exactly() -> None:
     assert (found["unacked_min"], found["unacked_max"]) == (70, 80)
 
 
+@pytest.mark.parametrize(
+    ("history", "line", "brokers"),
+    [
+        # Broker 2 led between, so the log was cut to 80 before.
+        (
+            (*UNCLEAN[:4], "80 isr= leader=-1", "90 isr=3 leader=3 recovering", "95 isr=3,1"),
+            "b1 follows 3 e4 p5 at=80 hw=80 from=-1/3",
+            FROZEN,
+        ),
+        # It was no replica for a while, and its log is a new one.
+        (
+            (*UNCLEAN[:3], "60 isr=2 leader=2 replicas=2,3 recovering", "80 replicas=1,2,3", "90 isr=2,3"),
+            "b1 follows 2 e2 p4 at=0 hw=0",
+            FROZEN,
+        ),
+        # Its next process logged it, after a power loss.
+        (
+            UNCLEAN,
+            "b1 follows -1 e1 p2 at=80 hw=80",
+            sessions(*UP, "49 shutdown 1", "51 fence 1", "70 register 1 j1"),
+        ),
+    ],
+)
+def test_what_is_not_the_last_word_of_the_process_that_led_excludes_nothing(
+    history: tuple[str, ...], line: str, brokers: BrokerTimeline
+) -> None:
+    found = window(logged(WON, line), brokers, history=history)
+    assert (found["verdict"], "high_watermark_at_most" in codes(found)) == ("possible", False)
+
+
 def test_bounds_of_lines_exclude() -> None:
     lines = logged("b2 leads e2 p3 at=150 hw=150 from=-1/1", "b1 follows 2 e2 p3 at=150 hw=150 from=1/0")
     assert window(lines, machines=SAME)["verdict"] == "excluded"
+
+
+def test_logs_may_have_parted_before_the_snapshot_with_which_history_begins() -> None:
+    """So that they end alike excludes nothing."""
+    lines = logged("b2 leads e2 p3 at=160 hw=150 from=-1/1", "b1 follows 2 e2 p3 at=160 hw=150 from=1/0")
+    for first, verdict in (("10", "excluded"), ("10 checkpoint", "possible")):
+        history = (f"{first} isr=1,2,3", *UNCLEAN[1:])
+        assert window(lines, history=history)["verdict"] == verdict
 
 
 def test_a_high_watermark_that_lags_at_the_begin_of_the_term_is_no_ceiling() -> None:
@@ -317,10 +356,17 @@ def test_a_machine_that_may_have_started_again_bounds_nothing(machines: dict[int
     assert not codes(found) & {"ceiling_logged_log_end", "ceiling_logged_high_watermark"}
 
 
+def test_a_machine_that_ran_on_without_the_logs_directory_bounds_nothing() -> None:
+    """The log that it came back with is a new one, in another directory."""
+    brokers = sessions(*UP, "50 fence 1", "55 offline 1 other", "90 register 1 j1")
+    assert window(logged(WON, CAME_BACK), brokers, machines=SAME)["verdict"] == "possible"
+
+
 def test_an_old_leader_that_came_back_to_a_new_one_may_have_truncated_before() -> None:
     """An earlier process of it may have followed broker 2: only what it truncates itself shows that none had."""
     back = "b1 follows 2 e2 p4 at=80 hw=80 t=40"
-    assert window(logged(WON, back), KILLED, machines=SAME)["verdict"] == "possible"
+    history = (*UNCLEAN, "85 isr=1,2,3")
+    assert window(logged(WON, back), KILLED, history=history, machines=SAME)["verdict"] == "possible"
     lines = logged(WON, "b1 follows 2 e2 p3 at=150 hw=120 t=40", "b1 cuts 2 r0 to=80 hw=120 t=40.1")
     found = window(lines, waiting(KILLED), machines=SAME)
     assert (found["loss_min"], found["loss_max"]) == (40, 70)
@@ -343,6 +389,14 @@ def test_who_is_elected_again_by_the_process_that_led_lost_nothing() -> None:
     lines = logged("b1 leads e2 p3 at=90 hw=90 from=1/0")
     assert window(lines, sessions(*UP, "50 fence 1", "60 unfence 1"), history=history)["verdict"] == "excluded"
     assert window(logged("b1 leads e2 p3 at=90 hw=90"), KILLED, history=history)["verdict"] != "excluded"
+
+
+def test_who_is_elected_again_after_another_process_led_may_have_lost_some() -> None:
+    """A ceiling below its log end excludes no loss: the second process may have written these offsets anew."""
+    history = (*UNCLEAN[:3], "60 isr=1 leader=1")
+    lines = logged("b1 stays e0 p1 hw=80", "b1 leads e2 p3 at=90 hw=90 from=1/0")
+    for more, verdict in ((("50 fence 1", "60 unfence 1"), "excluded"), (RETURNED, "possible")):
+        assert window(lines, waiting(sessions(*UP, *more)), history=history)["verdict"] == verdict
 
 
 # L8: the high watermark that a leader logged when it learned that it was below min ISR.
@@ -428,6 +482,55 @@ def test_a_smaller_isr_of_an_unknown_leader_epoch_is_no_floor(lines: tuple[str, 
     assert window(logged(WON, *lines))["verdict"] == "possible"
 
 
+LED_AGAIN = (*UNCLEAN[:3], "60 isr=1 leader=1 recovering", "80 isr=1,3 recovered")
+LOST_AND_LED_AGAIN = (
+    *UNCLEAN[:4],
+    "80 isr= leader=-1",
+    "90 isr=1,3 leader=1 recovering",
+    "110 isr= leader=-1",
+    "120 isr=3 leader=3 recovering",
+)
+LOST_AND_LED_AGAIN_BEGAN = (WON, "b1 leads e4 p5 at=80 hw=80 from=-1/3", "b3 leads e6 p7 at=60 hw=60 from=-1/5")
+BRIEFLY_BACK = sessions(*UP, "50 fence 1", "85 unfence 1", "93 fence 1")
+
+
+@pytest.mark.parametrize(
+    ("history", "began", "updates", "brokers", "at", "least"),
+    [
+        # It may be of the epoch that it led later.
+        (LED_AGAIN, ("b1 leads e2 p3 at=80 hw=80 from=-1/1",), (0, 4), FROZEN, 60, 0),
+        # A process that began then may repeat the checkpoint file, of the longer log that was lost in between: only 80
+        # offsets were passed on.
+        (
+            LOST_AND_LED_AGAIN,
+            LOST_AND_LED_AGAIN_BEGAN,
+            (5, 5),
+            BRIEFLY_BACK,
+            120,
+            20,
+        ),
+    ],
+)
+def test_a_smaller_isr_that_may_be_of_another_log_proves_no_more(
+    history: tuple[str, ...],
+    began: tuple[str, ...],
+    updates: tuple[int, int],
+    brokers: BrokerTimeline,
+    at: int,
+    least: int,
+) -> None:
+    before, after = updates
+    shrinks = (f"b1 updates p{before} t=19", "b1 shrinks 1 t=20 hw=150", f"b1 updates p{after} t=21")
+    assert window(logged(*began, *shrinks), brokers, history=history, at=at)["loss_min"] == least
+
+
+def test_a_follower_that_led_may_repeat_the_high_watermark_of_the_longer_log_before() -> None:
+    """Its process may have begun when it followed: only 80 offsets were passed on."""
+    lines = (*LOST_AND_LED_AGAIN_BEGAN, "b1 follows 3 e6 p7 at=150 hw=150 from=-1/5")
+    found = window(logged(*lines), BRIEFLY_BACK, history=LOST_AND_LED_AGAIN, at=120)
+    assert found["loss_min"] == 20
+
+
 # N13: what a start loads.
 
 
@@ -449,6 +552,11 @@ def test_a_replica_that_was_moved_may_have_come_back_with_its_new_log() -> None:
     # Before the directory is known there is none to be moved from.
     unassigned = ("10 isr=1,2,3 dirs=AAAAAAAAAAAAAAAAAAAAAA,d2,d3", *UNCLEAN[1:])
     assert window(logged(WON, CAME_BACK), KILLED, history=unassigned, machines=SAME)["verdict"] == "excluded"
+    # Before a snapshot it may have been in another one.
+    lines = logged("b1 leads e5 p0 at=50 hw=50 from=2/4", "b1 follows -1 e6 p2 at=80 hw=80")
+    for first, is_ceiling in (("10", True), ("10 checkpoint", False)):
+        history = (f"{first} isr=1,2,3 epoch=5", *UNCLEAN[1:])
+        assert ("ceiling_logged_log_end" in codes(window(lines, KILLED, history=history, machines=SAME))) == is_ceiling
 
 
 # L10 to L12: what contiguous bytes of server.log show, when the machine started, and what the next process loaded.
@@ -556,7 +664,13 @@ def test_the_log_that_a_member_kept_is_a_ceiling() -> None:
         ),
         # Its machine may have started again; its process may have followed the winner.
         (MEMBER_LEFT, LEADER_GONE, LOADED_BY_NEXT, {}, ENDED),
-        (MEMBER_LEFT, LEADER_GONE, LOADED_BY_NEXT, SAME, {(3, 3): LoggedProcess(ms(61), (ms(62), ms(90)))}),
+        (
+            MEMBER_LEFT,
+            newer(sessions(*UP, "20 fence 3", "50 fence 1", "70 register 3 j3", "90 register 1 j1")),
+            LOADED_BY_NEXT.replace("55", "63"),
+            SAME,
+            {(3, 3): LoggedProcess(ms(61), (ms(62), ms(90)))},
+        ),
         # The next process may have followed the last leader, which may have counted it as a member.
         (
             MEMBER_LEFT,
@@ -589,6 +703,10 @@ def test_the_log_end_of_a_member_that_stopped_cleanly_is_a_ceiling() -> None:
     """The leader certainly knew by 25 that it was no member: what a later process fetches does not count."""
     found = window(logged(WON), MEMBER_STOPPED, *STOP_FILES, history=MEMBER_LEFT)
     assert (found["verdict"], found["loss_max"], MEMBER in codes(found)) == ("excluded", 0, True)
+    # The next process of the same member had more.
+    restarted = newer(sessions(*UP, "15 register 3 j3", "16 unfence 3", "20 shutdown 3", "21 fence 3", "50 fence 1"))
+    history = (MEMBER_LEFT[0], "17", *MEMBER_LEFT[1:])
+    assert MEMBER not in codes(window(logged(WON.replace("p3", "p4")), restarted, *STOP_FILES, history=history))
 
 
 @pytest.mark.parametrize(
@@ -626,6 +744,8 @@ RAN_ON = {(3, 3): LoggedProcess(ms(95))}
         # The leader may still have run: the line is printed before the fetcher is removed.
         (LEARNED, newer(sessions(*UP, "20 fence 3", "50 fence 1")), False),
         (LEARNED.replace("85", "57"), CUT_OFF, False),
+        # Its log may be a new one: the directory of the other one went.
+        (LEARNED, newer(sessions(*UP, "20 fence 3", "30 offline 3 other", "50 fence 1", "58 register 1 j1")), False),
         # Of a process that had followed somebody else, or nobody.
         (LEARNED.replace("from=1/0", "from=-1/1"), CUT_OFF, False),
         (LEARNED.replace(" from=1/0", ""), CUT_OFF, False),
@@ -654,8 +774,10 @@ ALL_UP = sessions(*UP, "39 fence 2", "49 shutdown 1", "51 fence 1")
 
 def test_a_leader_that_may_not_have_learned_who_led_between_may_count_old_log_ends() -> None:
     """It applies its own epochs in one delta, without the one between (Kafka's Replica.resetReplicaState)."""
-    found = window(logged(), ALL_UP, history=LED_BETWEEN)
-    assert (found["verdict"], "not_held_old_log_ends" in codes(found)) == ("undetermined", True)
+    # What it learned after it led again shows nothing.
+    for lines in ((), ("b1 follows -1 e3 p3 at=95 hw=95 from=1/2",)):
+        found = window(logged(*lines), ALL_UP, history=LED_BETWEEN)
+        assert (found["verdict"] == "excluded", "not_held_old_log_ends" in codes(found)) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -702,6 +824,26 @@ def test_a_tail_that_later_leaders_replaced_is_not_shared() -> None:
     assert found["first_lost_offset"] is None
 
 
+def test_a_tail_that_the_last_leader_kept_is_not_shared() -> None:
+    """Broker 3 was away while broker 2 led from 60 on, and led later with a tail up to 90 from before that."""
+    history = (
+        "10 isr=1,2,3",
+        "20 isr=1,2",
+        "30 isr=2 leader=2",
+        "50 isr= leader=-1",
+        "60 isr=3 leader=3 recovering",
+        "70 isr= leader=-1",
+        "80 isr=2 leader=2 recovering",
+    )
+    lines = logged(
+        "b2 leads e1 p2 at=60 hw=60 from=1/0",
+        "b3 leads e3 p4 at=90 hw=50 from=-1/2",
+        "b2 leads e5 p6 at=100 hw=60 from=-1/4",
+        "b3 follows 2 e5 p6 at=95 hw=95 from=3/3",
+    )
+    assert window(lines, sessions(*UP), history=history, at=80)["loss_max"] == 35
+
+
 # H7: whose leaders may have been two processes.
 
 
@@ -717,7 +859,7 @@ def test_a_leader_whose_machine_ran_on_was_as_good_as_one_process() -> None:
 def test_damage_found_at_a_start_voids_what_a_boot_id_shows(damaged: str, verdict: str) -> None:
     found = window(logged(WON, CAME_BACK, damaged), KILLED, machines=SAME)
     assert found["verdict"] == verdict
-    assert "contradicted_by_corruption" in codes(found)
+    assert ("contradicted_by_corruption" in codes(found), "ceiling_logged_log_end" in codes(found)) == (True, False)
 
 
 def test_damage_found_long_after_voids_nothing() -> None:
