@@ -35,11 +35,11 @@ how many windows of these captures ({decided} of them are decided) a condition k
 ## By what caught them
 
 {caught}
-## Not caught so far
+## Caught by unit tests alone
 
-{free} of {all}, in {lives:,} lives or as many as the line says: such a condition is not needed, or the simulator lacks
-what it guards against, or it takes more lives. In brackets also: the first test of `tests/unit/replay/loss` and
-`offsets` that fails without it ({tested} have one).
+{free} of {all}, in {lives:,} lives or as many as the line says. In brackets the first test of `tests/unit/replay/loss`
+and `offsets` that fails without it. {bare} have none: others imply them, or the simulator lacks what they guard
+against.
 
 {others}"""
 NOTHING = "nothing"
@@ -115,7 +115,7 @@ def written(rows: Sequence[Row], decided: int, known: str = "") -> str:
         free=len(free),
         all=len(rows),
         lives=lives,
-        tested=sum(bool(row.test) for row in free),
+        bare=sum(not row.test for row in free),
         caught="".join(f"- {by} -> {'; '.join(listed)}\n" for by, listed in by_catch.items()),
         others="".join(f"- {rule}: {'; '.join(listed)}\n" for rule, listed in by_rule.items()),
     )
