@@ -229,6 +229,8 @@ class Replication(Lines):
         if process is not None and broker.running and process.loaded:
             start = min(broker.log.start + count, process.high_watermark)
             if start > broker.log.start:
+                if process.leading:
+                    self.ledger(broker.disk.topic_id).deleted.update(broker.log.records[:start])
                 broker.log.delete_before(start)
 
     # Fetching.

@@ -62,13 +62,19 @@ class _Election:
 class Ledger:
     """The truth of one topic, as it grows. pending: records promised and not lost so far. A promise of a leader that
     was replaced already is held against the election that replaced it. unreached: by epoch, the logs of processes that
-    nobody reached, when they had written by themselves."""
+    nobody reached, when they had written by themselves. deleted: by a leader's retention. A follower is cut back to its
+    leader's log start, not below, so its log may have an older record at the offset of such a one: nobody misses it."""
 
     elections: list[_Election] = field(default_factory=list)
     pending: set[int] = field(default_factory=set)
     reigns: list[Reign] = field(default_factory=list)
     offsets: dict[int, int] = field(default_factory=dict)
     unreached: dict[int, set[int]] = field(default_factory=dict)
+    deleted: set[int] = field(default_factory=set)
+
+    def held(self, log: Log) -> set[int]:
+        """The records that are not lost with this log."""
+        return {*log.records, *(r for r in self.deleted if self.offsets.get(r, log.end) < log.end)}
 
     @property
     def waiting_for(self) -> int | None:
@@ -116,7 +122,7 @@ class Ledger:
             before = self.elections[-1]
             self._took_over(before, logs.get(before.winner, Log()))
             nominal = before.seen.union(logs[before.winner].records if before.winner in logs else ())
-        would_lose = {b: len(self.pending.difference(log.records)) for b, log in logs.items()}
+        would_lose = {b: len(self.pending - self.held(log)) for b, log in logs.items()}
         last = [r for r in self.reigns if r.epoch < epoch]
         newest = [r for r in last if r.epoch == last[-1].epoch] if last else []
         for its, records in self.unreached.items():
@@ -140,7 +146,7 @@ class Ledger:
     def _took_over(self, election: _Election, log: Log) -> None:
         if election.had is None:
             never_led = () if election.led else election.held.union(election.at_election.records)
-            election.had = frozenset(log.records).union(never_led)
+            election.had = frozenset(self.held(log)).union(never_led)
             # What an earlier winner lacked is back with one that has it, and can be lost again.
             for earlier in self.elections:
                 if earlier is not election:
