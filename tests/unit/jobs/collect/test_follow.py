@@ -9,12 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jobs.collect.follow import LOCK, Following
 from jobs.collect.frames import PIECE_BYTES
@@ -129,47 +126,6 @@ def test_only_new_bytes_are_sent(name: str, tmp_path: Path) -> None:
             asked.ask()
             assert copied(tmp_path / "copies") == logged(folder)
             assert counted.stat().st_size - before < size + 200
-
-
-CHANGES = st.lists(
-    st.one_of(
-        st.tuples(st.just("append"), st.integers(0, 20_000)),
-        st.tuples(st.just("cut"), st.integers(0, 20_000)),
-        st.tuples(st.just("regrow"), st.integers(0, 20_000)),
-        st.tuples(st.just("replace"), st.integers(0, 20_000)),
-        st.tuples(st.just("roll"), st.integers(0, 20_000)),
-        st.tuples(st.just("ask"), st.just(0)),
-    ),
-    min_size=3,
-    max_size=25,
-)
-
-
-@given(CHANGES)
-@settings(max_examples=15, deadline=None)
-def test_whatever_happens_to_a_log_its_copy_is_the_same(changes: list[tuple[str, int]]) -> None:
-    with TemporaryDirectory() as temporary:
-        folder, copies = node(Path(temporary) / "node"), Path(temporary) / "copies"
-        log = folder / "data" / LOG / FIRST
-        with Rounds(following(folder, copies)) as asked:
-            for kind, size in (*changes, ("ask", 0)):
-                data = log.read_bytes()
-                if kind == "append":
-                    with log.open("ab") as file:
-                        file.write(os.urandom(size))
-                elif kind == "cut":
-                    os.truncate(log, max(0, len(data) - size))
-                elif kind == "regrow":  # cut, and as long again as before
-                    log.write_bytes(data[: max(0, len(data) - size)] + os.urandom(min(size, len(data))))
-                elif kind == "replace":
-                    log.with_suffix(".other").write_bytes(os.urandom(size))
-                    log.with_suffix(".other").replace(log)
-                elif kind == "roll":
-                    log = log.with_name(f"{int(log.stem) + 1000:020d}.log")
-                    log.write_bytes(os.urandom(size))
-                else:
-                    asked.ask()
-                    assert copied(copies) == logged(folder)
 
 
 def test_a_snapshot_and_small_files(tmp_path: Path) -> None:
