@@ -7,7 +7,7 @@ from importlib import import_module
 
 from pyspark import daemon, worker  # noqa: F401
 
-from jobs.spark.tasks import TASK_MODULES
+from jobs.spark.processes import TASK_MODULES
 
 for name in TASK_MODULES:
     import_module(name)

@@ -6,15 +6,12 @@ DataFrame's tasks, which Spark Connect has, too, and `Local` needs no Spark.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cached_property, partial
 from threading import Event, Thread
@@ -28,6 +25,7 @@ from jobs.console.log import DEBUG, log
 from jobs.console.progress import progress_tasks
 from jobs.provenance.task_figures import Size, TaskFigures, current
 from jobs.spark.memory import forget_peak, peak_bytes, release
+from jobs.spark.processes import EndedError, started
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -42,8 +40,6 @@ _NO_RUN = "kraft-forensics"  # the job group of what is no part of a run
 # A result travels in parts, in order: a message of Spark Connect has at most 128 MiB.
 _PARTS = pa.schema([("index", pa.int64()), ("part", pa.binary())])
 _PART_BYTES = 16 << 20
-# What tasks need: imported once, before processes for them are forked.
-TASK_MODULES = ("jobs.ingest.records", "jobs.replay.task", "jobs.detect.task", "jobs.quality.source")
 
 
 class Runner(Protocol):
@@ -60,7 +56,7 @@ class Runner(Protocol):
 
 class Local:
     """This machine without Spark. cores 1: this process, one task after the other; it stops at the first error. More:
-    so many processes, which end with their tasks."""
+    so many processes, which stay for the next job."""
 
     def __init__(self, cores: int = 1) -> None:
         self.cores = cores
@@ -68,9 +64,8 @@ class Local:
     def run(
         self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
     ) -> list[Result | KraftForensicsError]:
-        most = min(self.cores, len(items))
-        if most > 1:
-            return _in_processes(most, function, items, name, show)
+        if min(self.cores, len(items)) > 1:
+            return _in_processes(self.cores, function, items, name, show)
         results: list[Result | KraftForensicsError] = []
         for item in items:
             results.append(function(item))
@@ -80,38 +75,26 @@ class Local:
 
 
 def _in_processes(
-    most: int, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
+    count: int, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
 ) -> list[Result | KraftForensicsError]:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["jobs.cli.commands", *TASK_MODULES])
-    pool = ProcessPoolExecutor(most, context, _begin_worker)
-    try:
-        futures = [pool.submit(_outcome, function, item) for item in items]
-        for ended, future in enumerate(as_completed(futures), 1):
-            future.result()  # an error that no user is to see ends all
-            if show is not None:
-                show(ended)
-        return [future.result() for future in futures]
-    except BrokenProcessPool:
-        raise KraftForensicsError(
-            f"{name}: a process ended in the middle of its task, as the system ends one when memory runs out. "
-            "Fewer at once need less: set local_processes = 1."
-        ) from None
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _begin_worker() -> None:
-    """Of a process for tasks: Ctrl-C is for the command to answer, and when that is gone, however it ended, so is
-    this."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    if (parent := multiprocessing.parent_process()) is not None:
-        parent.join()
-        os._exit(1)
+    workers = started(count)
+    with ThreadPoolExecutor(count) as pool:
+        futures = [pool.submit(workers.call, partial(_outcome, function), item) for item in items]
+        try:
+            for ended, future in enumerate(as_completed(futures), 1):
+                future.result()  # an error that is for no user ends all
+                if show is not None:
+                    show(ended)
+        except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            workers.end()
+            if isinstance(error, EndedError):
+                raise KraftForensicsError(
+                    f"{name}: a process ended in the middle of its task, as the system ends one when memory runs out. "
+                    "Fewer at once need less: set local_processes = 1."
+                ) from None
+            raise
+    return [future.result() for future in futures]
 
 
 class Context:

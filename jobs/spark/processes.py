@@ -1,0 +1,107 @@
+"""Processes of this machine that run tasks. Each reads tasks from its standard input, answers on its standard output,
+and ends when its input does: so none outlives its command, however that ends.
+
+Not `multiprocessing`: it needs a socket in the temporary folder, whose path may be too long for one, and it runs the
+program's main module again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from queue import SimpleQueue
+from subprocess import PIPE, Popen
+from threading import Lock
+from typing import Any
+
+# What tasks need: imported before the first task comes.
+TASK_MODULES = ("jobs.ingest.records", "jobs.replay.task", "jobs.detect.task", "jobs.quality.source")
+
+
+class EndedError(Exception):
+    """A process ended in the middle of its task."""
+
+
+class Workers:
+    """So many processes, which begin at once, in groups of their own: Ctrl-C is for the command to answer."""
+
+    def __init__(self, count: int) -> None:
+        path = os.pathsep.join(sys.path)
+        environment = {**os.environ, "PYTHONPATH": path}
+        command = [sys.executable, "-m", __name__]
+        self._processes = [
+            Popen(command, stdin=PIPE, stdout=PIPE, env=environment, process_group=0) for _ in range(count)
+        ]
+        self._free: SimpleQueue[Popen[bytes]] = SimpleQueue()
+        for process in self._processes:
+            self._free.put(process)
+        atexit.register(self.end)
+
+    def call(self, function: Callable[[Any], Any], item: Any) -> Any:
+        """The result of a function, in the next process that is free. Errors: EndedError; what the function raises,
+        with the trace of that process as a note."""
+        process = self._free.get()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            pickle.dump((function, item), process.stdin)
+            process.stdin.flush()
+            result, error = pickle.load(process.stdout)
+        except (EOFError, BrokenPipeError):
+            raise EndedError from None
+        finally:
+            self._free.put(process)  # the next task fails at once in one that has ended
+        if error is not None:
+            raise error
+        return result
+
+    def end(self) -> None:
+        """End them in the middle of what they do."""
+        _workers.cache_clear()
+        atexit.unregister(self.end)
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()
+
+
+def started(count: int) -> Workers:
+    """The processes that all jobs of this command share."""
+    with _one_at_a_time:
+        return _workers(count)
+
+
+_one_at_a_time = Lock()
+_workers = cache(Workers)
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a task prints is no answer
+    for name in TASK_MODULES:
+        import_module(name)
+    while True:
+        try:
+            function, item = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            answer = function(item), None
+        except Exception as error:  # noqa: BLE001 - it goes to the command
+            error.add_note(traceback.format_exc())
+            answer = None, error
+        try:
+            pickle.dump(answer, answers)
+            answers.flush()
+        except BrokenPipeError:
+            return  # the command is gone
+
+
+if __name__ == "__main__":
+    main()
