@@ -13,6 +13,7 @@ import pickle
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from queue import SimpleQueue
@@ -69,6 +70,9 @@ class Workers:
             process.kill()
         for process in self._processes:
             process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):  # what was still to be written
+                    pipe.close()  # type: ignore[union-attr]
 
 
 def started(count: int) -> Workers:
