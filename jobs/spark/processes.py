@@ -67,12 +67,8 @@ class Workers:
         _workers.cache_clear()
         atexit.unregister(self.end)
         for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                with suppress(OSError):  # what was still to be written
-                    pipe.close()  # type: ignore[union-attr]
+            with suppress(BrokenPipeError), process:  # closes its pipes, and waits for it
+                process.kill()
 
 
 def started(count: int) -> Workers:

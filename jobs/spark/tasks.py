@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -150,7 +150,7 @@ def is_remote() -> bool:
 def runner(rows: int, settings: Settings) -> Runner:
     """What runs tasks that read so many rows. Errors: SessionError."""
     if is_local(rows, settings):
-        return Local(_processes(settings) if rows >= settings.spark.from_rows else 1)
+        return Local((settings.local_processes or _usable_cores()) if rows >= settings.spark.from_rows else 1)
     from jobs.spark.session import build_context, build_session  # slow to import
 
     return Session(build_session(settings.spark)) if is_remote() else Context(build_context(settings.spark))
@@ -162,11 +162,9 @@ def is_local(rows: int, settings: Settings) -> bool:
     return settings.engine == "local" or (settings.engine == "auto" and rows < settings.spark.from_rows)
 
 
-def _processes(settings: Settings) -> int:
-    """How many: if the setting leaves that open, as many as there are cores that this process may use. DuckDB knows a
-    container's limit."""
-    if settings.local_processes:
-        return settings.local_processes
+@cache
+def _usable_cores() -> int:
+    """The cores that this process may use. DuckDB knows a container's limit."""
     import duckdb
 
     with duckdb.connect() as connection:
