@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
-# Natures of statements (sentences.py says what each means).
+# Natures of statements (sentences.toml says what each means).
 FACT, BOUND, PREDICTION, ASSUMPTION, MEANING = "fact", "bound", "prediction", "assumption", "meaning"
 
 

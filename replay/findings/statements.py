@@ -1,6 +1,6 @@
 """The reason of a finding as data: statements with a code and figures, and the prose made from them.
 
-Every statement has one nature (replay/findings/sentences.py) and never mixes two.
+Every statement has one nature (replay/findings/sentences.toml) and never mixes two.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Findings of judged windows: the recorded window, and what other rules would have elected or lost.
 
-Each statement of a reason has one nature (replay/findings/sentences.py): facts that the log records, bounds that
+Each statement of a reason has one nature (replay/findings/sentences.toml): facts that the log records, bounds that
 evidence proves, assumptions and predictions are never mixed.
 """
 
