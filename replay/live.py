@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import Array
+from replay.arrow.ragged import Array, bools
 from replay.arrow.runs import run_starts
 from replay.arrow.schemas import PARTITION_HISTORY, column
 from replay.arrow.sets import size
@@ -222,9 +222,9 @@ def _alarms(bucket: Bucket, live: Live) -> tuple[frozenset[Place], list[Row]]:
 
 
 def _is_at(history: pa.Table, row: Row) -> Array:
-    same = pc.and_(pc.equal(history["topic_id"], row["topic_id"]), pc.equal(history["partition"], row["partition"]))
-    mask: Array = same.to_numpy(zero_copy_only=False).astype(bool)
-    return mask
+    return bools(
+        pc.and_(pc.equal(history["topic_id"], row["topic_id"]), pc.equal(history["partition"], row["partition"]))
+    )
 
 
 def _risky(bucket: Bucket, position: int) -> list[Row]:

@@ -61,6 +61,12 @@ def to_lengths(column: pa.Array) -> Array:
     return lengths.astype(np.int64)
 
 
+def bools(column: pa.Array | pa.ChunkedArray) -> Array:
+    """The booleans of a column; null is false."""
+    values: Array = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+    return values.astype(bool)
+
+
 def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array with all of the column's values."""
     if not isinstance(column, pa.ChunkedArray):

@@ -49,11 +49,23 @@ PROVENANCE = [
 PROVENANCE_NAMES = tuple(field.name for field in PROVENANCE)
 BATCH_AND_PROVENANCE = ("batch_base_offset", *PROVENANCE_NAMES)
 
+# The first and the last columns of every history.
+_CHANGE = [
+    column("offset", pa.int64(), "metadata offset of the record that made this state"),
+    column("timestamp_ms", pa.int64(), "timestamp of that record"),
+    column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
+]
+_VALIDITY = [
+    column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
+    column("end_offset", pa.int64(), "offset from which this no longer holds; null = still valid at the log's end"),
+    column("end_timestamp_ms", pa.int64(), "timestamp of the record at end_offset; null if a hole in the log follows"),
+    column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
+    *PROVENANCE,
+]
+
 PARTITION_HISTORY = pa.schema(
     [
-        column("offset", pa.int64(), "metadata offset of the record that made this state"),
-        column("timestamp_ms", pa.int64(), "timestamp of that record"),
-        column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
+        *_CHANGE,
         *PARTITION,
         column("replicas", INT32_LIST, "assigned replicas, in assignment order"),
         column("isr", INT32_LIST, "in-sync replicas"),
@@ -76,13 +88,7 @@ PARTITION_HISTORY = pa.schema(
         column("unclean_leader_election_enable", pa.bool_(), "effective unclean.leader.election.enable"),
         column("unclean_leader_election_enable_source", pa.string(), "its layer: as min_isr_source"),
         column("removed", pa.bool_(), "true on the row of the topic's removal, where the state columns are null"),
-        column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
-        column("end_offset", pa.int64(), "offset from which this no longer holds; null = still valid at the log's end"),
-        column(
-            "end_timestamp_ms", pa.int64(), "timestamp of the record at end_offset; null if a hole in the log follows"
-        ),
-        column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
-        *PROVENANCE,
+        *_VALIDITY,
     ]
 )
 
@@ -104,20 +110,6 @@ def _is_sorted(history: pa.Table) -> bool:
     in_partition = of_partition | (same_partition & (of_offset | same_offset))
     return names == sorted(names) and bool((of_topic | (same_topic & in_partition)).all())
 
-
-# The first and the last columns of every cluster-wide history.
-_CHANGE = [
-    column("offset", pa.int64(), "metadata offset of the record that made this state"),
-    column("timestamp_ms", pa.int64(), "timestamp of that record"),
-    column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
-]
-_VALIDITY = [
-    column("origin", pa.string(), "log, or checkpoint where history starts from a snapshot"),
-    column("end_offset", pa.int64(), "offset from which this no longer holds; null = still valid at the log's end"),
-    column("end_timestamp_ms", pa.int64(), "timestamp of the record at end_offset; null if a hole in the log follows"),
-    column("batch_base_offset", pa.int64(), "base offset of the record's batch"),
-    *PROVENANCE,
-]
 
 FEATURE_HISTORY = pa.schema(
     [
@@ -235,8 +227,7 @@ ELECTION_PREDICTION = pa.struct(
 ELECTIONS = pa.schema(
     [
         column("offset", pa.int64(), "metadata offset of the leader change"),
-        column("timestamp_ms", pa.int64(), "timestamp of that record"),
-        column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
+        *_CHANGE[1:],
         *PARTITION,
         column("leader_epoch", pa.int32(), "leader epoch that the change started"),
         column("previous_leader", pa.int32(), "the last leader before the change (leaderless states are skipped)"),
@@ -447,8 +438,7 @@ PREDICTED_STATE = pa.struct(
 RULE_DIFFERENCES = pa.schema(
     [
         column("offset", pa.int64(), "metadata offset of the partition change"),
-        column("timestamp_ms", pa.int64(), "timestamp of that record"),
-        column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
+        *_CHANGE[1:],
         *PARTITION,
         column(
             "trigger",

@@ -54,6 +54,11 @@ def within(members: Array, lists: Array) -> Array:
     return found
 
 
+def all_within(members: Array, lists: Array) -> Array:
+    """True where the other list of a row contains all members."""
+    return np.asarray(within(members, lists).all(axis=1))
+
+
 def has(lists: Array, member: Array) -> Array:
     """True for each list that contains its row's member; false for a PAD member."""
     found: Array = (lists == member[:, None]).any(axis=1) & (member != PAD)

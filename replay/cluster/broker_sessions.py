@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 
 from replay.arrow import schemas
 from replay.arrow.asof import Events
-from replay.arrow.ragged import INT64_MAX, Array, masks, to_lengths, to_matrix
+from replay.arrow.ragged import INT64_MAX, Array, bools, to_lengths, to_matrix
 from replay.arrow.runs import place_in_run, ranges, run_starts
+from replay.arrow.sets import all_within
 from replay.cluster.brokers import BROKER_TYPES, BrokerState, broker_timeline
 from replay.cluster.features import ELR_VERSION
 from replay.cluster.log import json_int
@@ -135,7 +136,7 @@ def _taken_off(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
     was_elr, is_elr = np.split(in_elr, 2)
     isr_size, elr_size = to_lengths(both["isr"]), to_lengths(both["elr"])
     steady = (replicas[:half] == replicas[half:]).all(axis=1) & _same_directories(both, half)
-    steady &= _within(isr, half) & _within(elr, half)
+    steady &= all_within(isr[half:], isr[:half]) & all_within(elr[half:], elr[:half])
     only_it = steady[change]
     for size, was in ((isr_size, was_isr), (elr_size, was_elr)):
         only_it &= size[half:][change] == size[:half][change] - was
@@ -151,15 +152,9 @@ def _continues(history: pa.Table) -> Array:
     """True for rows whose state follows from the previous row: same partition, no snapshot, no removal."""
     topic = history["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy()
     partition = history["partition"].to_numpy()
-    removed = history["removed"].to_numpy(zero_copy_only=False).astype(bool)
+    removed = bools(history["removed"])
     same = ~run_starts(topic, partition) & ~removed & ~np.append(False, removed)[:-1]
     result: Array = same & (history["origin"].to_numpy(zero_copy_only=False) == "log")
-    return result
-
-
-def _within(lists: Array, half: int) -> Array:
-    """True where a list of the second half has only members of its counterpart in the first half."""
-    result: Array = masks(lists[half:], lists[:half]) == masks(lists[half:], lists[half:])
     return result
 
 

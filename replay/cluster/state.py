@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from replay.arrow.ragged import Array
+from replay.arrow.ragged import Array, bools
 from replay.arrow.runs import last_true, run_starts
 from replay.arrow.schemas import TOPIC_EVENTS
 from replay.cluster.branches import Branch, branches, surviving
@@ -127,7 +127,7 @@ class ClusterState:
     @property
     def cleared(self) -> Array:
         """The offsets of ClearElrRecords, ascending."""
-        removes = self.topic_events["removes"].to_numpy(zero_copy_only=False).astype(bool)
+        removes = bools(self.topic_events["removes"])
         return np.unique(self.topic_events["offset"].to_numpy()[~removes])
 
     def elr_enabled(self, offset: int) -> bool:

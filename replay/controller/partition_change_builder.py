@@ -14,6 +14,7 @@ import numpy as np
 
 from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.sets import (
+    all_within,
     column,
     empty,
     first,
@@ -27,7 +28,6 @@ from replay.arrow.sets import (
     size,
     trim,
     where,
-    within,
 )
 from replay.controller.profiles import Profile, Rules, rules_of
 
@@ -189,8 +189,8 @@ def _complete_reassignment(cases: Cases, rules: Rules) -> Cases:
     removing, adding = cases.target_removing[under_way], cases.target_adding[under_way]
     isr, replicas = cases.target_isr[under_way], cases.target_replicas[under_way]
     isr, replicas = keep(isr, ~is_in(isr, removing)), keep(replicas, ~is_in(replicas, removing))
-    complete = within(replicas, isr).all(axis=1)
-    added = within(adding, isr).all(axis=1) & (complete | (size(adding) >= size(removing)))
+    complete = all_within(replicas, isr)
+    added = all_within(adding, isr) & (complete | (size(adding) >= size(removing)))
     complete = np.where(rules.reassignment_ends_with_adding[under_way], added, complete)
     complete &= is_empty(removing) | ~is_empty(replicas)
     ends = under_way[complete]
@@ -310,5 +310,5 @@ def _lost(lists: Array, others: Array) -> Array:
     """True where a list has a member that the other list of its row lacks."""
     result = np.zeros(len(lists), dtype=bool)
     rows = np.flatnonzero(~same(lists, others))
-    result[rows] = ~within(lists[rows], others[rows]).all(axis=1)
+    result[rows] = ~all_within(lists[rows], others[rows])
     return result

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import Array
+from replay.arrow.ragged import Array, bools
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.findings.columns import EvidenceColumn, StatementColumn, finding_table
 from replay.findings.kinds import INVARIANT_VIOLATION, RULE_MISMATCH, finding_id
@@ -30,7 +30,7 @@ def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:
     differences: schemas.RULE_DIFFERENCES rows.
     """
     chosen = differences.filter(pc.is_in(differences["difference"], value_set=pa.array(list(_DECIDED))))
-    bug = _any(pc.equal(chosen["difference"], "known_bug"))
+    bug = bools(pc.equal(chosen["difference"], "known_bug"))
     verdict, severity = (np.where(bug, *column) for column in zip(*_DECIDED.values(), strict=True))
     columns = {
         **{name: chosen[name] for name in ("topic_id", "topic", "partition")},
@@ -50,8 +50,8 @@ def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:
 
 def _difference_statements(rows: pa.Table, bug: Array) -> Iterator[StatementColumn]:
     """How the recorded change differs from the predicted one, and why. bug: whether a known bug explains it."""
-    triggered = _any(rows["trigger"].is_valid())
-    predicted = _any(pc.struct_field(rows["predicted"], "leader").is_valid())
+    triggered = bools(rows["trigger"].is_valid())
+    predicted = bools(pc.struct_field(rows["predicted"], "leader").is_valid())
     fields = pc.fill_null(pc.binary_join(rows["differs_in"], ","), "")
     text = pc.replace_substring(fields, ",", ", ")
     yield _statement("rule_change", rows, np.ones(len(rows), dtype=bool), offset=rows["offset"], text=text)
@@ -60,21 +60,15 @@ def _difference_statements(rows: pa.Table, bug: Array) -> Iterator[StatementColu
     yield _statement("rule_known_bug", rows, bug, text=rows["reason"])
     yield _statement("rule_unexplained", rows, ~bug)
     for name in ("leader", "isr", "elr"):
-        differs = _any(pc.match_substring(pc.binary_join_element_wise(",", fields, ",", ""), f",{name},"))
+        differs = bools(pc.match_substring(pc.binary_join_element_wise(",", fields, ",", ""), f",{name},"))
         values = pc.struct_field(rows["predicted"], name).combine_chunks()
         if name != "leader":
             yield _statement(f"rule_predicts_{name}", rows, differs & predicted, brokers=values, text=rows["profile"])
             continue
-        led = _any(pc.greater_equal(values, 0))
+        led = bools(pc.greater_equal(values, 0))
         yield _statement("rule_predicts_none", rows, differs & predicted & ~led, text=rows["profile"])
         leader = _single_lists(values)
         yield _statement("rule_predicts_leader", rows, differs & led, brokers=leader, text=rows["profile"])
-
-
-def _any(values: pa.Array | pa.ChunkedArray) -> Array:
-    """Booleans; null is false."""
-    result: Array = pc.fill_null(values, False).to_numpy(zero_copy_only=False).astype(bool)
-    return result
 
 
 def _single_lists(values: pa.Array) -> pa.Array:
@@ -102,11 +96,11 @@ def invariant_findings(violations: pa.Table, cluster_id: str) -> pa.Table:
     }
     evidence = _evidence("violation", "invariant_violations", violations, "start_offset", "start_timestamp_ms")
     everywhere = np.ones(len(violations), dtype=bool)
-    has_brokers = _any(pc.greater(pc.list_value_length(violations["brokers"]), 0))
+    has_brokers = bools(pc.greater(pc.list_value_length(violations["brokers"]), 0))
     detail, offset = violations["detail"], violations["start_offset"]
     statements = [
         _statement("invariant_broken", violations, everywhere, text=_texts(names, "definition")),
-        _statement("invariant_detail", violations, _any(pc.not_equal(detail, "")), offset=offset, text=detail),
+        _statement("invariant_detail", violations, bools(pc.not_equal(detail, "")), offset=offset, text=detail),
         _statement("invariant_brokers", violations, has_brokers, brokers=violations["brokers"]),
         _statement("invariant_rows", violations, everywhere, value=violations["rows"]),
         _statement("invariant_means", violations, everywhere, text=_texts(names, "meaning")),

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import sets
-from replay.arrow.ragged import PAD, Array, as_lists, to_matrix
+from replay.arrow.ragged import PAD, Array, as_lists, bools, to_matrix
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import ClusterFacts
@@ -74,7 +74,7 @@ def exposure_findings(bucket: Bucket) -> pa.Table:
     history, states, cluster = bucket.history, bucket.states, bucket.facts
     if not len(history):
         return FINDINGS.empty_table()
-    isr, elr = to_matrix(history["isr"]), to_matrix(history["elr"])
+    isr, elr = states.lists["isr"], states.lists["elr"]
     holders = sets.join(isr, elr)
     # A partition with one replica is always in this state, so it is left out.
     alone = (sets.size(holders) == 1) & (sets.size(states.replicas) > 1) & ~states.removed
@@ -216,7 +216,7 @@ def _unclean_candidates(found: _Exposures) -> Iterator[StatementColumn]:
     enabled = found.last["unclean_leader_election_enable"]
     source = found.last["unclean_leader_election_enable_source"]
     assumed = source.to_numpy(zero_copy_only=False) == _ASSUMED
-    on = pc.fill_null(enabled, False).to_numpy(zero_copy_only=False).astype(bool)
+    on = bools(enabled)
     # A state has the configs of its begin.
     in_force = {"offset": found.last["offset"], "text": source}
     yield found.statement("unclean_on", on & ~assumed, **in_force)

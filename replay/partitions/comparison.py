@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import INT64_MAX, Array, to_matrix
+from replay.arrow.ragged import INT64_MAX, Array, bools, to_matrix
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.arrow.sets import same, same_set
 
@@ -85,7 +85,7 @@ def _differences(states: pa.Table, snapshot: pa.Table, compare_elr: bool) -> lis
 def _equal_values(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Array:
     """Whether values are equal; null equals null."""
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    return _bools(pc.or_(both_null, pc.fill_null(pc.equal(left, right), False)))
+    return bools(pc.or_(both_null, pc.fill_null(pc.equal(left, right), False)))
 
 
 def _equal_lists(left: pa.ChunkedArray, right: pa.ChunkedArray, equals: Any = same) -> Array:
@@ -94,7 +94,7 @@ def _equal_lists(left: pa.ChunkedArray, right: pa.ChunkedArray, equals: Any = sa
     if pa.types.is_string(columns[0].type.value_type):
         names = pa.concat_arrays([pc.list_flatten(c) for c in columns]).dictionary_encode()
         columns = [_coded(c, names.dictionary) for c in columns]
-    nulls = [_bools(pc.is_null(c)) for c in columns]
+    nulls = [bools(pc.is_null(c)) for c in columns]
     result: Array = (nulls[0] == nulls[1]) & equals(*(to_matrix(c) for c in columns))
     return result
 
@@ -105,11 +105,6 @@ def _coded(lists: pa.Array, names: pa.Array) -> pa.Array:
     offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
     coded = pa.ListArray.from_arrays(offsets, pc.index_in(pc.list_flatten(lists), names))
     return pc.if_else(lists.is_valid(), coded, None)
-
-
-def _bools(column: Any) -> Array:
-    result: Array = column.to_numpy(zero_copy_only=False)
-    return result.astype(bool)
 
 
 def printed_differences(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
-from replay.arrow.ragged import INT64_MAX, Array, to_lengths
+from replay.arrow.ragged import INT64_MAX, Array, bools, to_lengths
 from replay.arrow.runs import run_starts
 from replay.cluster.configs import ElectionConfigs
 
@@ -81,13 +81,8 @@ def config_keys(history: pa.Table, configs: ElectionConfigs) -> ConfigKeys:
     topics = [configs.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
     topic, count = encoded.indices.to_numpy().astype(np.int64), to_lengths(history["replicas"])
     partition, offset = history["partition"].to_numpy(), history["offset"].to_numpy()
-    zero = PartitionZero(len(topics), topic, partition, offset, count, _alive(history))
+    zero = PartitionZero(len(topics), topic, partition, offset, count, ~bools(history["removed"]))
     return ConfigKeys(configs, topics, topic, count, zero)
-
-
-def _alive(history: pa.Table) -> Array:
-    alive: Array = ~history["removed"].to_numpy(zero_copy_only=False).astype(bool)
-    return alive
 
 
 def config_points(history: pa.Table, context: ElectionConfigs) -> Points:
@@ -97,7 +92,7 @@ def config_points(history: pa.Table, context: ElectionConfigs) -> Points:
     """
     keys = config_keys(history, context)
     topics, topic, count = keys.topics, keys.topic, keys.replica_count
-    partition, start, alive = history["partition"].to_numpy(), history["offset"].to_numpy(), _alive(history)
+    partition, start, alive = history["partition"].to_numpy(), history["offset"].to_numpy(), ~bools(history["removed"])
     end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
     found = [
         context.min_isr.changes(topics),

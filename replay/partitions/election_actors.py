@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array, masks, to_matrix
+from replay.arrow.sets import all_within
 from replay.cluster.broker_events import (
     AFTER_CHANGES,
     CONTROLLED_SHUTDOWN,
@@ -88,7 +89,9 @@ class Change:
 
     @property
     def same_replicas(self) -> Array:
-        return within(self.before.replicas, self.after.replicas) & within(self.after.replicas, self.before.replicas)
+        return all_within(self.before.replicas, self.after.replicas) & all_within(
+            self.after.replicas, self.before.replicas
+        )
 
     @property
     def cancelled(self) -> Array:
@@ -102,7 +105,7 @@ class Change:
 
     def _ended(self, stays: Array, goes: Array) -> Array:
         gone = masks(goes, self.after.replicas) == 0
-        result: Array = self.before.under_way & ~self.after.under_way & within(stays, self.after.replicas) & gone
+        result: Array = self.before.under_way & ~self.after.under_way & all_within(stays, self.after.replicas) & gone
         return result
 
 
@@ -115,12 +118,6 @@ def side(history: pa.Table, lists: Lists, rows: Array) -> Side:
 def has(lists: Array, broker: Array) -> Array:
     """True for each list that contains its row's broker. lists: from `to_matrix`. Broker -1 gives false."""
     result: Array = (lists == broker[:, None]).any(axis=1) & (broker >= 0)
-    return result
-
-
-def within(lists: Array, others: Array) -> Array:
-    """True where all members of a list are in the other list of its row."""
-    result: Array = masks(lists, others) == masks(lists, lists)
     return result
 
 
@@ -141,7 +138,7 @@ def actors(change: Change, cause: Array, events: BrokerEvents, lost: Array) -> t
     itself = {
         **{actor: cause == name for name, actor in _BY_CAUSE.items()},
         REASSIGNMENT: change.cancelled | aimed(change),
-        ALTER_PARTITION: (cause == REASSIGNMENT) & change.completed & ~within(change.after.isr, change.before.isr),
+        ALTER_PARTITION: (cause == REASSIGNMENT) & change.completed & ~all_within(change.after.isr, change.before.isr),
     }
     # If the events on both sides could be the cause, the log does not show which one was.
     conditions = [*itself.values(), lost, by_following & ~by_preceding, by_preceding & ~by_following]
@@ -166,7 +163,7 @@ def _left_elr(change: Change, broker: Array) -> Array:
 def aimed(change: Change) -> Array:
     """True where a change starts or redirects a reassignment, or is one that completes immediately."""
     before, after = change.before, change.after
-    same = within(after.adding, before.adding) & within(after.removing, before.removing)
-    same &= within(before.adding, after.adding) & within(before.removing, after.removing)
+    same = all_within(after.adding, before.adding) & all_within(after.removing, before.removing)
+    same &= all_within(before.adding, after.adding) & all_within(before.removing, after.removing)
     result: Array = (after.under_way & ~same) | (~before.under_way & ~after.under_way & ~change.same_replicas)
     return result

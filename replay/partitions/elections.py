@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import schemas
-from replay.arrow.ragged import PAD, Array, as_lists, masks, to_lengths, to_matrix
+from replay.arrow.ragged import PAD, Array, as_lists, bools, masks, to_lengths, to_matrix
 from replay.arrow.runs import last_true, last_true_before, run_starts
 from replay.arrow.sets import keep
 from replay.cluster.broker_events import nearest, went_offline
@@ -82,13 +82,13 @@ def states_of(history: pa.Table) -> States:
     topic = history["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     # A sum: a damaged record's partition may be negative. No key is.
     key = (topic + 1 << 32) + history["partition"].to_numpy().astype(np.int64)
-    removed = history["removed"].to_numpy(zero_copy_only=False).astype(bool)
+    removed = bools(history["removed"])
     begins = run_starts(key) | np.append(False, removed)[:-1]
     begins |= history["origin"].to_numpy(zero_copy_only=False) == "checkpoint"
     lists = Lists(history)
     replicas, isr = lists["replicas"], lists["isr"]
     isr_mask, elr_mask = masks(replicas, isr), masks(replicas, lists["elr"])
-    recovering = _bools(pc.equal(history["leader_recovery_state"], "RECOVERING"))
+    recovering = bools(pc.equal(history["leader_recovery_state"], "RECOVERING"))
     leader = pc.fill_null(history["leader"], -1).to_numpy().astype(np.int64)
     return States(
         lists=lists,
@@ -145,7 +145,7 @@ def causes(change: Change, failed: Array, registered: Array) -> tuple[Array, Arr
     that completes a reassignment is not hidden unclean: the old leader confirmed that it was in sync.
     """
     before, after, winner = change.before, change.after, change.winner
-    recovering = [_bools(pc.equal(s.table["leader_recovery_state"], "RECOVERING")) for s in (before, after)]
+    recovering = [bools(pc.equal(s.table["leader_recovery_state"], "RECOVERING")) for s in (before, after)]
     marked = recovering[1] & ~recovering[0]
     was_last_known = has(to_matrix(before.table["last_known_elr"]), winner)
     # A winner from the ELR that is marked was elected uncleanly (the ISR had members, but none of them could lead).
@@ -153,7 +153,7 @@ def causes(change: Change, failed: Array, registered: Array) -> tuple[Array, Arr
     in_elr = has(before.elr, winner) & ~marked & ~registered
     reassigned = ~change.same_replicas & (in_isr | (change.completed & has(after.isr, winner) & ~marked))
     preferred = (after.replicas[:, 0] == winner) & has(after.isr, change.led) & (change.led != winner)
-    enabled = _bools(after.table["unclean_leader_election_enable"])
+    enabled = bools(after.table["unclean_leader_election_enable"])
     source = pc.fill_null(after.table["unclean_leader_election_enable_source"], "assumed_default")
     conditions = {
         LEADERLESS: winner < 0,
@@ -166,16 +166,11 @@ def causes(change: Change, failed: Array, registered: Array) -> tuple[Array, Arr
         LAST_KNOWN_LEADER: was_last_known,
         UNCLEAN_BY_CONFIG: enabled,
         # electLeaders skips partitions that have a leader.
-        UNCLEAN_BY_ADMINISTRATOR: _bools(pc.not_equal(source, "assumed_default")) & (change.led < 0),
+        UNCLEAN_BY_ADMINISTRATOR: bools(pc.not_equal(source, "assumed_default")) & (change.led < 0),
     }
     stranger = (winner >= 0) & ~in_isr & ~has(before.elr, winner) & ~was_last_known & ~registered
     cause = np.select(list(conditions.values()), list(conditions), default=UNCLEAN_ELECTION)
     return cause, stranger & ~recovering[1] & ~reassigned
-
-
-def _bools(column: pa.ChunkedArray) -> Array:
-    result: Array = pc.fill_null(column, False).to_numpy(zero_copy_only=False).astype(bool)
-    return result
 
 
 def _change(history: pa.Table, states: States, rows: Array) -> Change:

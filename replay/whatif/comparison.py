@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
-from replay.arrow.ragged import PAD, Array, to_matrix
+from replay.arrow.ragged import PAD, Array
 from replay.arrow.schemas import PARTITION, column
 from replay.arrow.sets import has, same_set, size
 from replay.loss.judged_windows import Loss
@@ -56,10 +55,9 @@ def recorded_course(history: pa.Table, states: States, subjects: Subjects) -> Co
     subject, before = subjects.of(rows), np.maximum(rows - 1, 0)
     follows = rows > subjects.start[subject]
     leader = states.leader[rows]
-    isr, elr = to_matrix(history["isr"]), to_matrix(history["elr"])
+    isr, elr = states.lists["isr"], states.lists["elr"]
     elected = follows & (leader >= 0) & (leader != states.leader[before])
-    recovering = pc.equal(history["leader_recovery_state"], "RECOVERING").fill_null(False).to_numpy()
-    marked = recovering[rows] & ~recovering[before]
+    marked = states.recovering[rows] & ~states.recovering[before]
     clean = (has(isr[before], leader) | has(elr[before], leader)) & ~marked
     columns = ("offset", "batch_base_offset", "timestamp_ms")
     offset, batch, timestamp_ms = (history[name].to_numpy()[rows] for name in columns)
