@@ -21,10 +21,10 @@ from replay.arrow.ragged import Array, bools
 from replay.arrow.runs import run_starts
 from replay.arrow.schemas import PARTITION_HISTORY, column
 from replay.arrow.sets import size
-from replay.cluster.brokers import CONTROLLER_TYPES
+from replay.cluster.brokers import BROKER_TYPES
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.log import LogBatches, Run
-from replay.cluster.state import ClusterState, LogShape, changes_that_count, resolve_cluster
+from replay.cluster.state import ClusterState, LogShape, changes_that_count, resolve_cluster, subject_of
 from replay.controller.transitions import Bucket
 from replay.partitions.elections import RISKY, States, build_elections
 from replay.partitions.reducer import build_history
@@ -113,7 +113,7 @@ def advance(
     opened, alarms = _alarms(bucket, live)
     last = history.filter(pc.and_(pc.is_null(history["end_offset"]), pc.invert(history["removed"])))
     base = pa.concat_tables([live.base.filter(pc.invert(is_touched)), last.select(PARTITION_HISTORY.names)])
-    kept = tuple(still_counting(logged, begun))
+    kept = tuple(still_counting(logged))
     moved = replace(live, position=end, base=base.combine_chunks(), records=kept, epochs=begun[-1000:], opened=opened)
     alarms.sort(key=lambda a: (a["offset"], a["kind"], a["topic"], a["partition"]))
     return moved, Piece(new, alarms, facts, end_ms)
@@ -128,33 +128,26 @@ def _resolved(live: Live, logged: Sequence[Row], epochs: Sequence[tuple[int, int
     return resolve_cluster(shape, logged, (), live.static or {})
 
 
-def still_counting(records: Sequence[Row], epochs: Sequence[tuple[int, int, int]]) -> Iterator[Row]:
+def still_counting(records: Sequence[Row]) -> Iterator[Row]:
     """The records that a later piece of the log still needs: of each subject the last one."""
     last: dict[tuple[Any, ...], Row] = {}
     brokers: dict[int, list[Row]] = {}
     for row in records:
         data, kind = row["data"], row["type"]
-        if kind == "TOPIC_RECORD":
-            last["topic", data["topicId"]] = row
+        if kind in ("REGISTER_BROKER_RECORD", "UNREGISTER_BROKER_RECORD"):
+            brokers[data["brokerId"]] = [row]
+        elif kind in BROKER_TYPES:
+            brokers.setdefault(data.get("brokerId", data.get("id")), []).append(row)
         elif kind == "REMOVE_TOPIC_RECORD":
             removed = last.pop(("topic", data["topicId"]), None)
             if removed is not None:
                 name = removed["data"]["name"]
                 for key in [k for k in last if k[:3] == ("config", 2, name)]:
                     del last[key]
-        elif kind == "CONFIG_RECORD":
-            last["config", data["resourceType"], data["resourceName"], data["name"]] = row
-        elif kind == "FEATURE_LEVEL_RECORD":
-            last["feature", data["name"]] = row
-        elif kind in CONTROLLER_TYPES:
-            last["controller", data["controllerId"]] = row
-        elif kind in ("REGISTER_BROKER_RECORD", "UNREGISTER_BROKER_RECORD"):
-            brokers[data["brokerId"]] = [row]
-        elif "brokerId" in data or ("id" in data and "epoch" in data):
-            of_broker = brokers.setdefault(data.get("brokerId", data.get("id")), [])
-            of_broker.append(row)
         elif kind in ("LEADER_CHANGE", "KRAFT_VOTERS", "KRAFT_VERSION"):
             last[(kind,)] = row
+        elif (subject := subject_of(row)) is not None:
+            last[subject] = row
     kept = [*last.values(), *(row for rows in brokers.values() for row in _of_broker(rows))]
     yield from sorted(kept, key=lambda row: row["offset"])
 

@@ -41,13 +41,6 @@ class Holders:
     of: Array
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Sequence[int]]) -> Holders:
-        """From the nodes of each batch."""
-        sets: dict[tuple[int, ...], int] = {}
-        places = [sets.setdefault(tuple(nodes), len(sets)) for nodes in rows]
-        return cls(list(sets), np.array(places, dtype=np.int32))
-
-    @classmethod
     def of_column(cls, nodes: pa.ChunkedArray) -> Holders:
         """From a column of lists. Neighbours are mostly the same, so few become Python's."""
         sets: dict[tuple[int, ...], int] = {}
@@ -119,9 +112,8 @@ def commit_states(
             end, top = int(last_offset[unbroken[-1]]) + 1, int(epoch[unbroken].max())
             reached = [p.end_offset for p in proven if _leads_to(p, node, end, top)]
             committed[unbroken] |= last_offset[unbroken] < max(reached, default=0)
-    found = (COMMIT_STATES.index(state) for state in (UNCOMMITTED, COMMITTED, UNKNOWN))
-    uncommitted, safe, unknown = np.array(list(found), dtype=np.int8)
-    codes = np.where(kept, np.where(committed, safe, unknown), uncommitted)
+    code = {state: np.int8(number) for number, state in enumerate(COMMIT_STATES)}
+    codes = np.where(kept, np.where(committed, code[COMMITTED], code[UNKNOWN]), code[UNCOMMITTED])
     return pa.DictionaryArray.from_arrays(codes, pa.array(COMMIT_STATES))
 
 

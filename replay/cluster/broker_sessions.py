@@ -29,6 +29,7 @@ from replay.arrow.runs import place_in_run, ranges, run_starts
 from replay.arrow.sets import all_within
 from replay.cluster.brokers import BROKER_TYPES, BrokerState, broker_timeline
 from replay.cluster.features import ELR_VERSION
+from replay.cluster.histories import place, with_validity
 from replay.cluster.log import json_int
 
 Row = dict[str, Any]
@@ -59,7 +60,6 @@ SESSION_EVIDENCE = pa.schema(
 )
 
 _PARTITION_TYPES = frozenset({"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"})
-_FROM_RECORD = ("offset", "timestamp_ms", "batch_base_offset", "capture", "path", "sha256", "position")
 
 
 def registrations(records: Sequence[Row]) -> pa.Table:
@@ -217,7 +217,6 @@ def broker_history(
     known_up_to = min((r["offset"] for r in records if "place" in r and r["offset"] >= 0), default=INT64_MAX)
     sessions: dict[int, _Session] = {}
     rows: list[Row] = []
-    last: dict[int, Row] = {}
     for record, state, before in _applied(records):
         broker, anchored = state.broker_id, "place" in record
         if _begins(before, state):
@@ -227,13 +226,8 @@ def broker_history(
             sessions[broker] = _session(first, found, None if anchored else file)
         shown = _shown(state, sessions.get(broker))
         if anchored or before is None or shown != _shown(before, sessions.get(broker)):
-            row = {**{n: record[n] for n in _FROM_RECORD}, **shown, "controller_epoch": record["epoch"]}
-            row |= {"origin": "checkpoint" if anchored else "log", "end_offset": None, "end_timestamp_ms": None}
-            if broker in last:
-                last[broker] |= {"end_offset": row["offset"], "end_timestamp_ms": row["timestamp_ms"]}
-            last[broker] = row
-            rows.append(row)
-    return pa.Table.from_pylist(rows, schema=schemas.BROKER_HISTORY)
+            rows.append({**place(record), **shown})
+    return with_validity(rows, lambda row: (row["broker_id"],), schemas.BROKER_HISTORY)
 
 
 def _session(first: bool, found: Mapping[str, list[int]], file: Mapping[str, Any] | None) -> _Session:
@@ -258,13 +252,13 @@ def _applied(records: Sequence[Row]) -> Iterator[tuple[Row, BrokerState, BrokerS
     If a broker has several records at one offset (a snapshot's resets and its own records), the last one counts.
     """
     about = [r for r in records if r["type"] in BROKER_TYPES]
-    by_place = {(_broker(r), r["offset"]): r for r in about}
+    last = {(_broker(r), r["offset"]): r for r in about}
     after = {(s.broker_id, s.offset): s for states in broker_timeline(about).states.values() for s in states}
     current: dict[int, BrokerState] = {}
-    for place, record in by_place.items():
-        if place in after:
-            yield record, after[place], current.get(place[0])
-            current[place[0]] = after[place]
+    for at, record in last.items():
+        if at in after:
+            yield record, after[at], current.get(at[0])
+            current[at[0]] = after[at]
 
 
 def _broker(record: Row) -> int:

@@ -16,9 +16,9 @@ from replay.arrow.schemas import PARTITION_HISTORY, PROVENANCE_NAMES, TOPIC_EVEN
 from replay.cluster.boots import Boots, Processes
 from replay.cluster.broker_events import BrokerEvents, broker_events
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, ControllerReleases
-from replay.cluster.configs import BROKER, MIN_ISR, ConfigChange, ConfigTimeline, ElectionConfigs, config_timeline
+from replay.cluster.configs import BROKER, MIN_ISR, ConfigTimeline, ElectionConfigs, config_timeline
 from replay.cluster.features import FeatureLevels
-from replay.cluster.state import ClusterState, LogShape
+from replay.cluster.state import ClusterState, LogShape, config_changes
 
 Row = Mapping[str, Any]
 
@@ -209,11 +209,7 @@ def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]
 
     Topic settings are the same for all brokers.
     """
-    changes = [
-        ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
-        for r in state.records
-        if r["type"] == "CONFIG_RECORD" and (d := r["data"])["name"] == MIN_ISR and d["resourceType"] == BROKER
-    ]
+    changes = [change for change in config_changes(state.records) if change.resource_type == BROKER]
     topics = state.configs.min_isr.topics
     return {
         broker: replace(config_timeline(MIN_ISR, changes, [(-1, broker)], static), topics=topics)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from replay.arrow.ragged import Array, bools
 from replay.arrow.runs import last_true, run_starts
-from replay.arrow.schemas import TOPIC_EVENTS
+from replay.arrow.schemas import BATCH_AND_PROVENANCE, TOPIC_EVENTS
 from replay.cluster.branches import Branch, branches, surviving
 from replay.cluster.brokers import (
     BROKER_TYPES,
@@ -283,18 +283,18 @@ def _with_resets(records: list[Row]) -> list[Row]:
             snapshot_end = index
             while snapshot_end < len(records) and records[snapshot_end]["offset"] == record["offset"]:
                 snapshot_end += 1
-            kept = {_subject(r) for r in records[index:snapshot_end]}
+            kept = {subject_of(r) for r in records[index:snapshot_end]}
             undone = [_undone(r) for subject, r in live.items() if subject not in kept]
             result += [{**record, **u} for u in undone if u]
             live = {subject: r for subject, r in live.items() if subject in kept}
-        subject = _subject(record)
+        subject = subject_of(record)
         if subject is not None:
             live[subject] = record
         result.append(record)
     return result
 
 
-def _subject(record: Row) -> tuple[Any, ...] | None:
+def subject_of(record: Row) -> tuple[Any, ...] | None:
     """The key of what a record sets or removes; None for records that a snapshot does not hold."""
     data, kind = record["data"], record["type"]
     if kind in ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD"):
@@ -362,9 +362,7 @@ class _Topics:
 
 
 def _topic_event(record: Row, topic_id: str, removes: bool) -> Row:
-    copied = {
-        k: record[k] for k in ("offset", "timestamp_ms", "batch_base_offset", "capture", "path", "sha256", "position")
-    }
+    copied = {name: record[name] for name in ("offset", "timestamp_ms", *BATCH_AND_PROVENANCE)}
     return {**copied, "controller_epoch": record["epoch"], "topic_id": topic_id, "removes": removes}
 
 
@@ -396,17 +394,22 @@ def _controllers(shape: LogShape, logged: Sequence[Row]) -> list[tuple[int, int 
     return sorted(((base, leaders.get(epoch)) for base, epoch in begins), key=lambda begin: begin[0])
 
 
+def config_changes(records: Sequence[Row]) -> list[ConfigChange]:
+    """The settings that records make."""
+    return [
+        ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
+        for r in records
+        if r["type"] == "CONFIG_RECORD" and (d := r["data"])
+    ]
+
+
 def _election_configs(
     records: Sequence[Row],
     topics: _Topics,
     controllers: Sequence[tuple[int, int | None]],
     static: Mapping[int, Mapping[str, str]],
 ) -> ElectionConfigs:
-    changes = [
-        ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
-        for r in records
-        if r["type"] == "CONFIG_RECORD" and (d := r["data"])
-    ]
+    changes = config_changes(records)
 
     def timeline(key: str) -> ConfigTimeline:
         return config_timeline(key, changes, controllers, static, topics.removed)

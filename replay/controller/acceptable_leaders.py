@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 from replay.arrow.asof import Events
 from replay.arrow.ragged import PAD, Array, to_lengths
 from replay.cluster.brokers import BrokerTimeline
+from replay.partitions.elections import LOST
 from replay.partitions.reducer import MIGRATING
 
-UNASSIGNED, LOST = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+# Kafka's DirectoryId.UNASSIGNED.
+UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAQ"
 # Directory numbers of the reserved ids; UNASSIGNED is 0 (partition_change_builder.UNASSIGNED).
 _RESERVED = (UNASSIGNED, MIGRATING, LOST)
 

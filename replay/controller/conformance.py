@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array, to_matrix
 from replay.cluster.features import MetadataVersion, flags
+from replay.controller.acceptable_leaders import UNASSIGNED
 from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
     ELECT_PREFERRED,
@@ -31,8 +32,6 @@ from replay.partitions.reducer import MIGRATING
 
 Row = dict[str, Any]
 
-# Kafka's DirectoryId.UNASSIGNED: the UUID (0, 1).
-UNASSIGNED_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
 _ELECTIONS = {"PREFERRED": ELECT_PREFERRED, "ONLINE": ELECT_ONLINE, "UNCLEAN": ELECT_UNCLEAN}
 _RECOVERY = ("RECOVERED", "RECOVERING")
 # Our names -> the names in the record's JSON form, and those in a state.
@@ -94,7 +93,7 @@ class _Directories:
     """Numbers for directory ids; 0 is UNASSIGNED."""
 
     def __init__(self) -> None:
-        self.numbers = {UNASSIGNED_DIRECTORY: 0}
+        self.numbers = {UNASSIGNED: 0}
 
     def of(self, names: Iterable[str]) -> list[int]:
         return [self.numbers.setdefault(name, len(self.numbers)) for name in names]

@@ -14,13 +14,13 @@ from replay.arrow.schemas import sorted_history
 from replay.arrow.sets import first, keep, resize
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
-from replay.controller.acceptable_leaders import LOST, Availability, Directories, availability
+from replay.controller.acceptable_leaders import Availability, Directories, availability
 from replay.controller.partition_change_builder import RECOVERED, RECOVERING, Cases, at_rest
 from replay.controller.releases import PossibleProfiles, possible_profiles
 from replay.controller.triggers import Recorded, Transitions
 from replay.partitions.effective_configs import ConfigKeys, config_keys
 from replay.partitions.election_actors import Change, side
-from replay.partitions.elections import states_of
+from replay.partitions.elections import LOST, states_of
 
 _SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 _COLUMNS = ("offset", "batch_base_offset")

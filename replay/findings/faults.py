@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.branches import COMMITTED, Branch
 from replay.cluster.log import Problem
 from replay.findings.kinds import EVIDENCE_GAP, FAULTS, GAPS, finding_id
 from replay.findings.statements import statement
 from replay.loss.verdict import RULE_VERSION
+from replay.offsets.cited_rows import cited
 
 Row = dict[str, Any]
 
@@ -72,11 +72,6 @@ def _nodes(nodes: Sequence[int]) -> str:
 
 def _evidence(role: str, batch: Row) -> Row:
     return cited(role, "log_batches", batch, leader_epoch=batch["epoch"], offset=batch["base_offset"])
-
-
-def cited(role: str, source: str, row: Row, **more: object) -> Row:
-    """The schemas.EVIDENCE_ROW of a row with provenance. more: its other columns."""
-    return {"role": role, "source": source, **more, **{name: row[name] for name in PROVENANCE_NAMES}}
 
 
 def file_faults(cluster: str, quarantine: Sequence[Row]) -> list[Row]:

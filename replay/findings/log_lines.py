@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 from replay.arrow.schemas import FINDINGS, PARTITION_KEY, PROVENANCE_NAMES
 from replay.cluster.log import Problem
 from replay.controller.transitions import Bucket
-from replay.findings.faults import cited, fault
+from replay.findings.faults import fault
 from replay.offsets.broker_lines import LED, UNCHANGED
+from replay.offsets.cited_rows import cited
 
 Row = dict[str, Any]
 

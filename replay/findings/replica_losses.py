@@ -22,20 +22,16 @@ import pyarrow as pa
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.brokers import BrokerState
 from replay.cluster.facts import ClusterFacts
-from replay.controller.acceptable_leaders import UNASSIGNED
 from replay.controller.transitions import Bucket
 from replay.findings.kinds import CHECKPOINT_LOST, LOG_TRUNCATION, finding_id
 from replay.findings.statements import prose, statement
-from replay.loss.leader_terms import SETTLED_MS
+from replay.loss.leader_terms import NO_DIRECTORY, SETTLED_MS
 from replay.offsets.cited_rows import observation_row, state_row
 from replay.offsets.evidence import Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.offsets.partition_rows import evidence_of
-from replay.partitions.reducer import MIGRATING
 
 _RULE_VERSION = 2
-# Directory ids that mean: not known yet.
-_NO_DIRECTORY = (UNASSIGNED, MIGRATING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +167,7 @@ class _Partition:
         if not all(not r["removed"] and drop.broker in r["replicas"] for r in inside):
             return None
         directories = {r["directories"][r["replicas"].index(drop.broker)] for r in inside if _has_directories(r)}
-        if len(directories.difference(_NO_DIRECTORY)) > 1:
+        if len(directories.difference(NO_DIRECTORY)) > 1:
             return None
         last = end - 1
         if drop.after is None:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from replay.arrow.ragged import PAD, mask_of, members_of
+from replay.arrow.ragged import PAD, members_of
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.line_bounds import LineReader
 from replay.loss.liveness import Session
@@ -221,8 +221,7 @@ class _Partition:
 
     def _fetched(self, term: LeaderTerm, row: int, brokers: Iterable[int]) -> frozenset[int]:
         rows = np.arange(term.first, min(term.end, row))
-        replicas, isr = self.states.replicas[rows], self.states.isr[rows]
-        return frozenset(b for b in brokers if (mask_of(replicas, b) & isr).any())
+        return frozenset(broker for broker in brokers if self.terms.is_in_isr(broker, rows).any())
 
     def _was_alone(self, term: LeaderTerm, row: int) -> bool:
         rows = np.arange(term.first, min(term.end, row))

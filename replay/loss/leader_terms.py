@@ -282,12 +282,10 @@ class LeaderTerms:
         """The rows, in order, from which on the broker's high watermark is a serving leader's; last, the end."""
         if broker not in self._serving:
             rows = np.arange(self.first, self.end)
-            bits = mask_of(self.states.replicas[rows], broker) & self.states.isr[rows]
-            joins = (bits[1:] != 0) & (bits[:-1] == 0) & ~self.facts.anchored[rows[1:]]
-            leader = self.states.leader[rows[1:]]
-            joined = rows[1:][joins & (leader >= 0) & (leader != broker)].tolist()
+            joined = self._joins(broker, rows)
+            joined = joined[~self.facts.anchored[joined] & (self.states.leader[joined] != broker)]
             again = [t.first for t in self.all_terms if t.leader == broker and self.learned(t)]
-            self._serving[broker] = sorted({*joined, *again, self.end})
+            self._serving[broker] = sorted({*joined.tolist(), *again, self.end})
         return self._serving[broker]
 
     def learned(self, term: LeaderTerm) -> bool:
@@ -358,10 +356,13 @@ class LeaderTerms:
         if any(since < each < epoch for each in self.lines.followed_epochs(leader)):
             return True
         # Another leader took it in: it has fetched from that one.
-        between = np.arange(earlier.end, row)
-        bits = mask_of(self.states.replicas[between], leader) & self.states.isr[between]
-        joined = (bits[1:] != 0) & (bits[:-1] == 0) & (self.states.leader[between][1:] >= 0)
-        return bool(joined.any())
+        return len(self._joins(leader, np.arange(earlier.end, row))) > 0
+
+    def _joins(self, broker: int, rows: Array) -> Array:
+        """Of consecutive rows, those in which the broker has just joined the ISR while somebody leads."""
+        inside = self.is_in_isr(broker, rows)
+        joined: Array = rows[1:][inside[1:] & ~inside[:-1] & (self.states.leader[rows[1:]] >= 0)]
+        return joined
 
     def last_term(self, row: int) -> LeaderTerm | None:
         """The last term that began before a row and within the row's stretch."""
@@ -474,8 +475,12 @@ class LeaderTerms:
 
     def in_isr(self, broker: int, row: int) -> bool:
         """Whether the broker is in the row's ISR."""
-        bit = mask_of(self.states.replicas[row : row + 1], broker)
-        return bool(bit[0] & self.states.isr[row])
+        return bool(self.is_in_isr(broker, slice(row, row + 1))[0])
+
+    def is_in_isr(self, broker: int, rows: Array | slice) -> Array:
+        """For each of some rows, whether the broker is in its ISR."""
+        inside: Array = (mask_of(self.states.replicas[rows], broker) & self.states.isr[rows]) != 0
+        return inside
 
     def settled(self, row: Row) -> int | None:
         """The leader epoch under which the row's replica had been in sync, on a running broker, for SETTLED_MS when the
@@ -507,9 +512,7 @@ class LeaderTerms:
         if broker in self._unsettled:
             return self._unsettled[broker]
         inside, states = slice(self.first, self.end), self.states
-        replicas = states.replicas[inside]
-        in_sync = (mask_of(replicas, broker) & states.isr[inside]) != 0
-        index = np.arange(len(replicas))
-        out = np.where(in_sync & (states.leader[inside] >= 0), -1, index)
+        index = np.arange(self.end - self.first)
+        out = np.where(self.is_in_isr(broker, inside) & (states.leader[inside] >= 0), -1, index)
         out = np.where(self.facts.anchored[inside], np.maximum(out, index - 1), out)
         return self._unsettled.setdefault(broker, np.maximum.accumulate(out).tolist())

@@ -237,7 +237,7 @@ class LineReader:
         if winner not in self._agreements:
             inside = slice(self.terms.first, self.terms.end)
             leader, epoch = self.states.leader[inside], self.states.leader_epoch[inside]
-            in_isr = (mask_of(self.states.replicas[inside], winner) & self.states.isr[inside]) != 0
+            in_isr = self.terms.is_in_isr(winner, inside)
             agreed = leader == winner
             agreed[1:] |= in_isr[1:] & ~in_isr[:-1] & (epoch[1:] == epoch[:-1]) & (leader[1:] >= 0)
             rows = np.where(agreed, np.arange(len(leader)), 0)

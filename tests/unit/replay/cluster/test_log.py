@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from replay.cluster.branches import COMMITTED, UNCOMMITTED, UNKNOWN, Holders, Point, branches, commit_states, surviving
@@ -12,6 +13,11 @@ from replay.cluster.log import Hole, Problem, Run, in_runs, replayable_runs, tra
 from tests.unit.test_oracle import decoded
 
 VOTERS = frozenset({3000, 3001, 3002})
+
+
+def held_by(*nodes: list[int]) -> Holders:
+    """nodes: of each batch."""
+    return Holders.of_column(pa.chunked_array([nodes], pa.list_(pa.int32())))
 
 
 def kept(*batches: tuple[int, int]) -> list[bool]:
@@ -24,8 +30,8 @@ def commits(
 ) -> list[str]:
     """batches: (epoch, base offset, last offset, holders)."""
     epoch, base, last, holders = zip(*batches, strict=True)
-    of = Holders.of_rows(holders)
-    return commit_states(np.array(epoch), np.array(base), np.array(last), of, voters, points).to_pylist()
+    columns = (np.array(column) for column in (epoch, base, last))
+    return commit_states(*columns, held_by(*holders), voters, points).to_pylist()
 
 
 def test_a_later_epoch_cuts_off_what_it_overwrites() -> None:
@@ -56,7 +62,7 @@ def test_two_controllers_diverge_in_a_real_capture() -> None:
     live = sorted((b["base_offset"], b["last_offset"]) for b, k in zip(batches, keep.tolist(), strict=True) if k)
     assert all(after[0] == before[1] + 1 for before, after in pairwise(live))
     last = np.array([b["last_offset"] for b in batches])
-    states = commit_states(epoch, base, last, Holders.of_rows(b["nodes"] for b in batches), VOTERS).to_pylist()
+    states = commit_states(epoch, base, last, held_by(*(b["nodes"] for b in batches)), VOTERS).to_pylist()
     assert {s for s, k in zip(states, keep.tolist(), strict=True) if not k} == {UNCOMMITTED}
     assert COMMITTED in states
 
@@ -217,7 +223,7 @@ def test_problems_say_what_to_expect() -> None:
 
 def parting(*batches: tuple[int, int, int, list[int]]) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
     epoch, base, last, holders = zip(*batches, strict=True)
-    found = branches(np.array(epoch), np.array(base), np.array(last), Holders.of_rows(holders))
+    found = branches(np.array(epoch), np.array(base), np.array(last), held_by(*holders))
     return [(b.epoch, b.offset, b.nodes, b.batches) for b in found]
 
 
@@ -243,7 +249,7 @@ def test_where_the_log_before_was_not_captured_the_point_has_no_epoch() -> None:
 def test_the_real_divergence() -> None:
     batches = decoded("diverge").batches
     columns = (np.array([b[n] for b in batches]) for n in ("epoch", "base_offset", "last_offset"))
-    (branch,) = branches(*columns, Holders.of_rows(b["nodes"] for b in batches))
+    (branch,) = branches(*columns, held_by(*(b["nodes"] for b in batches)))
     assert (branch.epoch, branch.offset, branch.nodes) == (1, 46, (3001,))
     assert [batches[i]["last_offset"] for i in branch.batches][-1] == 51
     assert (batches[branch.replaced_by]["epoch"], batches[branch.replaced_by]["base_offset"]) == (3, 46)

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from replay.arrow.ragged import PAD, to_matrix
 from replay.cluster.features import MetadataVersion
-from replay.controller.conformance import UNASSIGNED_DIRECTORY, differences
+from replay.controller.acceptable_leaders import UNASSIGNED as UNASSIGNED_DIRECTORY
+from replay.controller.conformance import differences
 from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
     ELECT_PREFERRED,
