@@ -3,7 +3,7 @@
 A check reports a violation only if everything it needs is known. Most check the states at the partition's own records;
 two also follow changes elsewhere: broker registrations, and the configs of the controller and of the leader.
 
-Sources: replay/invariants/catalogue.py names them for each invariant.
+Sources: replay/invariants/catalogue.toml names them for each invariant.
 """
 
 from __future__ import annotations
