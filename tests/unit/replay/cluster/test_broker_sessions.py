@@ -22,32 +22,12 @@ from tests.simulator.faults import FAULTS, life
 from tests.simulator.judge import groups
 from tests.support.paths import CAPTURES as FOLDER
 from tests.support.pure import history_of
+from tests.support.records import change, elr, record, register
 from tests.support.scenario import states, together
 from tests.unit.test_oracle import decoded as decoded_capture
 
 Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
-ELR_ON = {"type": "FEATURE_LEVEL_RECORD", "data": {"name": "eligible.leader.replicas.version", "featureLevel": 1}}
-
-
-def record(offset: int, kind: str, batch: int | None = None, **data: Any) -> Row:
-    place = {"capture": "c", "path": "log", "sha256": "00", "position": offset, "epoch": 1}
-    at = {"offset": offset, "batch_base_offset": offset if batch is None else batch, "timestamp_ms": offset * 10}
-    return {**at, **place, "type": kind, "data": data}
-
-
-def register(offset: int, incarnation: str, broker: int = 1, batch: int | None = None, **data: Any) -> Row:
-    about = {"brokerId": broker, "brokerEpoch": offset, "incarnationId": incarnation, "fenced": True}
-    return record(offset, "REGISTER_BROKER_RECORD", batch, **about, **data)
-
-
-def change(offset: int, epoch: int, broker: int = 1, **data: Any) -> Row:
-    about = {"brokerId": broker, "brokerEpoch": epoch, "fenced": 0, "inControlledShutdown": 0, **data}
-    return record(offset, "BROKER_REGISTRATION_CHANGE_RECORD", **about)
-
-
-def elr(offset: int, level: int = 1) -> Row:
-    return record(offset, ELR_ON["type"], name=ELR_ON["data"]["name"], featureLevel=level)
 
 
 def history_rows(records: list[Row], *partitions: pa.Table, files: tuple[Row, ...] = ()) -> list[Row]:
@@ -132,7 +112,7 @@ def test_still_eligible_when_it_registers_is_clean() -> None:
 
 
 def test_an_elr_that_was_cleared_in_the_same_batch_is_no_proof() -> None:
-    cleared = record(11, "CLEAR_ELR_RECORD", 10, topicName="t")
+    cleared = record(11, "CLEAR_ELR_RECORD", batch=10, topicName="t")
     lines = ["5 isr=2 elr=1 leader=2", "11 elr= batch=10"]
     assert last_class([*RESTART[:2], cleared, RESTART[2]], states(*lines)) == ("unknown", [])
 

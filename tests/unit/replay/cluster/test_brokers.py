@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from replay.cluster.brokers import broker_timeline
+from tests.support.records import change, record, register
 from tests.support.scenario import ms, sessions
-
-Row = dict[str, Any]
-
-
-def record(offset: int, kind: str, batch: int | None = None, **data: Any) -> Row:
-    base = offset if batch is None else batch
-    return {"offset": offset, "batch_base_offset": base, "timestamp_ms": ms(offset), "type": kind, "data": data}
-
-
-def register(offset: int, incarnation: str, fenced: bool = True, broker: int = 1, epoch: int | None = None) -> Row:
-    data = {"brokerId": broker, "brokerEpoch": offset if epoch is None else epoch, "incarnationId": incarnation}
-    return record(offset, "REGISTER_BROKER_RECORD", **data, fenced=fenced, inControlledShutdown=False)
 
 
 def test_a_broker_is_active_from_unfencing_to_fencing() -> None:
@@ -47,20 +34,20 @@ def test_the_old_fence_records() -> None:
 
 
 def test_a_change_that_says_nothing_changes_nothing() -> None:
-    quiet = record(7, "BROKER_REGISTRATION_CHANGE_RECORD", brokerId=1, brokerEpoch=1, fenced=0, inControlledShutdown=0)
+    quiet = change(7, 1)
     timeline = broker_timeline([register(1, "a", fenced=False), quiet])
     assert timeline.active(1, 7)
 
 
 def test_a_batch_is_one_event() -> None:
     """A controller's batch is applied as a whole: the election in it already sees the broker unfenced."""
-    unfence = record(6, "BROKER_REGISTRATION_CHANGE_RECORD", batch=4, brokerId=1, brokerEpoch=1, fenced=-1)
+    unfence = change(6, 1, batch=4, fenced=-1)
     timeline = broker_timeline([register(1, "a"), unfence])
     assert (timeline.active(1, 3), timeline.active(1, 4)) == (False, True)
 
 
 def test_a_wrong_broker_epoch_is_reported_and_not_applied() -> None:
-    stale = record(5, "BROKER_REGISTRATION_CHANGE_RECORD", brokerId=1, brokerEpoch=77, fenced=1)
+    stale = change(5, 77, fenced=1)
     timeline = broker_timeline([register(1, "a", fenced=False), stale])
     assert timeline.active(1, 9)
     assert [(p.kind, p.offset) for p in timeline.problems] == [("broker_epoch_mismatch", 5)]

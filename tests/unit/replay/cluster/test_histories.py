@@ -14,28 +14,15 @@ from replay.cluster.state import ClusterState, log_shape, resolve_cluster
 from tests.support.cli import printed
 from tests.support.paths import capture
 from tests.support.pure import cluster_state, decode, history_of
+from tests.support.records import batch, config, leader, record, registered, topic, unregistered
 
 Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge", "unclean-4.4.0"]
 
 
-def record(offset: int, kind: str, epoch: int = 1, **data: Any) -> Row:
-    place = {"capture": "c", "path": "log", "sha256": "00", "position": offset}
-    at = {"offset": offset, "batch_base_offset": offset, "timestamp_ms": offset * 10, "epoch": epoch}
-    return {**at, **place, "type": kind, "data": data}
-
-
-def topic(offset: int, name: str, topic_id: str) -> Row:
-    return record(offset, "TOPIC_RECORD", name=name, topicId=topic_id)
-
-
-def config(offset: int, value: str | None, resource: str = "t", kind: int = 2, name: str = "x") -> Row:
-    return record(offset, "CONFIG_RECORD", resourceType=kind, resourceName=resource, name=name, value=value)
-
-
-def batch(base_offset: int, epoch: int, last_offset: int = 99) -> Row:
-    place = {"base_offset": base_offset, "last_offset": last_offset, "crc": 0, "path": "log"}
-    return {"epoch": epoch, **place, "nodes": [1]}
+def of_x(offset: int, value: str | None, resource: str = "t", kind: int = 2) -> Row:
+    """A setting that no election depends on."""
+    return config(offset, value, resource, kind, "x")
 
 
 def quorum_of(state: ClusterState) -> list[Row]:
@@ -51,13 +38,9 @@ def configs(*records: Row, name: str, static: dict[int, dict[str, str]] | None =
     # Every epoch begins with the record that names its leader.
     begins = {r["epoch"]: r["offset"] for r in records if r["type"] == "LEADER_CHANGE"} or {1: 0}
     ends = [*list(begins.values())[1:], 100]
-    batches = [batch(base, epoch, end - 1) for (epoch, base), end in zip(begins.items(), ends, strict=True)]
+    batches = [batch(base, end - 1, epoch) for (epoch, base), end in zip(begins.items(), ends, strict=True)]
     rows = configs_of(resolve_cluster(log_shape(batches, []), records, [], static or {}))
     return [r for r in rows if r["name"] == name]
-
-
-def leader(offset: int, node: int, epoch: int, voters: tuple[int, ...] = ()) -> Row:
-    return record(offset, "LEADER_CHANGE", epoch, leaderId=node, voters=[{"voterId": v} for v in voters])
 
 
 @pytest.mark.parametrize("name", CAPTURES)
@@ -95,18 +78,18 @@ def test_churn_switched_the_elr_feature_off_and_on() -> None:
 
 def test_a_topics_configs_go_with_it_and_another_of_its_name_has_its_own() -> None:
     removed = record(5, "REMOVE_TOPIC_RECORD", topicId="T")
-    rows = configs(topic(1, "t", "T"), config(2, "a"), removed, topic(6, "t", "U"), config(7, "b"), name="x")
+    rows = configs(topic(1, "t", "T"), of_x(2, "a"), removed, topic(6, "t", "U"), of_x(7, "b"), name="x")
     assert [(r["offset"], r["value"], r["end_offset"]) for r in rows] == [(2, "a", 5), (5, None, 7), (7, "b", None)]
 
 
 def test_what_was_deleted_before_does_not_go_again() -> None:
     removed = record(5, "REMOVE_TOPIC_RECORD", topicId="T")
-    rows = configs(topic(1, "t", "T"), config(2, "a"), config(3, None), removed, name="x")
+    rows = configs(topic(1, "t", "T"), of_x(2, "a"), of_x(3, None), removed, name="x")
     assert [(r["offset"], r["value"]) for r in rows] == [(2, "a"), (3, None)]
 
 
 def test_resources_are_named_and_the_unknown_keep_their_number() -> None:
-    rows = configs(config(1, "a", "", 4), config(2, "a", "g", 32), config(3, "a", "?", 77), name="x")
+    rows = configs(of_x(1, "a", "", 4), of_x(2, "a", "g", 32), of_x(3, "a", "?", 77), name="x")
     assert [(r["resource_type"], r["resource_name"]) for r in rows] == [("broker", ""), ("group", "g"), ("77", "?")]
 
 
@@ -144,7 +127,7 @@ def test_what_is_in_force_for_a_topic_follows_every_layer() -> None:
 def test_whose_file_holds_is_not_known_where_nothing_says_who_led() -> None:
     """The record that began epoch 2 was not captured."""
     key, static = "min.insync.replicas", {1: {"process.roles": "controller", "min.insync.replicas": "2"}}
-    batches = [batch(0, 1, 4), batch(5, 2)]
+    batches = [batch(0, 4), batch(5, 99, 2)]
     records = [leader(0, 1, 1), topic(1, "t", "T"), topic(6, "u", "U")]
     state = resolve_cluster(log_shape(batches, []), records, [], static)
     rows = [r for r in configs_of(state) if r["name"] == key]
@@ -189,9 +172,9 @@ def test_the_leader_whose_epoch_replaced_a_suffix_names_it() -> None:
 
 
 def test_voters_stay_until_a_record_names_others() -> None:
-    voters = record(9, "KRAFT_VOTERS", 2, voters=[{"voterId": 3}, {"voterId": 1}])
-    same = record(10, "KRAFT_VOTERS", 2, voters=[{"voterId": 1}, {"voterId": 3}])
-    batches = [batch(0, 1), batch(5, 2)]
+    voters = record(9, "KRAFT_VOTERS", controller_epoch=2, voters=[{"voterId": 3}, {"voterId": 1}])
+    same = record(10, "KRAFT_VOTERS", controller_epoch=2, voters=[{"voterId": 1}, {"voterId": 3}])
+    batches = [batch(0, 99), batch(5, 99, 2)]
     state = resolve_cluster(log_shape(batches, []), [leader(1, 1, 1, (1, 2)), leader(5, 2, 2), voters, same], [], {})
     rows = quorum_of(state)
     assert [(r["offset"], r["leader_id"], r["voters"]) for r in rows] == [
@@ -199,14 +182,6 @@ def test_voters_stay_until_a_record_names_others() -> None:
         (5, 2, [1, 2]),
         (9, 2, [1, 3]),
     ]
-
-
-def registered(offset: int, node: int, epoch: int = 1) -> Row:
-    return record(offset, "REGISTER_CONTROLLER_RECORD", epoch, controllerId=node, features=[])
-
-
-def unregistered(offset: int, node: int, epoch: int = 1) -> Row:
-    return record(offset, "UNREGISTER_CONTROLLER_RECORD", epoch, controllerId=node)
 
 
 def test_controllers_are_registered_until_they_are_unregistered_and_votes_stay() -> None:
@@ -219,7 +194,7 @@ def test_controllers_are_registered_until_they_are_unregistered_and_votes_stay()
         leader(6, 2, 2),
         registered(7, 2, 2),
     ]
-    state = resolve_cluster(log_shape([batch(0, 1, 5), batch(6, 2)], []), records, [], {})
+    state = resolve_cluster(log_shape([batch(0, 5), batch(6, 99, 2)], []), records, [], {})
     assert state.problems == []
     assert [(r["offset"], r["leader_id"], r["voters"], r["controllers"]) for r in quorum_of(state)] == [
         (0, 1, [1, 2], None),

@@ -13,41 +13,13 @@ from replay.cluster.log import Hole
 from replay.cluster.state import ClusterState, ConflictError, changes_that_count, log_shape, resolve_cluster
 from replay.controller.profiles import PROFILES
 from replay.controller.releases import possible_profiles
+from tests.support.records import batch, config, elr, leader, record, register, registered, topic, unregistered
 
 Row = dict[str, Any]
 
 
-def batch(base: int, last: int, epoch: int = 1, crc: int | None = None, path: str = "a") -> Row:
-    offsets = {"base_offset": base, "last_offset": last}
-    return {"epoch": epoch, **offsets, "crc": base if crc is None else crc, "path": path, "nodes": []}
-
-
-def record(offset: int, kind: str, epoch: int = 1, base: int | None = None, **data: Any) -> Row:
-    place = {"capture": "c", "path": "log", "sha256": "00", "position": offset}
-    at = {"offset": offset, "batch_base_offset": offset if base is None else base, "timestamp_ms": offset * 10}
-    return {**at, **place, "epoch": epoch, "type": kind, "data": data}
-
-
 def in_snapshot(end: int, row: Row) -> Row:
     return {**row, "snapshot_end_offset": end, "snapshot_epoch": 1}
-
-
-def topic(offset: int, name: str, topic_id: str) -> Row:
-    return record(offset, "TOPIC_RECORD", name=name, topicId=topic_id)
-
-
-def config(offset: int, value: str | None, name: str = "t", kind: int = 2) -> Row:
-    data = {"resourceType": kind, "resourceName": name, "name": "min.insync.replicas", "value": value}
-    return record(offset, "CONFIG_RECORD", **data)
-
-
-def register(offset: int, broker: int) -> Row:
-    data = {"brokerId": broker, "brokerEpoch": offset, "incarnationId": f"i{broker}", "fenced": False}
-    return record(offset, "REGISTER_BROKER_RECORD", **data, inControlledShutdown=False)
-
-
-def elr(offset: int, level: int) -> Row:
-    return record(offset, "FEATURE_LEVEL_RECORD", name="eligible.leader.replicas.version", featureLevel=level)
 
 
 def resolve(*records: Row, batches: list[Row] | None = None, snapshot: list[Row] | None = None) -> ClusterState:
@@ -135,17 +107,17 @@ def test_a_snapshot_behind_a_gap_takes_back_what_is_not_in_it() -> None:
     """Topic t was removed and created anew in the gap, u was removed, broker 2 was unregistered, ELR was turned off."""
     before = [
         elr(0, 1),
-        register(1, 1),
-        register(2, 2),
+        register(1, "i1", 1, fenced=False),
+        register(2, "i2", 2, fenced=False),
         topic(3, "t", "T1"),
         topic(4, "u", "U1"),
         topic(5, "v", "V1"),
         config(6, "3"),
-        config(7, "4", name="u"),
-        config(8, "5", name="v"),
-        config(9, "6", name="", kind=4),
+        config(7, "4", "u"),
+        config(8, "5", "v"),
+        config(9, "6", "", 4),
     ]
-    kept = [register(0, 1), topic(1, "t", "T2"), topic(2, "v", "V1"), config(3, "2")]
+    kept = [register(0, "i1", 1, fenced=False), topic(1, "t", "T2"), topic(2, "v", "V1"), config(3, "2")]
     snapshot = [in_snapshot(60, r) for r in kept]
     state = resolve(*before, batches=[batch(0, 49), batch(60, 99)], snapshot=snapshot)
     assert sorted(events(state)) == [(59, "T1", True), (59, "U1", True)]
@@ -160,21 +132,12 @@ def test_a_snapshot_behind_a_gap_takes_back_what_is_not_in_it() -> None:
     assert [p.kind for p in state.problems] == ["offset_gap", "unknown_prefix"]
 
 
-def controller(offset: int, node: int) -> Row:
-    features = [{"name": "metadata.version", "minSupportedVersion": 7, "maxSupportedVersion": 33}]
-    return record(offset, "REGISTER_CONTROLLER_RECORD", controllerId=node, features=features)
-
-
-def unregister(offset: int, node: int) -> Row:
-    return record(offset, "UNREGISTER_CONTROLLER_RECORD", controllerId=node)
-
-
 def test_a_snapshot_behind_a_gap_takes_back_controllers_that_are_not_in_it() -> None:
     """Controller 2 was unregistered in the gap, and leads after it; 3 was before."""
-    before = [controller(1, 1), controller(2, 2), controller(3, 3), unregister(4, 3)]
-    terms = [record(60 + 10 * term, "LEADER_CHANGE", 2 + term, leaderId=leads) for term, leads in enumerate((1, 2, 3))]
+    before = [registered(1, 1), registered(2, 2), registered(3, 3), unregistered(4, 3)]
+    terms = [leader(60 + 10 * term, leads, 2 + term) for term, leads in enumerate((1, 2, 3))]
     batches = [batch(0, 49), batch(60, 69, epoch=2), batch(70, 79, epoch=3), batch(80, 99, epoch=4)]
-    state = resolve(*before, *terms, batches=batches, snapshot=[in_snapshot(60, controller(0, 1))])
+    state = resolve(*before, *terms, batches=batches, snapshot=[in_snapshot(60, registered(0, 1))])
     found = [r for r in state.records if r["type"] == "UNREGISTER_CONTROLLER_RECORD"]
     assert [(r["offset"], r["data"]["controllerId"]) for r in found] == [(4, 3), (59, 2)]
     assert [possible_profiles(state.controller_releases).at(o) for o in (60, 70, 80)] == [
@@ -186,8 +149,10 @@ def test_a_snapshot_behind_a_gap_takes_back_controllers_that_are_not_in_it() -> 
 
 
 def test_unregistrations_that_kafka_refuses_are_problems() -> None:
-    leads = record(0, "LEADER_CHANGE", leaderId=1, voters=[])
-    state = resolve(leads, unregister(1, 2), controller(2, 1), controller(3, 2), unregister(4, 2), unregister(5, 1))
+    leads = leader(0, 1)
+    state = resolve(
+        leads, unregistered(1, 2), registered(2, 1), registered(3, 2), unregistered(4, 2), unregistered(5, 1)
+    )
     assert [(p.kind, p.offset) for p in state.problems] == [
         ("unknown_controller", 1),
         ("active_controller_unregistered", 5),
@@ -195,7 +160,7 @@ def test_unregistrations_that_kafka_refuses_are_problems() -> None:
 
 
 def test_a_snapshot_that_the_log_begins_with_takes_nothing_back() -> None:
-    snapshot = [in_snapshot(40, r) for r in (topic(0, "t", "T1"), config(1, "3"), register(2, 1))]
+    snapshot = [in_snapshot(40, r) for r in (topic(0, "t", "T1"), config(1, "3"), register(2, "i1", 1, fenced=False))]
     state = resolve(batches=[batch(40, 99)], snapshot=snapshot)
     assert events(state) == []
     assert min_isr(state, "t", 39) == ["3"]
