@@ -18,11 +18,13 @@ from evidence.broker_logs.anchors import boots_in_utc, node_clocks, with_utc
 from replay.bucket import Detected, detect
 from replay.cluster.boots import boots_of, processes_of
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
+from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.log import is_complete
 from replay.cluster.state import ClusterState
 from replay.offsets import topic_ids
 from tests.support.pure import Decoded
+from tests.support.scenario import elr_levels, evidence, ms, offsets_table, states
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -145,6 +147,30 @@ def renamed(table: pa.Table, topic_id: str) -> pa.Table:
 
 def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
     return table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
+
+
+def judged_window(
+    history: Sequence[str],
+    *lines: str,
+    brokers: BrokerTimeline,
+    at: int = 60,
+    elr: bool = False,
+    topic: str = "t",
+    logs: pa.Table | None = None,
+    **known: Any,
+) -> Row:
+    """The window of the election at an offset. history, lines: as in tests/support/scenario.py. logs: lines of brokers'
+    own logs. known: of ClusterFacts. The session margin is 4 s."""
+    times = {"log_end_ms": ms(1_000), "session_timeout_ms": 2_000, "checkpoint_interval_ms": 1_000}
+    cluster = ClusterFacts("c", brokers, elr_levels(elr), **times, **known)
+    found = detect(states(*history, topic=topic), offsets_table(evidence(*lines)), cluster, events=logs)
+    (window,) = (window for window in windows(found.findings) if window["election_offset"] == at)
+    return window
+
+
+def statements(finding: Row) -> dict[str, Row]:
+    """Those of a finding's reason, by code."""
+    return {statement["code"]: statement for statement in finding["reason"]}
 
 
 def windows(findings: pa.Table) -> list[Row]:

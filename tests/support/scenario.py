@@ -226,9 +226,16 @@ def newer(timeline: BrokerTimeline) -> BrokerTimeline:
     return BrokerTimeline({b: [replace(s, newest_level=15) for s in own] for b, own in timeline.states.items()})
 
 
+def up(*brokers: int, at: int | None = None) -> tuple[str, ...]:
+    """Lines of `sessions`: brokers register (broker 1 at offset 1, and so on), and then are unfenced. at: both then."""
+    registered = (f"{b if at is None else at} register {b} i{b}" for b in brokers)
+    unfenced = (f"{b + len(brokers) if at is None else at} unfence {b}" for b in brokers)
+    return *registered, *unfenced
+
+
 def running(*brokers: int) -> BrokerTimeline:
     """Brokers that registered and were unfenced before anything else happened."""
-    return sessions(*(f"0 {what} {b} inc{b}" for b in brokers for what in ("register", "unfence")))
+    return sessions(*up(*brokers, at=0))
 
 
 def elr_levels(on: bool = True, *switches: tuple[int, bool]) -> FeatureLevels:

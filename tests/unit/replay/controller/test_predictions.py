@@ -24,7 +24,7 @@ from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.partitions.elections import build_elections, leader_changes, states_of
 from tests.support.pure import history_of
-from tests.support.scenario import TOPIC_ID, running, sessions, states
+from tests.support.scenario import TOPIC_ID, running, sessions, states, up
 from tests.unit.test_oracle import decoded
 
 CHANGES = {"unclean": 136, "elr": 96, "churn": 433, "diverge": 60, "unclean-4.4.0": 131}
@@ -250,8 +250,7 @@ def test_a_removal_whose_event_is_not_in_the_log_is_an_unknown_trigger() -> None
     (found,) = differences(history, around(running(1, 2, 3)))
     assert (found["difference"], found["reason"]) == ("unknown_input", "trigger")
     fenced = sessions(
-        *(f"{b} register {b} {b}" for b in (1, 2, 3)),
-        *(f"{b + 3} unfence {b}" for b in (1, 2, 3)),
+        *up(1, 2, 3),
         "21 fence 1 batch=20",
     )
     assert differences(history, around(fenced)) == []

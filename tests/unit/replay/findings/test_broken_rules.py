@@ -11,6 +11,7 @@ from replay.arrow.schemas import FINDINGS, RULE_DIFFERENCES
 from replay.findings.broken_rules import INVARIANT_VIOLATION, RULE_MISMATCH, invariant_findings, rule_mismatch_findings
 from replay.findings.statements import prose
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS
+from tests.support.detection import statements
 from tests.support.scenario import TOPIC_ID
 
 Row = dict[str, Any]
@@ -66,7 +67,7 @@ def violations(*rows: Row) -> list[Row]:
 def said(finding: Row) -> dict[str, Row]:
     assert finding["explanation"] == prose(finding["reason"])
     assert "None" not in finding["explanation"]
-    return {s["code"]: s for s in finding["reason"]}
+    return statements(finding)
 
 
 def test_a_known_bug_is_proven() -> None:

@@ -16,9 +16,10 @@ from replay.controller.transitions import Bucket
 from replay.findings.exposures import LAST_REPLICA, LEADERLESS, exposure_findings
 from replay.findings.statements import prose
 from tests.support.detection import cluster_of
+from tests.support.detection import statements as said
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
-from tests.support.scenario import TOPIC_ID, elr_levels, ms, running, sessions, states, together
+from tests.support.scenario import TOPIC_ID, elr_levels, ms, running, sessions, states, together, up
 
 Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
@@ -44,10 +45,6 @@ def findings(history: pa.Table, **context: Any) -> list[Row]:
 def only(history: pa.Table, kind: str = LEADERLESS, **context: Any) -> Row:
     (found,) = (f for f in findings(history, **context) if f["kind"] == kind)
     return found
-
-
-def said(finding: Row) -> dict[str, Row]:
-    return {s["code"]: s for s in finding["reason"]}
 
 
 LOST = states("10 isr=1,2,3 leader=1", "20 isr=1", "30 isr= elr=1 leader=-1", "45 isr=1 elr= leader=1", "50 isr=1,2")
@@ -127,7 +124,7 @@ def test_who_ended_it(after: str, code: str, reason: str) -> None:
 
 def test_replicas_that_were_alive_could_have_been_elected_uncleanly() -> None:
     brokers = sessions(
-        *(f"1 {what} {b} i{b}" for b in (1, 2, 3) for what in ("register", "unfence")),
+        *up(1, 2, 3, at=1),
         "5 shutdown 2",
         "20 fence 1 batch=19",
         "25 fence 3",

@@ -20,9 +20,10 @@ from tests.simulator.faults import life
 from tests.simulator.judge import found as found_of
 from tests.simulator.judge import groups, replica_lies
 from tests.support.detection import cluster_of, with_topic_ids
+from tests.support.detection import statements as said
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
-from tests.support.scenario import elr_levels, evidence, ms, offsets_table, running, sessions, states
+from tests.support.scenario import elr_levels, evidence, ms, offsets_table, running, sessions, states, up
 
 Row = dict[str, Any]
 STILL = ("10 isr=1,2,3 leader=1", "900 isr=1,2,3")
@@ -49,18 +50,12 @@ def only(*lines: str, history: tuple[str, ...] = STILL, **context: Any) -> Row:
     return finding
 
 
-def said(finding: Row) -> dict[str, Row]:
-    return {s["code"]: s for s in finding["reason"]}
-
-
 def verdicts(rows: list[Row]) -> list[tuple[str, str, str]]:
     return [(r["kind"], r["verdict"], r["severity"]) for r in rows]
 
 
 def test_a_log_that_ends_lower_without_an_election_lost_records_by_itself() -> None:
-    brokers = sessions(
-        *(f"1 {what} {b} i{b}" for b in (1, 2, 3) for what in ("register", "unfence")), "35 register 2 new"
-    )
+    brokers = sessions(*up(1, 2, 3, at=1), "35 register 2 new")
     finding = only(FOLLOWED, "30 b2 leo=100", "40 b2 leo=80", brokers=brokers)
     assert verdicts([finding]) == [(LOG_TRUNCATION, "proven", "high")]
     assert (finding["start_offset"], finding["end_offset"], finding["election_offset"]) == (10, 10, None)
@@ -163,9 +158,7 @@ def test_a_replica_that_has_been_in_sync_for_a_minute_has_followed() -> None:
     late, early = ("80 b2 leo=100", "90 b2 leo=80"), ("70 b2 leo=100", "80 b2 leo=80")
     assert verdicts(found(*late, history=history)) == [(LOG_TRUNCATION, "proven", "high")]
     assert verdicts(found(*early, history=history)) == [(LOG_TRUNCATION, "proven", "medium")]
-    fenced = sessions(
-        *(f"1 {what} {b} i" for b in (1, 2, 3) for what in ("register", "unfence")), "50 fence 2", "51 unfence 2"
-    )
+    fenced = sessions(*up(1, 2, 3, at=1), "50 fence 2", "51 unfence 2")
     assert verdicts(found(*late, history=history, brokers=fenced)) == [(LOG_TRUNCATION, "proven", "medium")]
 
 
@@ -288,7 +281,10 @@ def test_several_lines_of_one_event_are_one_finding() -> None:
     # What was seen before the first one's line was read may be what that one replaced.
     history = (*ELECTED[:2], "50 isr=1 leader=1 epoch=2", "900 isr=1")
     finding = only("30 b2 leo=100", "38 b2 leo=105", "60 b2 leo=130 e0@0 e1@80 e2@90", history=history)
-    assert (said(finding)["epoch_began_below"]["leader_epoch"], said(finding)["tail_lost"]["value"]) == (1, 20)
+    assert (said(finding)["epoch_began_below"]["leader_epoch"], said(finding)["tail_lost"]["value"]) == (
+        1,
+        20,
+    )
 
 
 def test_a_high_watermark_file_that_goes_back_without_an_election_is_a_lost_checkpoint() -> None:
@@ -306,8 +302,7 @@ def test_a_high_watermark_file_that_goes_back_without_an_election_is_a_lost_chec
 
 
 def test_a_restart_in_between_is_told_and_the_file_of_a_broker_that_is_down_is_not_trusted() -> None:
-    begin = [f"1 {what} {b} i{b}" for b in (1, 2, 3) for what in ("register", "unfence")]
-    brokers = sessions(*begin, "85 fence 2", "95 register 2 new", "96 unfence 2")
+    brokers = sessions(*up(1, 2, 3, at=1), "85 fence 2", "95 register 2 new", "96 unfence 2")
     finding = only("80 b2 hw=100", "90 b2 hw=100", "100 b2 hw=0", brokers=brokers)
     assert said(finding)["restarted_between"]["offset"] == 95
     assert finding["evidence"][0]["captured_at_ms"] == ms(80)
@@ -389,7 +384,10 @@ def test_real_clusters_lost_the_tails_that_they_lost(name: str) -> None:
     rows = real(name)
     assert {(r["kind"], r["verdict"]) for r in rows} <= {(LOG_TRUNCATION, "proven")}
     assert {
-        (r["topic"], r["partition"], r["evidence"][0]["broker_id"]): (said(r)["tail_lost"]["value"], r["severity"])
+        (r["topic"], r["partition"], r["evidence"][0]["broker_id"]): (
+            said(r)["tail_lost"]["value"],
+            r["severity"],
+        )
         for r in rows
     } == CUT[name]
     assert len({r["finding_id"] for r in rows}) == len(rows)

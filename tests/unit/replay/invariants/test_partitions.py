@@ -25,7 +25,7 @@ from replay.invariants.quorum import quorum_violations
 from replay.partitions.elections import build_elections, states_of
 from tests.support.paths import ROOT, capture, controllers
 from tests.support.pure import decode, history_of
-from tests.support.scenario import TOPIC_ID, facts_with, ms, running, sessions, states, together
+from tests.support.scenario import TOPIC_ID, facts_with, ms, running, sessions, states, together, up
 
 Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
@@ -149,7 +149,7 @@ def test_partition_epoch(lines: list[str], epochs: list[int | None], expected: l
 
 
 FELL = "isr_plus_elr_not_below_min_isr"
-START = ("0 register 1 a", "0 unfence 1", "0 register 2 a", "0 unfence 2", "0 register 3 a", "0 unfence 3")
+START = up(1, 2, 3, at=0)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ START = ("0 register 1 a", "0 unfence 1", "0 register 2 a", "0 unfence 2", "0 re
         # The event that registers it anew (not another one), or unregisters it.
         (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 register 2 b batch=5")), None),
         (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 unregister 2 batch=5")), None),
-        (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 register 2 a batch=5")), (5, None, [2])),
+        (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 register 2 i2 batch=5")), (5, None, [2])),
         (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 register 3 b batch=5")), (5, None, [2])),
         (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 register 2 b batch=6")), (5, None, [2])),
         # Only one of the two that left has a reason.

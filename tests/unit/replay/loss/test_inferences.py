@@ -5,51 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from replay.bucket import detect
 from replay.cluster.boots import BootReading
 from replay.cluster.brokers import BrokerTimeline
-from replay.cluster.facts import Clock, ClusterFacts
 from tests.support.broker_log_lines import logged
-from tests.support.scenario import elr_levels, evidence, ms, newer, offsets_table, sessions, states
+from tests.support.detection import judged_window, statements
+from tests.support.scenario import ms, newer, sessions, up
 
 Row = dict[str, Any]
 
-# A timeout of 2 s: the session margin is 4 s.
-TIMEOUT_MS = 2_000
 # The brokers' sessions have metadata offsets 1, 2, 3; broker 1 led, broker 2 was elected uncleanly at 60.
-UP = tuple(f"{b} register {b} i{b}" for b in (1, 2, 3)) + tuple(f"{b + 3} unfence {b}" for b in (1, 2, 3))
+UP = up(1, 2, 3)
 UNCLEAN = ("10 isr=1,2,3", "20 isr=1", "50 isr= leader=-1", "60 isr=2 leader=2 recovering", "80 isr=2,3 recovered")
 LINE = "70 b2 e0@0 e2@80"
 
 
-def window(
-    history: tuple[str, ...],
-    *lines: str,
-    brokers: BrokerTimeline,
-    at: int = 60,
-    elr: bool = False,
-    topic: str = "t",
-    logs: pa.Table | None = None,
-    **known: Any,
-) -> tuple[str, int, int | None, dict[str, Row]]:
-    cluster = ClusterFacts(
-        "c",
-        brokers,
-        elr_levels(elr),
-        Clock(0),
-        ms(1_000),
-        session_timeout_ms=TIMEOUT_MS,
-        checkpoint_interval_ms=1_000,
-        **known,
-    )
-    offsets = offsets_table(evidence(*lines))
-    found = detect(states(*history, topic=topic), offsets, cluster, events=logs).findings.to_pylist()
-    (finding,) = (f for f in found if f["kind"] == "hwm_regression" and f["election_offset"] == at)
-    said = {s["code"]: s for s in finding["reason"]}
-    return finding["verdict"], finding["loss_min"], finding["loss_max"], said
+def window(history: tuple[str, ...], *lines: str, **around: Any) -> tuple[str, int, int | None, dict[str, Row]]:
+    found = judged_window(history, *lines, **around)
+    return found["verdict"], found["loss_min"], found["loss_max"], statements(found)
 
 
 KILLED = sessions(*UP, "50 fence 1")

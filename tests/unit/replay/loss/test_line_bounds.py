@@ -8,17 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from replay.bucket import detect
 from replay.cluster.boots import BootReading, LoggedProcess
 from replay.cluster.brokers import BrokerTimeline
-from replay.cluster.facts import Clock, ClusterFacts
 from tests.support.broker_log_lines import logged
-from tests.support.scenario import elr_levels, evidence, ms, newer, offsets_table, sessions, states
+from tests.support.detection import judged_window, statements
+from tests.support.scenario import ms, newer, sessions, up
 
 Row = dict[str, Any]
 
-TIMEOUT_MS = 2_000
-UP = tuple(f"{b} register {b} i{b}" for b in (1, 2, 3)) + tuple(f"{b + 3} unfence {b}" for b in (1, 2, 3))
+UP = up(1, 2, 3)
 # Broker 1 led, nobody did, and broker 2 was elected uncleanly at 60. Partition epochs 0 to 4, leader epochs 0, 1, 2.
 UNCLEAN = ("10 isr=1,2,3", "20 isr=1", "50 isr= leader=-1", "60 isr=2 leader=2 recovering", "80 isr=2,3 recovered")
 WON = "b2 leads e2 p3 at=80 hw=80 from=-1/1"
@@ -53,24 +51,12 @@ def window(
     at: int = 60,
     processes: dict[tuple[int, int], LoggedProcess] | None = None,
 ) -> Row:
-    cluster = ClusterFacts(
-        "c",
-        brokers,
-        elr_levels(False),
-        Clock(0),
-        ms(1_000),
-        session_timeout_ms=TIMEOUT_MS,
-        checkpoint_interval_ms=1_000,
-        boots=machines or {},
-        processes=processes or {},
-    )
-    found = detect(states(*history), offsets_table(evidence(*offsets)), cluster, None, lines).findings.to_pylist()
-    (finding,) = (f for f in found if f["kind"] == "hwm_regression" and f["election_offset"] == at)
-    return finding
+    known = {"boots": machines or {}, "processes": processes or {}}
+    return judged_window(history, *offsets, brokers=brokers, at=at, logs=lines, **known)
 
 
 def codes(finding: Row) -> set[str]:
-    return {s["code"] for s in finding["reason"]}
+    return set(statements(finding))
 
 
 # L1: the exact log end of the new leader.
@@ -162,7 +148,7 @@ def test_a_high_watermark_that_may_be_the_new_leaders_is_no_floor(line: str) -> 
 )
 def test_a_high_watermark_logged_by_a_process_that_nobody_reached_is_no_floor(line: str, verdict: str) -> None:
     assert window(logged(WON, line), KILLED)["verdict"] == verdict
-    assert window(logged(WON, line), waiting(KILLED))["verdict"] == "proven"
+    assert window(logged(WON, line), newer(KILLED))["verdict"] == "proven"
 
 
 def test_a_floor_passes_an_election_only_as_far_as_its_winner_had_it() -> None:
@@ -179,7 +165,7 @@ def test_a_truncation_below_the_high_watermark_is_a_floor(what: str) -> None:
     begins = "b1 follows 2 e2 p4 at=150 hw=150 t=40"
     begins = f"{begins} old" if what == "cuts-old" else begins
     lines = logged(WON, begins, f"b1 {what} 2 r0 to=80 hw=150 t=40.1")
-    for brokers in (FROZEN, waiting(KILLED)):
+    for brokers in (FROZEN, newer(KILLED)):
         found = window(lines, brokers)
         assert (found["verdict"], found["loss_min"]) == ("proven", 70)
         assert "floor_logged_truncation" in codes(found)
@@ -197,7 +183,7 @@ def test_a_truncation_below_the_high_watermark_is_a_floor(what: str) -> None:
     ],
 )
 def test_what_is_no_truncation_below_an_earlier_high_watermark(cut: str) -> None:
-    found = window(logged(WON, "b1 follows 2 e2 p4 at=150 hw=80 t=40", cut), waiting(KILLED))
+    found = window(logged(WON, "b1 follows 2 e2 p4 at=150 hw=80 t=40", cut), newer(KILLED))
     assert (found["verdict"] == "proven", "floor_logged_truncation" in codes(found)) == (False, False)
 
 
@@ -213,7 +199,7 @@ LED_TWICE = (WON, "b2 leads e4 p5 at=170 hw=170 from=-1/3")
 
 def test_a_truncation_shows_a_high_watermark_from_before_the_leaders_first_epoch() -> None:
     """Whoever follows broker 2 in epoch 2 truncates to 80: so 150 is from before that, although it led on and on."""
-    found = window(logged(*LED_TWICE, *CUT_LATE), waiting(KILLED), history=CAME_AFTER)
+    found = window(logged(*LED_TWICE, *CUT_LATE), newer(KILLED), history=CAME_AFTER)
     assert (found["verdict"], found["loss_min"]) == ("proven", 70)
     assert "floor_logged_truncation" in codes(found)
 
@@ -230,7 +216,7 @@ def test_a_truncation_shows_a_high_watermark_from_before_the_leaders_first_epoch
     ],
 )
 def test_what_a_later_truncation_does_not_show(lines: tuple[str, ...], history: tuple[str, ...]) -> None:
-    found = window(logged(*lines, *CUT_LATE), waiting(KILLED), history=history)
+    found = window(logged(*lines, *CUT_LATE), newer(KILLED), history=history)
     assert "floor_logged_truncation" not in codes(found)
 
 
@@ -238,7 +224,7 @@ def test_a_high_watermark_set_back_later_than_the_truncation_shows_nothing() -> 
     """A new leader's high watermark may lag: 150 to 80 some seconds later is no loss."""
     rows = logged(WON, "b1 follows 2 e2 p4 at=150 hw=150 t=40 old", "b1 cuts-old 2 r0 to=80 hw=150 t=40.1").to_pylist()
     late = [{**r, "logged_at_ms": ms(44)} if r["kind"] == "high_watermark_set_back" else r for r in rows]
-    found = window(pa.Table.from_pylist(late, schema=logged(WON).schema), waiting(KILLED))
+    found = window(pa.Table.from_pylist(late, schema=logged(WON).schema), newer(KILLED))
     assert found["loss_min"] == 0
 
 
@@ -248,7 +234,7 @@ def test_a_high_watermark_set_back_later_than_the_truncation_shows_nothing() -> 
 def test_the_same_process_bounds_the_high_watermark_when_it_learns_that_it_no_longer_leads() -> None:
     found = window(logged(WON, "b1 follows 2 e2 p3 at=160 hw=150 from=1/0"))
     assert (found["loss_min"], found["loss_max"], found["unacked_min"]) == (70, 70, 70)
-    assert found["reason"][[s["code"] for s in found["reason"]].index("high_watermark_at_most")]["value"] == 150
+    assert statements(found)["high_watermark_at_most"]["value"] == 150
     assert "ceiling_logged_high_watermark" in codes(found)
 
 
@@ -368,7 +354,7 @@ def test_an_old_leader_that_came_back_to_a_new_one_may_have_truncated_before() -
     history = (*UNCLEAN, "85 isr=1,2,3")
     assert window(logged(WON, back), KILLED, history=history, machines=SAME)["verdict"] == "possible"
     lines = logged(WON, "b1 follows 2 e2 p3 at=150 hw=120 t=40", "b1 cuts 2 r0 to=80 hw=120 t=40.1")
-    found = window(lines, waiting(KILLED), machines=SAME)
+    found = window(lines, newer(KILLED), machines=SAME)
     assert (found["loss_min"], found["loss_max"]) == (40, 70)
 
 
@@ -396,23 +382,18 @@ def test_who_is_elected_again_after_another_process_led_may_have_lost_some() -> 
     history = (*UNCLEAN[:3], "60 isr=1 leader=1")
     lines = logged("b1 stays e0 p1 hw=80", "b1 leads e2 p3 at=90 hw=90 from=1/0")
     for more, verdict in ((("50 fence 1", "60 unfence 1"), "excluded"), (RETURNED, "possible")):
-        assert window(lines, waiting(sessions(*UP, *more)), history=history)["verdict"] == verdict
+        assert window(lines, newer(sessions(*UP, *more)), history=history)["verdict"] == verdict
 
 
 # L8: the high watermark that a leader logged when it learned that it was below min ISR.
 
 
-def waiting(brokers: BrokerTimeline) -> BrokerTimeline:
-    """Of a release that does not advance the high watermark below min ISR."""
-    return BrokerTimeline({b: [replace(s, newest_level=15) for s in own] for b, own in brokers.states.items()})
-
-
 def test_a_high_watermark_logged_below_min_isr_stands_still() -> None:
-    found = window(logged(WON, "b1 stays e0 p1 hw=150"), waiting(KILLED), machines=SAME)
+    found = window(logged(WON, "b1 stays e0 p1 hw=150"), newer(KILLED), machines=SAME)
     assert (found["verdict"], found["loss_min"], found["loss_max"]) == ("proven", 70, 70)
     assert "ceiling_logged_below_min_isr" in codes(found)
     lines = logged("b2 leads e2 p3 at=150 hw=150 from=-1/1", "b1 stays e0 p1 hw=150")
-    assert window(lines, waiting(KILLED), machines=SAME)["verdict"] == "excluded"
+    assert window(lines, newer(KILLED), machines=SAME)["verdict"] == "excluded"
 
 
 @pytest.mark.parametrize(
@@ -421,13 +402,13 @@ def test_a_high_watermark_logged_below_min_isr_stands_still() -> None:
         # Of a release that may go on.
         ("b1 stays e0 p1 hw=150", KILLED, "20 isr=1"),
         # A process that came back within the session may have logged it, with a lower one.
-        ("b1 stays e0 p1 hw=150", waiting(sessions(*UP, "22 fence 1")), "20 isr=1"),
-        ("b1 leads e0 p1 at=150 hw=150", waiting(KILLED), "20 isr=1"),
+        ("b1 stays e0 p1 hw=150", newer(sessions(*UP, "22 fence 1")), "20 isr=1"),
+        ("b1 leads e0 p1 at=150 hw=150", newer(KILLED), "20 isr=1"),
         # Of a state that is not below min ISR, or that lasted only for a while.
-        ("b1 stays e0 p0 hw=150", waiting(KILLED), "20 isr=1"),
-        ("b1 stays e0 p1 hw=150", waiting(KILLED), "20 isr=1 min=1"),
+        ("b1 stays e0 p0 hw=150", newer(KILLED), "20 isr=1"),
+        ("b1 stays e0 p1 hw=150", newer(KILLED), "20 isr=1 min=1"),
         # Brokers may have different values of it.
-        ("b1 stays e0 p1 hw=150", waiting(KILLED), "20 isr=1 source=static"),
+        ("b1 stays e0 p1 hw=150", newer(KILLED), "20 isr=1 source=static"),
     ],
 )
 def test_what_does_not_show_that_the_high_watermark_stood_still(
@@ -441,14 +422,14 @@ def test_what_does_not_show_that_the_high_watermark_stood_still(
 def test_a_min_isr_that_was_raised_in_the_same_leader_epoch_may_not_be_known_yet() -> None:
     """The leader applies states before configs, and a delta may hold both."""
     history = ("10 isr=1,2,3 min=1", "20 isr=1 min=2", *UNCLEAN[2:])
-    found = window(logged(WON, "b1 stays e0 p1 hw=150"), waiting(KILLED), history=history, machines=SAME)
+    found = window(logged(WON, "b1 stays e0 p1 hw=150"), newer(KILLED), history=history, machines=SAME)
     assert found["loss_max"] is None
 
 
 def test_a_leader_that_begins_below_min_isr_bounds_it_by_its_log_end() -> None:
     """Its high watermark may lag: what the leader before had promised is in its log too."""
     history = ("10 isr=1,2,3", "20 isr=2 leader=2", "50 isr= leader=-1", "60 isr=3 leader=3 recovering")
-    brokers = waiting(sessions(*UP, "19 fence 1", "50 fence 2"))
+    brokers = newer(sessions(*UP, "19 fence 1", "50 fence 2"))
     won = "b3 leads e3 p3 at=130 hw=80 from=-1/2"
     found = window(logged("b2 leads e1 p1 at=150 hw=140 from=1/0", won), brokers, history=history, machines=SAME)
     assert (found["loss_min"], found["loss_max"]) == (10, 20)
@@ -644,7 +625,7 @@ MEMBER = "ceiling_members_log_end"
 def test_the_log_that_a_member_kept_is_a_ceiling() -> None:
     found = window(logged(WON, LOADED_BY_NEXT), LEADER_GONE, history=MEMBER_LEFT, machines=SAME, processes=ENDED)
     assert (found["verdict"], found["loss_max"]) == ("excluded", 0)
-    assert {s["code"]: s for s in found["reason"]}[MEMBER]["brokers"] == [3]
+    assert statements(found)[MEMBER]["brokers"] == [3]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from replay.cluster.facts import Clock, ClusterFacts
 from replay.findings.statements import prose
 from replay.loss.leader_terms import SETTLED_MS
 from replay.whatif.recovery_policies import POLICIES
-from tests.support.scenario import elr_levels, evidence, ms, offsets_table, running, sessions, states, together
+from tests.support.detection import statements, windows
+from tests.support.scenario import elr_levels, evidence, ms, offsets_table, running, sessions, states, together, up
 
 Row = dict[str, Any]
 
@@ -33,8 +34,7 @@ NEVER_STOPPED = running(1, 2, 3)
 
 
 def restarted(*more: tuple[str, ...]) -> BrokerTimeline:
-    begun = (f"0 {what} {b} i{b}" for b in (1, 2, 3) for what in ("register", "unfence"))
-    return sessions(*begun, *(line for lines in more for line in lines))
+    return sessions(*up(1, 2, 3, at=0), *(line for lines in more for line in lines))
 
 
 ALIVE = restarted(RETURNED)
@@ -69,13 +69,8 @@ def found(
     return detect(states(*history), offsets_table(evidence(*lines)), cluster)
 
 
-def judged(detected: Detected) -> list[Row]:
-    """The recorded windows."""
-    return [f for f in detected.findings.to_pylist() if f["kind"] == "hwm_regression"]
-
-
 def findings(history: tuple[str, ...], *lines: str, **around: Any) -> dict[int, Row]:
-    return {f["election_offset"]: f for f in judged(found(history, *lines, **around))}
+    return {f["election_offset"]: f for f in windows(found(history, *lines, **around).findings)}
 
 
 def verdict(history: tuple[str, ...], *lines: str, at: int = 40, **around: Any) -> tuple[str, int, int | None]:
@@ -185,7 +180,7 @@ def test_restarting_before_joining_does_not_matter() -> None:
 
 def test_a_restart_from_before_elr_was_turned_on_is_not_vouched_for() -> None:
     cluster = ClusterFacts("c", sessions(*RESTART), elr_levels(False, (38, True)), Clock(0))
-    (finding,) = judged(detect(states(*RESTARTED), offsets_table([]), cluster))
+    (finding,) = windows(detect(states(*RESTARTED), offsets_table([]), cluster).findings)
     assert finding["verdict"] == "undetermined"
 
 
@@ -195,7 +190,7 @@ def test_a_member_in_a_log_that_begins_with_a_snapshot_is_not_excluded() -> None
     assert verdict(lines, elr=False) == ("undetermined", 0, None)
     assert verdict(lines, elr=True) == ("undetermined", 0, None)
     finding = findings(lines)[40]
-    assert "not_held_earlier_leaders_unknown" in {s["code"] for s in finding["reason"]}
+    assert "not_held_earlier_leaders_unknown" in statements(finding)
 
 
 # Time.
@@ -240,7 +235,9 @@ def test_evidence_of_another_topic_id_or_partition() -> None:
     for other in ({"topic_id": "U" * 22}, {"partition": 1}):
         for mine, theirs in (LOST, reversed(LOST)):
             rows = evidence(mine) + evidence(theirs, **other)
-            assert [f["verdict"] for f in judged(detect(history, offsets_table(rows), cluster))] == ["possible"]
+            assert [f["verdict"] for f in windows(detect(history, offsets_table(rows), cluster).findings)] == [
+                "possible"
+            ]
 
 
 def test_a_log_end_from_before_the_replica_was_cut_back() -> None:
@@ -255,8 +252,7 @@ def test_a_log_end_of_the_winner_from_after_its_time_as_leader() -> None:
 
 
 def test_a_log_end_of_the_winner_from_after_its_restart() -> None:
-    both = (f"0 {what} {b} a" for b in (1, 2) for what in ("register", "unfence"))
-    brokers = sessions(*both, *RETURNED, "45 register 2 b", "46 unfence 2")
+    brokers = sessions(*up(1, 2, at=0), *RETURNED, "45 register 2 b", "46 unfence 2")
     assert verdict(UNCLEAN, LOST[0], "50 b2 leo=60", brokers=brokers) == ("possible", 0, None)
     assert verdict(UNCLEAN, LOST[0], "43 b2 leo=60", brokers=brokers) == ("proven", 90, None)
     # The process that was elected still answers, but no longer leads, and may have truncated its log.
@@ -285,7 +281,7 @@ def test_without_a_known_end_of_the_log_the_last_record_is_it() -> None:
     cluster = quick()
     for time, expected in (("50", "proven"), ("80", "possible")):
         rows = offsets_table(evidence(LOST[0], f"{time} b2 leo=60"))
-        assert [f["verdict"] for f in judged(detect(states(*UNCLEAN), rows, cluster))] == [expected]
+        assert [f["verdict"] for f in windows(detect(states(*UNCLEAN), rows, cluster).findings)] == [expected]
 
 
 def test_a_log_end_of_zero_while_a_broker_starts() -> None:
@@ -428,7 +424,7 @@ def test_a_log_that_begins_with_a_snapshot() -> None:
 )
 def test_equal_lines_of_epochs_from_before_a_snapshot_exclude_nothing(history: tuple[str, ...], own: str) -> None:
     finding = findings(history, "28.5 b1 leo=80", f"50 b2 {own}")[40]
-    codes = {s["code"] for s in finding["reason"]}
+    codes = statements(finding)
     assert finding["verdict"] == "possible"
     # The reason is the snapshot, not a registration in a known term.
     assert "not_held_earlier_leaders_unknown" in codes
@@ -450,7 +446,7 @@ def test_a_leader_that_is_no_replica_is_judged_too() -> None:
 def test_a_file_with_a_line_missing_gives_no_exact_log_end() -> None:
     rows = [r for r in evidence(*LOST) if r["leader_epoch"] != 0]
     cluster = quick()
-    (finding,) = judged(detect(states(*UNCLEAN), offsets_table(rows), cluster))
+    (finding,) = windows(detect(states(*UNCLEAN), offsets_table(rows), cluster).findings)
     assert (finding["verdict"], finding["loss_min"], finding["first_lost_offset"]) == ("proven", 70, None)
 
 
@@ -489,8 +485,7 @@ def test_min_isr_above_the_partitions_own_replica_count() -> None:
 
 
 def test_a_log_end_of_the_leader_after_it_restarted() -> None:
-    both = (f"0 {what} {b} a" for b in (1, 2) for what in ("register", "unfence"))
-    brokers = sessions(*both, "26 register 1 b", "27 unfence 1")
+    brokers = sessions(*up(1, 2, at=0), "26 register 1 b", "27 unfence 1")
     assert verdict(UNCLEAN, "28 b1 leo=80", LOST[1], brokers=brokers) == ("possible", 0, None)
 
 
@@ -598,7 +593,7 @@ def test_findings_ids_are_stable_and_differ_by_place() -> None:
 def test_partitions_do_not_share_evidence_or_lineage() -> None:
     both = together(states(*UNCLEAN), states(*UNCLEAN, partition=1))
     rows = evidence(*LOST) + evidence("25 b1 hw=90", "50 b2 e0@0 e2@85", partition=1)
-    found = judged(detect(both, offsets_table(rows), quick()))
+    found = windows(detect(both, offsets_table(rows), quick()).findings)
     assert [(f["partition"], f["verdict"], f["loss_min"]) for f in found] == [(0, "proven", 70), (1, "proven", 5)]
 
 
@@ -618,19 +613,19 @@ def test_more_than_64_replicas() -> None:
 # What producers with acks=0 or 1 lost.
 
 KILLED = sessions(
-    *(f"{at} {what} {b} i{b}" for b in (1, 2, 3) for at, what in ((b, "register"), (b + 3, "unfence"))),
+    *up(1, 2, 3),
     "30 fence 1",
 )
 # Another process of it registered within the term.
 AGAIN = sessions(
-    *(f"{at} {what} {b} i{b}" for b in (1, 2, 3) for at, what in ((b, "register"), (b + 3, "unfence"))),
+    *up(1, 2, 3),
     "29 register 1 j1",
     "29 unfence 1",
     "30 fence 1",
 )
 # It asked to be shut down by the change that ended its time: one process led all the time.
 ASKED = sessions(
-    *(f"{at} {what} {b} i{b}" for b in (1, 2, 3) for at, what in ((b, "register"), (b + 3, "unfence"))),
+    *up(1, 2, 3),
     "30 shutdown 1",
     "31 fence 1",
 )
@@ -694,7 +689,7 @@ def test_nothing_is_known_of_what_nobody_saw() -> None:
 
 def test_the_reason_is_data_and_the_prose_is_made_of_it() -> None:
     finding = findings(UNCLEAN, *LOST)[40]
-    said = {s["code"]: s for s in finding["reason"]}
+    said = statements(finding)
     assert said["elected"]["brokers"] == [2]
     assert said["elected"]["offset"] == 40
     assert said["outsider"]["nature"] == "fact"
@@ -706,20 +701,18 @@ def test_the_reason_is_data_and_the_prose_is_made_of_it() -> None:
 
 def test_what_is_missing_is_said() -> None:
     finding = findings(UNCLEAN)[40]
-    said = {s["code"]: s for s in finding["reason"]}
+    said = statements(finding)
     assert finding["verdict"] == "undetermined"
     assert (said["missing_log_end"]["brokers"], said["missing_log_end"]["leader_epoch"]) == ([2], 2)
     assert "missing_high_watermark" in said
-    assert not {"missing_log_end", "missing_high_watermark"} & {
-        s["code"] for s in findings(UNCLEAN, *LOST)[40]["reason"]
-    }
+    assert not {"missing_log_end", "missing_high_watermark"} & statements(findings(UNCLEAN, *LOST)[40]).keys()
 
 
 @pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "t"])
 def test_kafkas_own_topics_are_called_out(topic: str) -> None:
     history = states(*UNCLEAN, topic=topic)
     cluster = ClusterFacts("c", ALIVE, elr_levels(), Clock(0), ms(100))
-    (finding,) = judged(detect(history, offsets_table(evidence("50 b2 e0@0 e2@80", topic=topic)), cluster))
+    (finding,) = windows(detect(history, offsets_table(evidence("50 b2 e0@0 e2@80", topic=topic)), cluster).findings)
     meanings = [s["code"] for s in finding["reason"] if s["nature"] == "meaning"]
     expected = {"__consumer_offsets": ["consumer_offsets"], "__transaction_state": ["transaction_state"], "t": []}
     assert meanings == expected[topic]

@@ -14,7 +14,7 @@ from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
 from replay.partitions.elections import LOST, RISKY, build_elections, states_of
 from replay.partitions.reducer import MIGRATING
 from tests.support.pure import history_of
-from tests.support.scenario import facts_with, running, sessions, states, together
+from tests.support.scenario import facts_with, running, sessions, states, together, up
 from tests.unit.test_oracle import decoded as decoded_capture
 
 
@@ -163,9 +163,7 @@ def test_nothing_is_seen_through_a_snapshot_or_another_partition() -> None:
 
 
 def test_candidates_are_the_replicas_on_active_brokers() -> None:
-    brokers = sessions(
-        *(f"0 {what} {b} i{b}" for b in (1, 2, 3) for what in ("register", "unfence")), "2 fence 1", "3 shutdown 3"
-    )
+    brokers = sessions(*up(1, 2, 3, at=0), "2 fence 1", "3 shutdown 3")
     rows = elections("1 isr=1,2", "2 isr=2 leader=-1", "4 leader=2", brokers=brokers)
     assert [r["candidates"] for r in rows] == [[2, 3], [2]]
 
@@ -183,7 +181,7 @@ def test_more_than_64_replicas() -> None:
     assert last_cause(start, "2 isr=1", "3 isr=70 leader=70") == "unclean"
 
 
-START = ("0 register 1 a", "0 register 2 b", "0 register 3 c", "0 unfence 1", "0 unfence 2", "0 unfence 3")
+START = up(1, 2, 3, at=0)
 TAKEN_OVER = ["1 isr=1,2", "11 isr=2 leader=2 batch=11"]
 SHRUNK = ["1 isr=1", "11 isr= leader=-1 batch=11"]
 ACTORS = {

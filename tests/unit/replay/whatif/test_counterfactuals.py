@@ -15,7 +15,8 @@ from replay.bucket import Detected, detect
 from replay.controller.profiles import PROFILES
 from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER, Question
 from replay.whatif.recovery_policies import POLICIES
-from tests.support.scenario import evidence, ms, offsets_table, sessions, states
+from tests.support.detection import windows
+from tests.support.scenario import evidence, ms, offsets_table, sessions, states, up
 from tests.unit.replay.controller.test_predictions import around
 from tests.unit.replay.whatif.test_simulation import real
 
@@ -39,10 +40,6 @@ def rows(detected: Detected) -> dict[str, dict[str, Row]]:
     return result
 
 
-def windows(detected: Detected) -> list[Row]:
-    return [f for f in detected.findings.to_pylist() if f["kind"] == "hwm_regression"]
-
-
 @pytest.mark.parametrize(
     ("name", "profile"),
     [
@@ -56,8 +53,8 @@ def windows(detected: Detected) -> list[Row]:
 )
 def test_the_rules_in_force_elect_the_recorded_leader_in_every_window(name: str, profile: str) -> None:
     answers = rows(found(name))
-    assert len(answers) == len(windows(found(name))) > 0
-    for finding in windows(found(name)):
+    assert len(answers) == len(windows(found(name).findings)) > 0
+    for finding in windows(found(name).findings):
         answer = answers[finding["finding_id"]][f"profile_{profile}"]
         assert (answer["leader"], answer["differs"]) == (finding["recorded_leader"], False)
         assert (answer["loss_min"], answer["loss_max"]) == (finding["loss_min"], finding["loss_max"])
@@ -65,7 +62,7 @@ def test_the_rules_in_force_elect_the_recorded_leader_in_every_window(name: str,
 
 @pytest.mark.parametrize("name", ["unclean", "elr", "churn", "jbod-4.0.2", "jbod-4.1.1", "unclean-4.4.0"])
 def test_every_window_is_asked_every_policy(name: str) -> None:
-    for finding in windows(found(name)):
+    for finding in windows(found(name).findings):
         asked = set(rows(found(name))[finding["finding_id"]])
         assert asked >= {*POLICIES, *SIMULATED, "deprioritized_3"}
         assert {p for p in asked - {*POLICIES, *SIMULATED} if not p.startswith("deprioritized")} <= {
@@ -78,7 +75,11 @@ def test_every_window_is_asked_every_policy(name: str) -> None:
 def test_a_fenced_last_known_leader_is_elected_by_4_0_only() -> None:
     """KAFKA-19522: thirteen windows of a real 4.0.2, of which the later rules would have let some wait."""
     answers = rows(found("jbod-4.0.2"))
-    waits = [f for f in windows(found("jbod-4.0.2")) if answers[f["finding_id"]]["profile_4.3"]["outcome"] == "waits"]
+    waits = [
+        f
+        for f in windows(found("jbod-4.0.2").findings)
+        if answers[f["finding_id"]]["profile_4.3"]["outcome"] == "waits"
+    ]
     assert len(waits) == 13
     for finding in waits:
         assert answers[finding["finding_id"]]["profile_4.3"]["leader"] is None
@@ -126,7 +127,7 @@ def test_divergences_are_of_windows_without_a_clean_winner() -> None:
 # A partition of three replicas with ELR on and min ISR 2: 2 and 3 leave, then 1, which has records that only it has.
 HISTORY = ("10 isr=1,2,3 leader=1", "20 isr=1,3 leader=1", "30 isr=1 elr=3 leader=1", "40 isr= elr=1,3 lke=1 leader=-1")
 SESSIONS = (
-    *(f"{number} {what} {b} i{b}" for b in (1, 2, 3) for number, what in ((b, "register"), (b + 3, "unfence"))),
+    *up(1, 2, 3),
     "20 fence 2 batch=20",
     "29 shutdown 3 batch=29",
     "30 fence 3 batch=30",
@@ -153,7 +154,7 @@ def small(*more: str, back: tuple[str, ...], question: Question | None = None) -
     timeline = sessions(*SESSIONS, *back)
     facts = replace(around(timeline), log_end_ms=ms(100), session_timeout_ms=0)
     detected = detect(history, offsets_table(evidence(*EVIDENCE)), facts, question or Question())
-    (window,) = windows(detected)
+    (window,) = windows(detected.findings)
     return window, rows(detected)[window["finding_id"]]
 
 

@@ -28,7 +28,7 @@ from replay.whatif.simulation import Run, simulate, simulate_all
 from replay.whatif.steps import Subjects, steps_of, subjects_of
 from tests.support.detection import cluster_of, with_topic_ids
 from tests.support.pure import history_of
-from tests.support.scenario import evidence, ms, offsets_table, running, sessions, states
+from tests.support.scenario import evidence, ms, offsets_table, running, sessions, states, up
 from tests.unit.replay.controller.test_predictions import around
 from tests.unit.test_oracle import decoded
 
@@ -213,8 +213,7 @@ def test_without_elr_the_last_of_the_isr_has_to_come_back() -> None:
 def test_deprioritized_brokers_are_elected_last_and_preferred_leaders_move_off_them() -> None:
     history = states("10 isr=1,2,3 leader=1", "20 isr=2,3 leader=2 batch=20")
     brokers = sessions(
-        *(f"{b} register {b} {b}" for b in (1, 2, 3)),
-        *(f"{b + 3} unfence {b}" for b in (1, 2, 3)),
+        *up(1, 2, 3),
         "21 fence 1 batch=20",
     )
     known = simulated(history, around(brokers))
