@@ -42,14 +42,14 @@ class Holders:
 
     @classmethod
     def of_column(cls, nodes: pa.ChunkedArray) -> Holders:
-        """From a column of lists. Neighbours are mostly the same, so few become Python's."""
+        """From a column of lists: as text, of which few distinct ones become Python's."""
         sets: dict[tuple[int, ...], int] = {}
         found = [np.zeros(0, dtype=np.int32)]
         for part in (nodes.slice(at, _AT_ONCE).combine_chunks() for at in range(0, len(nodes), _AT_ONCE)):
-            first = _list_starts(part)
-            lists = part.filter(pa.array(first)).to_pylist()
-            places = np.array([sets.setdefault(tuple(each), len(sets)) for each in lists], dtype=np.int32)
-            found.append(places[np.cumsum(first) - 1])
+            texts = pc.binary_join(part.cast(pa.list_(pa.string())), ",").dictionary_encode()
+            distinct = (tuple(map(int, text.split(","))) if text else () for text in texts.dictionary.to_pylist())
+            places = np.array([sets.setdefault(each, len(sets)) for each in distinct], dtype=np.int32)
+            found.append(places[texts.indices.to_numpy()])
         return cls(list(sets), np.concatenate(found))
 
     def nodes(self, row: int) -> tuple[int, ...]:
@@ -63,16 +63,6 @@ class Holders:
     @property
     def all_nodes(self) -> set[int]:
         return {node for place in np.unique(self.of).tolist() for node in self.sets[place]}
-
-
-def _list_starts(lists: pa.ListArray) -> Array:
-    """True for the first list, and for each that differs from the one before."""
-    lengths, values = pc.list_value_length(lists).to_numpy(), lists.flatten().to_numpy(zero_copy_only=False)
-    first = np.append(True, lengths[1:] != lengths[:-1])
-    row = np.repeat(np.arange(len(lengths)), lengths)
-    # Of a list that is as long as the one before, the value at the same place there.
-    first[row[values != values[np.arange(len(values)) - lengths[row]]]] = True
-    return first
 
 
 @dataclass(frozen=True, slots=True)

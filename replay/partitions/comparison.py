@@ -90,21 +90,12 @@ def _equal_values(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Array:
 
 def _equal_lists(left: pa.ChunkedArray, right: pa.ChunkedArray, equals: Any = same) -> Array:
     """Whether lists are equal; null equals null and no list."""
-    columns = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in (left, right)]
-    if pa.types.is_string(columns[0].type.value_type):
-        names = pa.concat_arrays([pc.list_flatten(c) for c in columns]).dictionary_encode()
-        columns = [_coded(c, names.dictionary) for c in columns]
-    nulls = [bools(pc.is_null(c)) for c in columns]
-    result: Array = (nulls[0] == nulls[1]) & equals(*(to_matrix(c) for c in columns))
+    if pa.types.is_string(left.type.value_type):
+        # Ids of directories have no comma.
+        return _equal_values(*(pc.binary_join(column, ",") for column in (left, right)))
+    nulls = [bools(pc.is_null(column)) for column in (left, right)]
+    result: Array = (nulls[0] == nulls[1]) & equals(to_matrix(left), to_matrix(right))
     return result
-
-
-def _coded(lists: pa.Array, names: pa.Array) -> pa.Array:
-    """Lists of names as lists of their places in `names`."""
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-    offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
-    coded = pa.ListArray.from_arrays(offsets, pc.index_in(pc.list_flatten(lists), names))
-    return pc.if_else(lists.is_valid(), coded, None)
 
 
 def printed_differences(
