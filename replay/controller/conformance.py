@@ -22,6 +22,7 @@ from replay.controller.partition_change_builder import (
     ELECT_PREFERRED,
     ELECT_UNCLEAN,
     KEEP_RECOVERY,
+    LISTS,
     NO_CHANGE,
     Cases,
     Changes,
@@ -118,12 +119,7 @@ def _arrays(cases: Sequence[Row], versions: Sequence[MetadataVersion], ids: _Dir
     own = [state["leader_recovery_state"] for state in states]
     targets = [case.get("target_leader_recovery_state", name) for case, name in zip(cases, own, strict=True)]
     return Cases(
-        replicas=lists(s["replicas"] for s in states),
-        isr=lists(s["isr"] for s in states),
-        elr=lists(s["elr"] for s in states),
-        last_known_elr=lists(s["last_known_elr"] for s in states),
-        removing=lists(s["removing_replicas"] for s in states),
-        adding=lists(s["adding_replicas"] for s in states),
+        **{name: lists(s[_NAMES[name][1]] for s in states) for name in LISTS},
         directories=lists(ids.of(s["directories"]) for s in states),
         leader=np.array([s["leader"] for s in states], dtype=np.int64),
         recovery=recovery(own),

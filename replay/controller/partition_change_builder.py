@@ -122,6 +122,17 @@ class Changes:
         return result
 
 
+LISTS = ("replicas", "isr", "elr", "last_known_elr", "removing", "adding")
+
+
+def state_after(cases: Cases, changes: Changes) -> PartitionStates:
+    """The states after predicted changes, with the directories before."""
+    lists = {name: where(changes.written[name], changes.lists[name], getattr(cases, name)) for name in LISTS}
+    leader = np.where(changes.leader == NO_CHANGE, cases.leader, changes.leader)
+    recovery = np.where(changes.recovery == KEEP_RECOVERY, cases.recovery, changes.recovery)
+    return PartitionStates(**lists, directories=cases.directories, leader=leader, recovery=recovery)
+
+
 def predict(cases: Cases, profile: Profile | Rules) -> Changes:
     """The changes that a controller with this profile writes, or one with each case's own rules."""
     rules = rules_of([profile], np.zeros(len(cases.leader), np.int64)) if isinstance(profile, Profile) else profile

@@ -23,11 +23,12 @@ from replay.controller.alike import Alike, alike
 from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
     ELECT_UNCLEAN,
-    KEEP_RECOVERY,
     NO_CHANGE,
     Cases,
     Changes,
+    PartitionStates,
     predict,
+    state_after,
 )
 from replay.controller.profiles import ON_LEADERLESS, PROFILES, Profile
 from replay.controller.transitions import Bucket, Configs
@@ -68,7 +69,6 @@ FIELDS = (
     "directories",
     "record",
 )
-_LISTS = ("isr", "elr", "last_known_elr", "replicas", "removing", "adding")
 _PIECE_ROWS = 1 << 15
 
 
@@ -197,14 +197,15 @@ class _Piece:
             cases = self._input(hypothesis, np.flatnonzero(mine), profile)
             cases = altered(cases) if altered else cases
             changes = predict(cases, profile)
-            differs = self._compare(cases, changes, rows)
+            state = state_after(cases, changes)
+            differs = self._compare(cases, changes, state, rows)
             right = differs == 0
             # Keep the likeliest trigger until one gives the recorded state.
             better = right | (result.hypothesis[rows] < 0)
             result.as_recorded[rows[right]] = True
             result.hypothesis[rows[better]] = number
             result.differs[rows[better]] = differs[better]
-            result.leader[rows[better]] = state_after(cases, changes).leader[better]
+            result.leader[rows[better]] = state.leader[better]
         return result
 
     def predictions(self) -> Predictions:
@@ -237,22 +238,21 @@ class _Piece:
             return replace(cases, elr_enabled=np.zeros(len(index), dtype=bool))
         return cases
 
-    def _compare(self, cases: Cases, changes: Changes, rows: Array) -> Array:
-        """The fields that differ from the record, as bits of FIELDS."""
-        after, lists = self.transitions.after, lists_after(cases, changes)
-        state = state_after(cases, changes)
+    def _compare(self, cases: Cases, changes: Changes, state: PartitionStates, rows: Array) -> Array:
+        """The fields that differ from the record, as bits of FIELDS. state: after the changes."""
+        after = self.transitions.after
         bumped = (changes.leader != NO_CHANGE).astype(np.int64)
         equal = {
             "leader": state.leader == after.leader[rows],
             "leader_epoch": bumped == after.leader_epochs[rows],
             "leader_recovery_state": state.recovery == after.recovery[rows],
-            "isr": same(lists["isr"], after.isr[rows]),
-            "elr": same_set(lists["elr"], after.elr[rows]),
-            "last_known_elr": same(lists["last_known_elr"], after.last_known_elr[rows]),
-            "replicas": same(lists["replicas"], after.replicas[rows]),
-            "removing_replicas": same(lists["removing"], after.removing[rows]),
-            "adding_replicas": same(lists["adding"], after.adding[rows]),
-            "directories": same(self._directories(cases, lists["replicas"], rows), after.directories[rows]),
+            "isr": same(state.isr, after.isr[rows]),
+            "elr": same_set(state.elr, after.elr[rows]),
+            "last_known_elr": same(state.last_known_elr, after.last_known_elr[rows]),
+            "replicas": same(state.replicas, after.replicas[rows]),
+            "removing_replicas": same(state.removing, after.removing[rows]),
+            "adding_replicas": same(state.adding, after.adding[rows]),
+            "directories": same(self._directories(cases, state.replicas, rows), after.directories[rows]),
             # A change of directories alone does not show in is_no_op: it is part of the builder's input.
             "record": ~changes.is_no_op | ~same(self.transitions.before.directories[rows], cases.directories),
         }
@@ -336,18 +336,6 @@ class _Piece:
         return by, differs, state
 
 
-def state_after(cases: Cases, changes: Changes) -> State:
-    """The states after predicted changes."""
-    lists = lists_after(cases, changes)
-    return State(
-        leader=np.where(changes.leader == NO_CHANGE, cases.leader, changes.leader),
-        recovery=np.where(changes.recovery == KEEP_RECOVERY, cases.recovery, changes.recovery),
-        isr=lists["isr"],
-        elr=lists["elr"],
-        last_known_elr=lists["last_known_elr"],
-    )
-
-
 def _sensitive(transitions: Transitions) -> Array:
     """True where the profiles may differ: only with ELR, in reassignments and in directory assignments."""
     before, after = transitions.before, transitions.after
@@ -357,22 +345,18 @@ def _sensitive(transitions: Transitions) -> Array:
     return found
 
 
-def lists_after(cases: Cases, changes: Changes) -> dict[str, Array]:
-    return {name: where(changes.written[name], changes.lists[name], getattr(cases, name)) for name in _LISTS}
-
-
 def _no_states(count: int, width: int) -> State:
     lists = [np.full((count, width), PAD) for _ in range(3)]
     return State(np.full(count, PAD), np.full(count, PAD), *lists)
 
 
-def _put(state: State, rows: Array, found: State) -> None:
+def _put(state: State, rows: Array, found: PartitionStates) -> None:
     state.leader[rows], state.recovery[rows] = found.leader, found.recovery
     for lists, new in zip(_lists(state), _lists(found), strict=True):
         lists[rows] = resize(new, lists.shape[1])
 
 
-def _lists(state: State) -> tuple[Array, Array, Array]:
+def _lists(state: State | PartitionStates) -> tuple[Array, Array, Array]:
     return state.isr, state.elr, state.last_known_elr
 
 

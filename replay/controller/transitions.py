@@ -15,7 +15,7 @@ from replay.arrow.sets import first, keep, resize
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.controller.acceptable_leaders import Availability, Directories, availability
-from replay.controller.partition_change_builder import RECOVERED, RECOVERING, Cases, at_rest
+from replay.controller.partition_change_builder import LISTS, RECOVERED, RECOVERING, Cases, at_rest
 from replay.controller.releases import PossibleProfiles, possible_profiles
 from replay.controller.triggers import Recorded, Transitions
 from replay.partitions.effective_configs import ConfigKeys, config_keys
@@ -24,6 +24,8 @@ from replay.partitions.elections import LOST, states_of
 
 _SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 _COLUMNS = ("offset", "batch_base_offset")
+# The columns of lists that have another name as a field.
+_COLUMN_OF = {"removing": "removing_replicas", "adding": "adding_replicas"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +115,7 @@ class Bucket:
             change=change,
             before=self._cases(rows - 1, held, configs, change.place[0]),
             after=Recorded(
-                replicas=after.replicas,
-                isr=after.isr,
-                elr=after.elr,
-                last_known_elr=lists.at("last_known_elr", rows),
-                removing=after.removing,
-                adding=after.adding,
-                directories=now,
-                leader=winner,
-                recovery=self._recovery(rows),
+                **self._states(rows, now),
                 leader_epochs=self.states.leader_epoch[rows] - self.states.leader_epoch[rows - 1],
             ),
             unclean_allowed=configs.unclean,
@@ -140,8 +134,11 @@ class Bucket:
         taken: Array = self.directory_codes.T.take(rows, axis=1).T
         return taken
 
-    def _recovery(self, rows: Array) -> Array:
-        return np.where(self.states.recovering[rows], RECOVERING, RECOVERED)
+    def _states(self, rows: Array, directories: Array) -> dict[str, Array]:
+        """Some states by field name of `PartitionStates`."""
+        recovery = np.where(self.states.recovering[rows], RECOVERING, RECOVERED)
+        lists = {name: self.states.lists.at(_COLUMN_OF.get(name, name), rows) for name in LISTS}
+        return {**lists, "directories": directories, "leader": self.states.leader[rows], "recovery": recovery}
 
     def cases_at(self, rows: Array, at: Array | None = None) -> Cases:
         """The states that some rows made, with the configs, features and brokers right after them, or right before
@@ -158,25 +155,11 @@ class Bucket:
 
     def _cases(self, rows: Array, directories: Array, configs: Configs, offset: Array) -> Cases:
         """The states as Cases right before the offsets, with targets that request nothing."""
-        names = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas")
-        replicas, isr, elr, last_known_elr, removing, adding = (self.states.lists.at(name, rows) for name in names)
-        recovery = self._recovery(rows)
+        own = self._states(rows, directories)
+        replicas = own["replicas"]
         states = self.availability.states(replicas, offset)
         may_lead = self.availability.acceptable(replicas, resize(directories, replicas.shape[1]), states)
-        return at_rest(
-            keep(replicas, may_lead),
-            replicas=replicas,
-            isr=isr,
-            elr=elr,
-            last_known_elr=last_known_elr,
-            removing=removing,
-            adding=adding,
-            directories=directories,
-            leader=self.states.leader[rows],
-            recovery=recovery,
-            min_isr=configs.min_isr,
-            **self.features(offset),
-        )
+        return at_rest(keep(replicas, may_lead), min_isr=configs.min_isr, **own, **self.features(offset))
 
 
 def _known(sources: pa.Array) -> Array:

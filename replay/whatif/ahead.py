@@ -27,12 +27,13 @@ from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
     ELECT_PREFERRED,
     ELECT_UNCLEAN,
+    LISTS,
     RECOVERED,
     RECOVERING,
     Cases,
     predict,
+    state_after,
 )
-from replay.controller.predictions import lists_after, state_after
 from replay.controller.profiles import PROFILES, Profile
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import CLEAN_RESTART, UNCLEAN_RESTART, of_broker, with_election
@@ -234,9 +235,8 @@ def _apply(now: Now, inputs: Cases, concerned: Array, profile: Profile) -> Now:
     """The partitions after the controller's answer where they are concerned."""
     if not concerned.any():
         return now
-    changes = predict(inputs, profile)
-    state, lists = state_after(inputs, changes), lists_after(inputs, changes)
-    kept = {name: where(concerned, after, getattr(now.cases, name)) for name, after in lists.items()}
+    state = state_after(inputs, predict(inputs, profile))
+    kept = {name: where(concerned, getattr(state, name), getattr(now.cases, name)) for name in LISTS}
     for name in ("leader", "recovery"):
         kept[name] = np.where(concerned, getattr(state, name), getattr(now.cases, name))
     return replace(now, cases=replace(now.cases, **kept))

@@ -24,14 +24,15 @@ from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
     ELECT_PREFERRED,
     ELECT_UNCLEAN,
+    LISTS,
     NO_LEADER,
     RECOVERED,
     RECOVERING,
     Cases,
     at_rest,
     predict,
+    state_after,
 )
-from replay.controller.predictions import lists_after, state_after
 from replay.controller.profiles import PROFILES, rules_of
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import (
@@ -53,8 +54,6 @@ from replay.controller.triggers import (
 )
 from replay.whatif.scenario import Course, Leaderless, Scenario
 from replay.whatif.steps import CLEAR_ELR, Steps, Subjects
-
-_LISTS = ("replicas", "isr", "elr", "last_known_elr", "removing", "adding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ class _Simulation:
         start = bucket.cases_at(self.start)
         # An ELR keeps members that are no longer replicas.
         self.width = 3 * max(lists.shape[1] for lists in (start.replicas, self.recorded.after.replicas))
-        self.state = {name: fit(getattr(start, name), self.width).copy() for name in (*_LISTS, "directories")}
+        self.state = {name: fit(getattr(start, name), self.width).copy() for name in (*LISTS, "directories")}
         self.state |= {"leader": start.leader.copy(), "recovery": start.recovery.copy()}
         self.last_leader = np.where(start.leader >= 0, start.leader, bucket.states.previous_leader[self.start])
         nobody = np.zeros(len(self.start), dtype=bool)
@@ -176,7 +175,8 @@ class _Simulation:
         subject = self.steps.subject[steps]
         ordered = self._by_priority(inputs, steps)
         changes = predict(ordered, take(self.rules, steps))
-        state, lists = state_after(ordered, changes), lists_after(ordered, changes)
+        state = state_after(ordered, changes)
+        lists = {name: getattr(state, name) for name in LISTS}
         kept = ~changes.written["replicas"]
         lists["replicas"] = where(kept, before.replicas, _in_order(lists["replicas"], inputs.target_replicas))
         leader, recovery = state.leader, state.recovery
@@ -194,7 +194,7 @@ class _Simulation:
         marked = (recovery == RECOVERING) & (before.recovery != RECOVERING)
         unclean = elected & (marked | ~(has(before.isr, leader) | has(before.elr, leader)))
         changed = ~changes.is_no_op | (leader != before.leader)
-        for name in (*_LISTS, "directories"):
+        for name in (*LISTS, "directories"):
             self.state[name][subject] = resize(lists[name], self.width)
         self.state["leader"][subject], self.state["recovery"][subject] = leader, recovery
         self.last_leader[subject] = np.where(leader >= 0, leader, self.last_leader[subject])
@@ -204,7 +204,7 @@ class _Simulation:
         """The states before some steps, with targets that change nothing, and the settings in force."""
         subject, at = self.steps.subject[steps], self.steps.at[steps]
         own = {name: self.state[name][subject] for name in ("leader", "recovery")}
-        own |= {name: trim(self.state[name][subject]) for name in _LISTS}
+        own |= {name: trim(self.state[name][subject]) for name in LISTS}
         own["directories"] = resize(self.state["directories"][subject], own["replicas"].shape[1])
         available = self.bucket.availability
         states = available.states(own["replicas"], at)
