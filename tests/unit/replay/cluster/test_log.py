@@ -246,15 +246,6 @@ def test_where_the_log_before_was_not_captured_the_point_has_no_epoch() -> None:
     assert parting((1, 46, 49, [2]), (3, 46, 60, [1])) == [(-1, 46, (2,), (0,))]
 
 
-def test_the_real_divergence() -> None:
-    batches = decoded("diverge").batches
-    columns = (np.array([b[n] for b in batches]) for n in ("epoch", "base_offset", "last_offset"))
-    (branch,) = branches(*columns, held_by(*(b["nodes"] for b in batches)))
-    assert (branch.epoch, branch.offset, branch.nodes) == (1, 46, (3001,))
-    assert [batches[i]["last_offset"] for i in branch.batches][-1] == 51
-    assert (batches[branch.replaced_by]["epoch"], batches[branch.replaced_by]["base_offset"]) == (3, 46)
-
-
 def holed(end: int, holes: list[int], snapshots: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[str]]:
     found, problems = replayable_runs(
         np.array([0]), np.array([end - 1]), snapshots, [Hole(h, 1, "not known") for h in holes]
