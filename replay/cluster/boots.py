@@ -18,23 +18,21 @@ from typing import Any
 class BootReading:
     """One reading of a machine's boot id, begun at captured_at_ms and done by read_by_ms, by the capturer's clock.
 
-    booted_by_ms: when the machine had started at the latest, by the same clock. machine_id, node_name: which machine;
-    local_disks: whether all log directories are on disks of that machine. None: unknown, also the boot id.
+    booted_by_ms: when the machine had started at the latest, by the same clock. local_disks: whether all directories of
+    logs are on disks of that machine. None: unknown, also the boot id.
     """
 
     boot_id: str | None
     captured_at_ms: int
     read_by_ms: int
     booted_by_ms: int | None = None
-    machine_id: str | None = None
-    node_name: str | None = None
     local_disks: bool | None = None
 
 
 # How far a boot time may be off beside the clock's error: uptimes are whole seconds, and clocks drift since the boot.
 _UPTIME_MS = 2_000
 # What `boots_of` reads of a row.
-_MACHINE = ("booted_by_ms", "machine_id", "node_name", "local_disks")
+_MACHINE = ("booted_by_ms", "local_disks")
 BOOT_COLUMNS = ("node_id", "boot_id", "captured_at_ms", "uncertainty_ms", *_MACHINE)
 Boots = Mapping[int, Sequence[BootReading]]
 

@@ -14,7 +14,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -120,27 +119,6 @@ class BrokerTimeline:
         for row in np.flatnonzero(found).tolist():
             found[row] = (int(broker_ids[row]), int(batch_base_offsets[row])) in begun
         return found
-
-    def restarted(self, broker_id: int, after_offset: int, up_to_offset: int) -> bool:
-        """Whether a new incarnation registered with after_offset < offset <= up_to_offset."""
-        return bool(self.restarts(broker_id, after_offset, up_to_offset))
-
-    def gone(self, broker_id: int, offset: int, by_offset: int) -> int | None:
-        """The broker epoch of the session at `offset` if that session ended by `by_offset`; else None.
-
-        It ended if it was fenced or shutting down by then, and not active again before a new incarnation.
-        """
-        states = self.states.get(broker_id, [])
-        at = bisect_right(states, offset, key=lambda s: s.offset) - 1
-        if at < 0:
-            return None
-        session = states[at]
-        later = states[at + 1 :]
-        own = list(takewhile(lambda s: s.incarnation_id == session.incarnation_id, later))
-        left = [s.offset for s in own if not s.active] or [s.offset for s in later[len(own) : len(own) + 1]]
-        if not left or left[0] > by_offset or any(s.active for s in own if s.offset >= left[0]):
-            return None
-        return session.broker_epoch
 
     def latest(self) -> list[BrokerState]:
         """The last state of every broker."""

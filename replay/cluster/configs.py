@@ -7,7 +7,6 @@ controller > cluster default (broker resource "") > the active controller's stat
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -53,9 +52,6 @@ class ConfigSteps:
 
     offsets: list[int]
     values: list[tuple[str, str]]
-
-    def at(self, offset: int) -> tuple[str, str]:
-        return self.values[max(bisect_right(self.offsets, offset) - 1, 0)]
 
 
 @dataclass(frozen=True, slots=True)

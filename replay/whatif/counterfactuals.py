@@ -251,7 +251,7 @@ class _Simulated:
         facts = window.election_facts
         membership = facts.memberships.get(broker)
         brokers: BrokerTimeline = self.bucket.facts.brokers
-        steady = not brokers.restarted(broker, begin, int(window.after["offset"]))
+        steady = not brokers.restarts(broker, begin, int(window.after["offset"]))
         return membership is not None and membership.holds and steady and not facts.election.contradictions
 
 

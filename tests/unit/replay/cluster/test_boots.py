@@ -44,10 +44,10 @@ def test_readings_without_a_time_or_an_id_do_not_count() -> None:
 
 
 def test_a_machine_whose_start_is_known_has_a_reading_without_an_id() -> None:
-    machine = {"booted_by_ms": 70, "machine_id": "m", "node_name": "n", "local_disks": True}
+    machine = {"booted_by_ms": 70, "local_disks": True}
     (without,) = rows((150, "a"))
     own = boots_of([*rows((100, "a"), (200, "a")), {**without, "boot_id": None, **machine}])[1]
-    assert own[1] == BootReading(None, 150, 160, 70, "m", "n", True)
+    assert own[1] == BootReading(None, 150, 160, 70, True)
     assert is_same_boot(own, 110, 200, 0)
     assert not is_same_boot(own[:2], 110, 120, 0)
 

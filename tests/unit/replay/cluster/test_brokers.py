@@ -64,15 +64,15 @@ def test_restarts_are_new_incarnations_within_the_offsets() -> None:
     timeline = sessions("1 register 1 a", "2 unfence 1", "5 register 1 b", "9 register 1 b", "12 register 1 c")
     assert [s.offset for s in timeline.restarts(1, -1)] == [1, 5, 12]
     assert [s.offset for s in timeline.restarts(1, 1, 11)] == [5]
-    assert timeline.restarted(1, 4, 5)
-    assert not timeline.restarted(1, 5, 11)
-    assert not timeline.restarted(2, -1, 99)
+    assert timeline.restarts(1, 4, 5)
+    assert not timeline.restarts(1, 5, 11)
+    assert not timeline.restarts(2, -1, 99)
 
 
 def test_registering_again_after_unregistering_is_a_restart() -> None:
     timeline = sessions("1 register 1 a", "4 unregister 1", "6 register 1 a")
-    assert timeline.restarted(1, 1, 6)
-    assert not timeline.restarted(1, 1, 5)
+    assert timeline.restarts(1, 1, 6)
+    assert not timeline.restarts(1, 1, 5)
 
 
 def test_steady_means_active_in_one_incarnation_all_the_time() -> None:

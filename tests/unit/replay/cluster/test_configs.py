@@ -117,5 +117,4 @@ def test_where_a_topics_config_may_have_changed() -> None:
 
 @pytest.mark.parametrize(("offset", "expected"), [(-1, "1"), (0, "1"), (3, "2"), (99, "2")])
 def test_steps_hold_until_the_next(offset: int, expected: str) -> None:
-    timeline = config_timeline(MIN_ISR, [broker(3, "2")], [], {})
-    assert timeline.cluster.at(offset)[0] == expected
+    assert at(offset, broker(3, "2"))[0] == expected
