@@ -64,6 +64,10 @@ def test_records_about_topics_that_do_not_exist_are_problems() -> None:
     assert events(state) == [(6, "T1", True)]
 
 
+def test_a_min_isr_that_is_no_number_is_a_problem() -> None:
+    assert [(p.kind, p.offset) for p in resolve(config(5, "3"), config(6, "two")).problems] == [("bad_config", 6)]
+
+
 def test_records_of_a_dropped_transaction_do_not_count() -> None:
     state = resolve(
         record(1, "BEGIN_TRANSACTION_RECORD"),

@@ -19,7 +19,6 @@ from tests.support.paths import capture
 from tests.support.pure import Decoded, cluster_state, decode, history_of
 
 Row = dict[str, Any]
-LOG_END = 322
 LAST_SNAPSHOT = 248
 
 
@@ -50,24 +49,6 @@ def problems(decoded: Decoded) -> list[tuple[str, int]]:
 def without_origin(rows: list[Row]) -> list[Row]:
     dropped = ("capture", "path", "sha256", "position", "batch_base_offset", "origin")
     return [{k: v for k, v in row.items() if k not in dropped} for row in rows]
-
-
-def added(decoded: Decoded, *records: tuple[str, Row]) -> Decoded:
-    """The log with further records behind its end."""
-    last, offset = decoded.records[-1], LOG_END
-    more = [
-        {
-            **last,
-            "offset": offset + i,
-            "batch_base_offset": offset,
-            "type": kind,
-            "data": data,
-            "partition_change": None,
-        }
-        for i, (kind, data) in enumerate(records)
-    ]
-    batch = {**decoded.batches[-1], "base_offset": offset, "last_offset": offset + len(more) - 1, "crc": 1}
-    return replace(decoded, batches=[*decoded.batches, batch], records=[*decoded.records, *more])
 
 
 def test_22_state_is_unknown_from_a_gap_up_to_the_next_snapshot(whole: Decoded) -> None:
@@ -107,9 +88,3 @@ def test_29_snapshots_of_one_offset_and_two_epochs_are_told() -> None:
     found = rival_snapshots([(80, 1), (162, 1), (162, 3)])
     assert [(p.kind, p.offset) for p in found] == [("two_snapshots", 162)]
     assert "epochs 1, 3" in found[0].message
-
-
-def test_38_a_min_isr_that_is_no_number_is_told(whole: Decoded) -> None:
-    data = {"resourceType": 2, "resourceName": "ledger", "name": "min.insync.replicas", "value": "two"}
-    bad = added(whole, ("CONFIG_RECORD", data))
-    assert [p for p in problems(bad) if p not in problems(whole)] == [("bad_config", LOG_END)]
