@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from replay.arrow.ragged import Array
+from replay.arrow.ragged import PAD, Array
 
 
 def run_starts(*keys: Array) -> Array:
@@ -45,6 +45,21 @@ def highest_so_far(group: Array, value: Array) -> Array:
     base = np.cumsum(run_starts(group)) * len(distinct)
     found: Array = distinct[np.maximum.accumulate(base + rank) - base]
     return found
+
+
+def highest_before(known: tuple[Array, Array, Array], group: Array, at: Array) -> Array:
+    """For each place the highest value of its group that is known from before it; PAD if there is none.
+
+    known: (group, at, value), int64 and in any order. group, at: of the places.
+    """
+    count = len(known[0])
+    groups, times = np.concatenate([known[0], group]), np.concatenate([known[1], at])
+    # What is known from the very same time is not from before, so places come first.
+    order = np.lexsort((np.arange(len(groups)) < count, times, groups))
+    values = np.concatenate([known[2], np.full(len(group), PAD)])[order]
+    highest = np.empty(len(order), dtype=np.int64)
+    highest[order] = highest_so_far(groups[order], values)
+    return highest[count:]
 
 
 def place_in_run(*keys: Array) -> Array:

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import PAD, Array
-from replay.arrow.runs import highest_so_far
+from replay.arrow.ragged import Array
+from replay.arrow.runs import highest_before
 from replay.arrow.schemas import PARTITION_KEY
 from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
@@ -148,14 +148,8 @@ def _contradicted(
     # The highest report read so far, by partition and time, looked up at every election.
     keys = keys_of(reports, history, states)
     read_ms = reports["captured_at_ms"].to_numpy() + pc.fill_null(reports["uncertainty_ms"], 0).to_numpy()
-    at = np.concatenate([read_ms + cluster.clock.error_ms, facts.timestamp_ms[rows]])
-    where = np.concatenate([keys, states.key[rows]])
-    # A report counts only if it was read before the election, so at equal times elections sort first.
-    order = np.lexsort((np.arange(len(at)) < len(reports), at, where))
-    reported = np.concatenate([reports["high_watermark"].to_numpy(), np.full(len(rows), PAD)])[order]
-    highest = np.empty(len(order), dtype=np.int64)
-    highest[order] = highest_so_far(where[order], reported)
-    result[rows[starts < highest[len(reports) :]]] = True
+    known = keys, read_ms + cluster.clock.error_ms, reports["high_watermark"].to_numpy()
+    result[rows[starts < highest_before(known, states.key[rows], facts.timestamp_ms[rows])]] = True
     return result
 
 

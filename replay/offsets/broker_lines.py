@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import PAD, Array
-from replay.arrow.runs import highest_so_far
+from replay.arrow.ragged import Array
+from replay.arrow.runs import highest_before
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.offsets.clean_stops import Row
 from replay.offsets.partition_rows import keys_of
@@ -311,12 +311,8 @@ def below_logged(history: pa.Table, states: States, events: pa.Table | None, row
     # A high watermark counts for every later leader epoch; a log end stands between the two.
     marks = np.where(earlier, 2 * epochs - 1, 2 * epochs + 1)
     ends = pc.fill_null(events["log_end_offset"], 0).to_numpy()[began]
-    where = np.concatenate([keys, keys[began]])
-    order = np.lexsort((np.concatenate([marks, 2 * epochs[began]]), where))
-    shown = np.concatenate([events["high_watermark"].to_numpy(), np.full(len(ends), PAD)])[order]
-    highest = np.empty(len(order), dtype=np.int64)
-    highest[order] = highest_so_far(where[order], shown)
-    low = ends < highest[len(events) :]
+    known = keys, marks, events["high_watermark"].to_numpy()
+    low = ends < highest_before(known, keys[began], 2 * epochs[began])
     suspected = set(zip(keys[began][low].tolist(), epochs[began][low].tolist(), strict=True))
     places = zip(states.key[rows].tolist(), states.leader_epoch[rows].tolist(), strict=True)
     result: Array = rows[np.array([place in suspected for place in places], dtype=bool)]
