@@ -19,7 +19,7 @@ _SCALARS = ("leader", "leader_epoch", "partition_epoch")
 _LISTS = ("replicas", "isr", "removing_replicas", "adding_replicas", "directories")
 _SETS = ("elr", "last_known_elr")
 # The order in which differences are named.
-_COMPARED = ("replicas", "isr", "removing_replicas", "adding_replicas", "directories", *_SCALARS)
+_COMPARED = (*_LISTS, *_SCALARS)
 _PRINTED = ("leader", "replicas", "isr", "elr", "last_known_elr")
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.arrow import runs
+from replay.arrow.ragged import PAD
 
 MASKS = st.lists(st.booleans(), max_size=8)
 ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(-(2**63), 2**63 - 1)), max_size=8)
@@ -30,6 +31,14 @@ def test_runs_of_a_sorted_key(rows: list[tuple[int, int]]) -> None:
     assert runs.place_in_run(group).tolist() == [len(earlier) for earlier in before]
     highest = [max(v for _, v in [*earlier, row]) for earlier, row in zip(before, rows, strict=True)]
     assert runs.highest_so_far(group, value).tolist() == highest
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=8), st.lists(st.tuples(*[st.integers(0, 3)] * 2)))
+def test_the_highest_value_known_before(known: list[tuple[int, ...]], places: list[tuple[int, ...]]) -> None:
+    group, at, value = np.array(known, dtype=np.int64).reshape(-1, 3).T
+    found = runs.highest_before((group, at, value), *np.array(places, dtype=np.int64).reshape(-1, 2).T)
+    earlier = [[row[2] for row in known if row[0] == place[0] and row[1] < place[1]] for place in places]
+    assert found.tolist() == [max(values, default=PAD) for values in earlier]
 
 
 def test_ranges_and_runs_of_two_keys() -> None:
