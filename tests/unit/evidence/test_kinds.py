@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from evidence import kinds
+from evidence.limits import int32_of
 
 SEGMENT = "00000000000000000000.log"
 
@@ -123,11 +124,9 @@ def test_a_snapshots_name_gives_its_end_offset_and_epoch() -> None:
     assert kinds.checkpoint_name("00000000000000000080-0000000003.checkpoint.part") is None
 
 
-@pytest.mark.parametrize(("text", "node"), [("0", 0), ("2147483647", 2147483647), ("2147483648", None), ("-1", None)])
-def test_a_node_id_is_an_int32_that_is_not_negative(text: str, node: int | None) -> None:
-    assert kinds.node_id(text) == node
-
-
-@pytest.mark.parametrize("text", ["", "²", "٣", "1 ", "1_0"])
-def test_a_node_id_is_written_in_plain_digits(text: str) -> None:
-    assert kinds.node_id(text) is None
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("2147483647", 2147483647), *((t, None) for t in ("2147483648", "-1", "", "²", "٣", "1 ", "1_0"))],
+)
+def test_a_node_id_is_an_int32_in_plain_digits_that_is_not_negative(text: str, number: int | None) -> None:
+    assert int32_of(text) == number
