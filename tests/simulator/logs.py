@@ -83,6 +83,14 @@ class Log:
         return found, self.entries[higher][1]
 
 
+def common(left: list[int], right: list[int]) -> int:
+    """How many records the two logs begin with that are the same."""
+    size = min(len(left), len(right))
+    if left[:size] == right[:size]:
+        return size
+    return next(i for i in range(size) if left[i] != right[i])
+
+
 def diverging(leader: Log, follower: Log) -> tuple[int, int] | None:
     """What the leader answers a fetch from the follower's log end: (epoch, end offset) if the logs part, else None.
 

@@ -6,14 +6,15 @@ import struct
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import Any
 
-import google_crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.offsets.replica_log import Tail, read_tail
 from evidence.wire import data_batches
+from tests.support import writer
 from tests.support.paths import ROOT, capture
 from tests.unit.evidence.accounting import FUZZ
 
@@ -26,21 +27,12 @@ ENDS = [9, 11, 13, 15, 17, 19, 20, 30, 31]
 
 
 def batch(
-    base: int,
-    *,
-    epoch: int = 3,
-    delta: int = 0,
-    count: int | None = None,
-    attributes: int = 0,
-    body: bytes = b"recordbytes",
-    magic: int = 2,
-    producer: tuple[int, int, int] = (-1, -1, -1),
+    base: int, *, epoch: int = 3, delta: int = 0, count: int | None = None, body: bytes = b"recordbytes", **head: Any
 ) -> bytes:
-    """A record batch v2 with a good CRC."""
+    """A record batch v2 with a good CRC, and bytes for its records that nobody reads. head: of writer.batch."""
     count = delta + 1 if count is None else count
-    body = body * max(count, 0)
-    rest = struct.pack(">hiqqqhii", attributes, delta, 1000, 1000, *producer, count) + body
-    return struct.pack(">qiibI", base, len(rest) + 9, epoch, magic, google_crc32c.value(rest)) + rest
+    records = body * max(count, 0)
+    return writer.batch(base_offset=base, epoch=epoch, records=records, count=count, last_offset_delta=delta, **head)
 
 
 def tail(folder: Path, data: bytes, base_offset: int = 0) -> Tail:
