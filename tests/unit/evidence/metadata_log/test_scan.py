@@ -16,16 +16,14 @@ from evidence.metadata_log.scan import Scanned, batch_table, file_row, scan_file
 from evidence.wire.batches import scan_batches
 from tests.support import writer
 from tests.support.paths import captured_file
+from tests.support.small_captures import write_files
 
 LOG = writer.log(batches=4)
 CHECKPOINT = "00000000000000000009-0000000001.checkpoint"
 
 
 def captured(root: Path, files: dict[str, bytes]) -> list[EvidenceFile]:
-    for name, data in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    with open_capture(root) as capture:
+    with open_capture(write_files(root, files)) as capture:
         return capture.files
 
 
