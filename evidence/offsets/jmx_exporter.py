@@ -49,12 +49,8 @@ class MetricNames:
 
     def fields(self) -> dict[str, str]:
         """Metric -> column of tables.LOG_END_OFFSETS, for each metric that has a value per partition."""
-        return {
-            **dict.fromkeys(self.log_end_offset, "log_end_offset"),
-            **dict.fromkeys(self.log_start_offset, "log_start_offset"),
-            **dict.fromkeys(self.in_sync_replicas_count, IN_SYNC_REPLICAS_COUNT),
-            **dict.fromkeys(self.under_min_isr, UNDER_MIN_ISR),
-        }
+        columns = ("log_end_offset", "log_start_offset", *OF_LEADERS)
+        return {metric: column for column in columns for metric in getattr(self, column)}
 
 
 def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damage]]:
