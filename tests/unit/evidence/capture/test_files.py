@@ -288,12 +288,6 @@ def test_an_archive_of_nothing_but_refused_members_is_refused_by_its_own_name(tm
     assert str(archive) in str(caught.value)
 
 
-def test_an_archive_in_an_archive_is_only_registered(tmp_path: Path) -> None:
-    inner = tar_of(tmp_path / "inner.tar.gz", (info("x.log"), LOG)).read_bytes()
-    (file,) = opened(tar_of(tmp_path / "outer.tar.gz", (info("inner.tar.gz"), inner))).files
-    assert (file.path, file.kind) == ("inner.tar.gz", "other")
-
-
 def test_the_private_copy_is_private_and_gone_afterwards(tmp_path: Path, own_temp: Path) -> None:
     archive = pack(write_files(tmp_path / "capture", FILES), ".tar")
     with open_capture(archive) as capture:

@@ -123,10 +123,7 @@ def test_a_single_file_is_classified_by_its_folder(folder: str, store: s3.Store,
 def test_more_objects_than_are_copied_at_a_time(store: s3.Store, tmp_path: Path) -> None:
     files = {f"snapshots/{1795221545008 + n}/broker-{n}/x": b"%d" % n for n in range(50)}
     store.bucket("many", {f"capture/{name}": data for name, data in files.items()})
-    for name, data in files.items():
-        (tmp_path / "capture" / name).parent.mkdir(parents=True)
-        (tmp_path / "capture" / name).write_bytes(data)
-    with open_capture(tmp_path / "capture") as local:
+    with open_capture(write_files(tmp_path / "capture", files)) as local:
         assert facts(opened("s3://many/capture")) == facts(local)
 
 
