@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from evidence.limits import int32_of
+
 METADATA_LOG_DIR = "__cluster_metadata-0"
 
 METADATA_SEGMENT = "metadata_segment"
@@ -68,8 +70,6 @@ _PARTITION_DIR = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
 _CONTROLLER_DIR = re.compile(r"controllers?[-_.]?[0-9]{1,10}", re.IGNORECASE)
 _EPOCH_MS = re.compile(r"(?<![0-9])(1[0-9]{12})(?![0-9])")
 _NODE = re.compile(r"(?:broker|controller|node|kafka|server)?[-_.]?([0-9]{1,10})", re.IGNORECASE)
-_NODE_ID = re.compile(r"[0-9]{1,10}")
-_MAX_INT32 = (1 << 31) - 1
 # Kafka's appenders, rotated by date, hour or number, and compressed: server.log.2026-11-21-00.gz, server.log.1.
 _LOG = re.compile(
     r"(server|state-change|controller)(?:[-.][0-9]{1,4}(?:-[0-9]{2}){0,3})?\.log(?:[-.][0-9][0-9T_-]{0,20})?(?:\.(?:gz|zst))?"
@@ -133,7 +133,8 @@ def partition_of(path: PurePosixPath) -> tuple[str, int] | None:
     match = _PARTITION_DIR.fullmatch(name)
     if match is None or name == METADATA_LOG_DIR or _CONTROLLER_DIR.fullmatch(name):
         return None
-    return (match["topic"], int(match["partition"])) if int(match["partition"]) <= _MAX_INT32 else None
+    partition = int32_of(match["partition"])
+    return None if partition is None else (match["topic"], partition)
 
 
 def captured_at(path: PurePosixPath) -> int | None:
@@ -156,7 +157,7 @@ def node_in_path(path: PurePosixPath) -> int | None:
     folder = path.parent.parent if _in_replica_log(path) else path.parent
     for part in reversed(folder.parts):
         match = _NODE.fullmatch(part)
-        if match and (node := node_id(match[1])) is not None:
+        if match and (node := int32_of(match[1])) is not None:
             return node
     return None
 
@@ -171,8 +172,3 @@ def _in_replica_log(path: PurePosixPath) -> bool:
         return False
     leaving = _LEAVING_DIR.fullmatch(path.parent.name)
     return partition_of(PurePosixPath(leaving[1], path.name) if leaving else path) is not None
-
-
-def node_id(text: str) -> int | None:
-    """A node id in Kafka's range (0 to 2^31 - 1), or None."""
-    return int(text) if _NODE_ID.fullmatch(text) and int(text) <= _MAX_INT32 else None

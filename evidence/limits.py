@@ -6,6 +6,7 @@ cannot overflow an int64.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 # 9999-12-31T23:59:59.999Z in milliseconds since the Unix epoch: the last time that Python and Spark can print.
@@ -15,6 +16,12 @@ MAX_DURATION_MS = 365 * 24 * 60 * 60 * 1000
 
 MAX_INT32 = (1 << 31) - 1
 MAX_INT64 = (1 << 63) - 1
+_DIGITS = re.compile(r"[0-9]{1,10}")
+
+
+def int32_of(text: str) -> int | None:
+    """A node id or partition number as Kafka prints it (0 to 2^31 - 1, ASCII digits), or None."""
+    return int(text) if _DIGITS.fullmatch(text) and int(text) <= MAX_INT32 else None
 
 
 @dataclass(frozen=True, slots=True)

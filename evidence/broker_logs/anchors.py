@@ -19,14 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence import tables
-from evidence.broker_logs.times import quarter_hours
+from evidence.broker_logs.times import QUARTER_MS, quarter_hours, zone_between
 
 MANIFEST, PRINTED, START_TIME, ANCHORS = "manifest", "printed", "start_time", "anchors"
 _AFTER_ITS_RECORD = ("leader_started", "follower_started", "leader_unchanged", "follower_unchanged", "isr_updated")
 _OF_SESSIONS = ("broker_starting", "broker_registered", "controlled_shutdown_started")
 # The kinds of events that `node_clocks` looks at.
 KINDS_OF_ANCHORS = (*_AFTER_ITS_RECORD, "isr_shrinking", *_OF_SESSIONS)
-_QUARTER_MS = 900_000
 # A node's clock is taken to be closer than this to the controllers' where only anchors show its zone.
 _CLOCK_ERROR_MS = 60_000
 
@@ -261,16 +260,12 @@ def _printed_zones(events: pa.Table, boots: pa.Table | None) -> dict[int, dict[i
     stamped = events.filter(pc.and_(pc.is_valid(events["logged_at_utc_ms"]), pc.is_valid(events["node_id"])))
     names = ["node_id", "logged_at_ms", "logged_at_utc_ms"]
     rows = stamped.select(names).to_pylist()
-    for node, zone_ms in {(r["node_id"], _nearest_quarter(r[names[1]] - r[names[2]])) for r in rows}:
+    for node, zone_ms in {(r["node_id"], zone_between(r[names[1]], r[names[2]])) for r in rows}:
         zones[node][zone_ms] = PRINTED
     for row in boots.to_pylist() if boots is not None else ():
         if row["node_id"] is not None and row["zone_ms"] is not None:
             zones[row["node_id"]].setdefault(row["zone_ms"], START_TIME)
     return zones
-
-
-def _nearest_quarter(ms: int) -> int:
-    return quarter_hours(ms + _QUARTER_MS // 2)
 
 
 def _zone(row: Row, of_manifest: int | None, printed: dict[int, str]) -> tuple[int | None, str | None]:
@@ -284,7 +279,7 @@ def _zone(row: Row, of_manifest: int | None, printed: dict[int, str]) -> tuple[i
         return zone_ms, printed[zone_ms]
     if lower is None or upper is None:
         return None, None
-    candidates = range(quarter_hours(lower - _CLOCK_ERROR_MS), upper + _CLOCK_ERROR_MS + 1, _QUARTER_MS)
+    candidates = range(quarter_hours(lower - _CLOCK_ERROR_MS), upper + _CLOCK_ERROR_MS + 1, QUARTER_MS)
     fitting = [z for z in candidates if lower - _CLOCK_ERROR_MS <= z <= upper + _CLOCK_ERROR_MS]
     return (fitting[0], ANCHORS) if len(fitting) == 1 else (None, None)
 

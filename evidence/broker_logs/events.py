@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
+
+import pyarrow as pa
 
 from evidence.broker_logs.node_messages import NODE_MESSAGES, Message
 from evidence.broker_logs.replica_messages import REPLICA_MESSAGES
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
+from evidence.tables import BROKER_LOG_EVENTS, INT32_LIST, OUT_OF_SYNC
 
 Fields = dict[str, Any]
 
@@ -26,30 +30,6 @@ _LEADER_ID = re.compile(r"(?:^|[ ,])leaderId=(\d{1,10})(?=$|[ ,])")
 _CONTEXT_DIR = re.compile(r", dir=(.{1,1000})$")
 _CONTEXT_TP = re.compile(r"(?:^|partition=)([a-zA-Z0-9._-]{1,249})-(\d{1,10})(?=$|[ ,])")
 _OUT_OF_SYNC = re.compile(r"\(brokerId: (\d{1,10}), endOffset: (-?\d{1,19})(?:, lastCaughtUpTimeMs: (-?\d{1,19}))?\)")
-_INT32 = (
-    "partition",
-    "broker_id",
-    "leader",
-    "leader_epoch",
-    "partition_epoch",
-    "previous_leader",
-    "previous_leader_epoch",
-    "controller_epoch",
-)
-_INT64 = (
-    "log_start_offset",
-    "log_end_offset",
-    "leader_end_offset",
-    "high_watermark",
-    "previous_high_watermark",
-    "truncated_to",
-    "last_offset",
-    "broker_epoch",
-    "count",
-    "duration_ms",
-)
-_LISTS = ("isr", "previous_isr")
-
 _BY_WORDS: dict[str, list[tuple[Message, re.Pattern[str]]]] = defaultdict(list)
 for _message in MESSAGES:
     _BY_WORDS[_message.words].append((_message, re.compile(_message.pattern)))
@@ -113,22 +93,8 @@ def _typed(known: Message, found: re.Match[str], message: str) -> Fields | None:
         for name, text in found.groupdict().items():
             if name == "under_min_isr":
                 fields[name] = text is not None
-            elif text is None:
-                continue
-            elif name == "last_offset":
-                fields[name] = _integer(text, MAX_INT64 - 1)  # the log ends after it
-            elif name in _INT32:
-                fields[name] = _integer(text, MAX_INT32)
-            elif name in _INT64:
-                fields[name] = _integer(text, MAX_INT64)
-            elif name == "printed_at_ms":
-                fields[name] = _integer(text, MAX_TIME_MS)
-            elif name in _LISTS:
-                fields[name] = [_integer(word, MAX_INT32) for word in text.replace(",", " ").split()]
-            elif name == "out_of_sync":
-                fields[name] = _out_of_sync(text)
-            else:
-                fields[name] = text
+            elif text is not None:
+                fields[name] = _VALUES.get(name, str)(text)
     except ValueError:
         return None
     return _finished(fields, message)
@@ -150,12 +116,37 @@ def _integer(text: str, largest: int) -> int:
     return value
 
 
+def _int32(text: str) -> int:
+    return _integer(text, MAX_INT32)
+
+
+def _int64(text: str) -> int:
+    return _integer(text, MAX_INT64)
+
+
+def _nodes(text: str) -> list[int]:
+    return [_int32(word) for word in text.replace(",", " ").split()]
+
+
 def _out_of_sync(text: str) -> list[Fields]:
     return [
         {
-            "broker_id": _integer(broker, MAX_INT32),
-            "log_end_offset": _integer(end, MAX_INT64),
+            "broker_id": _int32(broker),
+            "log_end_offset": _int64(end),
             "last_caught_up_ms": _integer(time, MAX_TIME_MS) if time else None,
         }
         for broker, end, time in _OUT_OF_SYNC.findall(text)
     ]
+
+
+# How the value of a group is read, by the type of its column; texts stay as they are.
+_OF_TYPE: dict[pa.DataType, Callable[[str], Any]] = {
+    pa.int32(): _int32,
+    pa.int64(): _int64,
+    INT32_LIST: _nodes,
+    OUT_OF_SYNC: _out_of_sync,
+}
+_VALUES = {field.name: _OF_TYPE[field.type] for field in BROKER_LOG_EVENTS if field.type in _OF_TYPE} | {
+    "printed_at_ms": lambda text: _integer(text, MAX_TIME_MS),
+    "last_offset": lambda text: _integer(text, MAX_INT64 - 1),  # the log ends after it
+}

@@ -168,29 +168,14 @@ NODE_MESSAGES = (
     Message(
         "out_of_memory", "OutOfMemoryError", r"java\.lang\.OutOfMemoryError(?:: (?P<detail>.{1,200}))?", anywhere=True
     ),
-    Message(
-        "disk_error",
-        "No space left on device",
-        r"java\.(?:io|nio)\.[\w.]+: .{0,500}?(?P<detail>No space left on device)",
-        anywhere=True,
-    ),
-    Message(
-        "disk_error",
-        "Input/output error",
-        r"java\.(?:io|nio)\.[\w.]+: .{0,500}?(?P<detail>Input/output error)",
-        anywhere=True,
-    ),
-    Message(
-        "disk_error",
-        "Read-only file system",
-        r"java\.(?:io|nio)\.[\w.]+: .{0,500}?(?P<detail>Read-only file system)",
-        anywhere=True,
-    ),
-    Message(
-        "too_many_open_files",
-        "Too many open files",
-        r"java\.(?:io|nio)\.[\w.]+: .{0,500}?(?P<detail>Too many open files)",
-        anywhere=True,
+    *(
+        Message(kind, words, rf"java\.(?:io|nio)\.[\w.]+: .{{0,500}}?(?P<detail>{words})", anywhere=True)
+        for kind, words in (
+            ("disk_error", "No space left on device"),
+            ("disk_error", "Input/output error"),
+            ("disk_error", "Read-only file system"),
+            ("too_many_open_files", "Too many open files"),
+        )
     ),
     # The controller's words.
     Message(

@@ -80,7 +80,8 @@ def read_broker_logs(
         found = _FileRows()
         with file.unchanged():
             stream = TextStream(file.local, chunk_bytes, limits.compression_ratio)
-            scanner = _scan(stream, patterns, found, capture, file)
+            place = {name: value for name, value in provenance(capture, file, 0).items() if name != "position"}
+            scanner = _scan(stream, patterns, found, place, file)
         accounts[file.path] = _account(file, stream, scanner, found)
         counts[file.path] = (scanner.events if scanner else 0, found.count)
         _flush(found)
@@ -88,7 +89,6 @@ def read_broker_logs(
         is_whole = is_collected and scanner is not None and not scanner.quarantined_bytes and stream.broken_at is None
         events += [_of_file(batch, node, is_whole) for batch in found.batches]
         if file.kind == kinds.SERVER_LOG and len(found.speakers) <= 1:
-            place = {k: v for k, v in provenance(capture, file, 0).items() if k != "position"}
             speaker = _only(found.speakers)
             node = node if speaker is None else speaker
             place |= {"node_id": node, "whole_until_ms": _whole_until_ms(file) if is_whole else None}
@@ -102,16 +102,25 @@ def read_broker_logs(
 
 
 def _scan(
-    stream: TextStream, patterns: Sequence[str], found: _FileRows, capture: str, file: EvidenceFile
+    stream: TextStream, patterns: Sequence[str], found: _FileRows, place: Row, file: EvidenceFile
 ) -> LineScanner | None:
     """The scanner, after all of the text; None where no line of the text's beginning begins an event."""
-    scanner: LineScanner | None = None
-    start = b""
-    place = {name: value for name, value in provenance(capture, file, 0).items() if name != "position"}
+    chunks, start = iter(stream), b""
+    for chunk in chunks:
+        start += chunk
+        if len(start) >= HEAD_BYTES:
+            layout = detect(start[:_MAX_HEAD_BYTES], patterns)
+            if layout is not None or len(start) >= _MAX_HEAD_BYTES:
+                break
+    else:
+        layout = detect(start, patterns)
+    if layout is None:
+        return None
+    scanner = LineScanner(layout, WANTED)
 
-    def take(lines: Iterable[Line], scanner: LineScanner) -> None:
+    def take(lines: Iterable[Line]) -> None:
         for line in lines:
-            row = _row(line, scanner.layout)
+            row = _row(line, layout)
             if row is not None:
                 row.update(place)
                 wall_ms, zone_ms = row["logged_at_ms"], file.log_utc_offset_ms
@@ -119,27 +128,15 @@ def _scan(
                     row["logged_at_utc_ms"] = wall_ms - zone_ms
                 _add(row, line, scanner, found)
 
-    for chunk in stream:
-        if scanner is None:
-            start += chunk
-            layout = detect(start[:_MAX_HEAD_BYTES], patterns) if len(start) >= HEAD_BYTES else None
-            if layout is None and len(start) < _MAX_HEAD_BYTES:
-                continue
-            if layout is None:
-                return None
-            scanner, chunk, start = LineScanner(layout, WANTED), start, b""
-        take(scanner.feed(chunk), scanner)
-    if scanner is None:
-        layout = detect(start, patterns)
-        if layout is None:
-            return None
-        scanner = LineScanner(layout, WANTED)
-        take(scanner.feed(start), scanner)
-    take(scanner.end(), scanner)
+    take(scanner.feed(start))
+    del start
+    for chunk in chunks:
+        take(scanner.feed(chunk))
+    take(scanner.end())
     if file.kind == kinds.SERVER_LOG and scanner.first is not None:
         if not found.boots.rows:
-            found.boots.begin_file(_at(scanner.first, scanner.layout))
-        found.boots.end_file(_at(scanner.last, scanner.layout) if scanner.last else None)
+            found.boots.begin_file(_at(scanner.first, layout))
+        found.boots.end_file(_at(scanner.last, layout) if scanner.last else None)
     return scanner
 
 

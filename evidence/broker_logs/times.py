@@ -14,7 +14,7 @@ from evidence.limits import MAX_TIME_MS
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY_MS = 86_400_000
-_QUARTER_MS = 900_000
+QUARTER_MS = 900_000
 # Groups that `read_time` understands; the pattern of ISO 8601 and of log4j's default, with what may vary between them.
 ISO = (
     r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -117,9 +117,9 @@ def _day(year: str, month: str, day: str) -> int | None:
 def quarter_hours(ms: int) -> int:
     """A zone's offset from UTC: zones are whole quarters of an hour. ms: a wall-clock time less a time in UTC that was
     taken less than 15 minutes before it."""
-    return ms // _QUARTER_MS * _QUARTER_MS
+    return ms // QUARTER_MS * QUARTER_MS
 
 
 def zone_between(wall_ms: int, utc_ms: int) -> int:
     """The zone's offset from UTC, of a wall-clock time and a time in UTC that are less than 7 minutes apart."""
-    return round((wall_ms - utc_ms) / _QUARTER_MS) * _QUARTER_MS
+    return round((wall_ms - utc_ms) / QUARTER_MS) * QUARTER_MS

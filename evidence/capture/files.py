@@ -25,7 +25,7 @@ from evidence.capture.manifest import NAMES, Manifest, read_manifest
 from evidence.capture.remote import Framed, Location, Remote, Source, StoredFile
 from evidence.capture.sniff import HEAD_BYTES, sniff
 from evidence.errors import CaptureError, spelled_out
-from evidence.limits import DEFAULT_LIMITS, Limits
+from evidence.limits import DEFAULT_LIMITS, Limits, int32_of
 from evidence.text_files import read_properties
 from evidence.wire.batches import Bytes, Scan
 
@@ -398,7 +398,7 @@ def _identities(files: list[_Found], most_bytes: int) -> tuple[dict[PurePosixPat
             if size > most_bytes:
                 raise CaptureError(f"{local}: {size} bytes, limits.text_file_bytes = {most_bytes} allows fewer.")
             properties = read_properties(local.read_bytes())
-        node = kinds.node_id(properties.get("node.id", properties.get("broker.id", "")))
+        node = int32_of(properties.get("node.id", properties.get("broker.id", "")))
         if node is not None:
             nodes[path.parent] = node
         if properties.get("cluster.id"):

@@ -256,7 +256,7 @@ def _bad(name: str, what: str) -> DecodeError:
 def _struct(record: str, where: str, fields: list[dict[str, Any]]) -> Shape:
     plain = [(camel(f["name"]), _field(record, f)) for f in fields if f["type"] != "tagged_fields"]
     tags: dict[str, Any] = next((f["tags"] for f in fields if f["type"] == "tagged_fields"), {})
-    in_order = [f for _, f in sorted(tags.items(), key=_by_tag)]
+    in_order = [tags[tag] for tag in sorted(tags, key=int)]
     tagged = [(camel(f["name"]), _field(record, f), default_of(record, f)) for f in in_order]
 
     def shape(value: Any) -> dict[str, Any]:
@@ -279,10 +279,6 @@ def _struct(record: str, where: str, fields: list[dict[str, Any]]) -> Shape:
         return values
 
     return shape
-
-
-def _by_tag(item: tuple[str, Any]) -> int:
-    return int(item[0])
 
 
 def _field(record: str, field: dict[str, Any]) -> Shape:

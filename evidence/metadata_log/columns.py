@@ -18,8 +18,6 @@ from evidence import kinds, tables
 from evidence.capture.accounts import damage_columns
 from evidence.errors import Damage
 from evidence.metadata_log.rows import PAYLOADS, ByteRange, decode_range, record_row
-from evidence.wire.batches import Batch
-from evidence.wire.records import Record
 
 if TYPE_CHECKING:
     from evidence.metadata_log.compiled_reader import Parsed
@@ -103,11 +101,12 @@ class CompiledDecoder:
             "capture": capture,
             "path": work.path,
             "sha256": work.sha256,
+            "snapshot_end_offset": work.snapshot_end_offset,
+            "snapshot_epoch": work.snapshot_epoch,
             "holds": work.holds,
             "damage": None,
+            "is_control": False,
         }
-        constant |= {"snapshot_end_offset": work.snapshot_end_offset, "snapshot_epoch": work.snapshot_epoch}
-        constant["is_control"] = False
         self.scalars = {name: pa.scalar(value, DECODED.field(name).type) for name, value in constant.items()}
         self.constants: dict[str, pa.Array] = {}
 
@@ -119,8 +118,9 @@ class CompiledDecoder:
                 self.compiled_rows += parsed.rows
                 yield self._arrow(parsed)
             for found in left:
-                for record in self.reader.records(found):
-                    waiting.append(self._row(found.batch, record))
+                for item in self.reader.records(found):
+                    row = item if isinstance(item, Damage) else record_row(self.capture, self.work, found.batch, item)
+                    waiting.append(row)
                     if len(waiting) == _CHUNK_ROWS:
                         yield from self._read(waiting)
                         waiting = []
@@ -176,12 +176,6 @@ class CompiledDecoder:
             fields[name] = pa.Array.from_buffers(dtype, count, buffers, children=[elements[which]])
         children = [fields[field.name] for field in tables.PARTITION_CHANGE]
         return pa.Array.from_buffers(tables.PARTITION_CHANGE, count, [valid[kernel.CHANGE_VALID]], children=children)
-
-    def _row(self, batch: Batch, item: Record | Damage) -> Row | Damage:
-        if isinstance(item, Damage):
-            return item
-        place = {"snapshot_end_offset": self.work.snapshot_end_offset, "snapshot_epoch": self.work.snapshot_epoch}
-        return {**place, **record_row(self.capture, self.work.path, self.work.sha256, batch, item)}
 
     def _read(self, rows: list[Row | Damage]) -> Iterator[pa.RecordBatch]:
         return arrow_batches(_rows(rows, self.data, self.work, self.capture), DECODED)

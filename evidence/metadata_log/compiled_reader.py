@@ -103,20 +103,9 @@ class CompiledReader:
         rows = min(int(run[:, batch_kernel.COUNT].sum()), _MAX_ROWS)
         size = min(int(run[:, batch_kernel.SIZE].sum()), _MAX_BYTES)
         columns = partition_kernel.columns(rows, size)
-        count, left = partition_kernel.parse(self.bytes, run, resume, size, *columns)
+        count, left = partition_kernel.parse(self.bytes, run, resume, size, columns)
         text, ends = pa.allocate_buffer(json_kernel.json_room(size), resizable=True), np.empty(count + 1, np.int32)
-        json_kernel.write_json(
-            count,
-            columns.ints,
-            columns.flags,
-            columns.given,
-            columns.ends,
-            columns.numbers,
-            columns.topics.view(np.uint8),
-            columns.directories.view(np.uint8),
-            np.frombuffer(text, dtype=np.uint8),
-            ends,
-        )
+        json_kernel.write_json(count, columns, np.frombuffer(text, dtype=np.uint8), ends)
         parsed = Parsed(count, columns, text, ends) if count else None
         return parsed, self._left(run, columns.left[:left])
 

@@ -103,27 +103,16 @@ def _is_text(data: bytes) -> bool:
 
 
 def _items(data: bytes, show_secrets: bool) -> Iterator[_Item]:
-    return _of_text(data, show_secrets) if _is_text(data) else _of_bytes(data, show_secrets)
-
-
-def _of_bytes(data: bytes, show_secrets: bool) -> Iterator[_Item]:
-    scan = scan_batches(data)
-    for item in _in_order(scan.batches, scan.damage):
+    dump = scan_dump(data) if _is_text(data) else None
+    scan = dump or scan_batches(data)
+    batches = scan.batches if isinstance(scan, Scan) else (batch for log in scan.logs for batch in log.batches)
+    for item in _in_order(batches, scan.damage):
         if isinstance(item, Damage):
             yield item
         else:
-            yield from read_records(data, item, show_secrets)
-
-
-def _of_text(data: bytes, show_secrets: bool) -> Iterator[_Item]:
-    scan = scan_dump(data)
-    for item in _in_order((b for log in scan.logs for b in log.batches), scan.damage):
-        if isinstance(item, Damage):
-            yield item
-        else:
-            yield from read_dumped(data, item, show_secrets)
-    if scan.unplaced:
-        yield from read_unplaced(data, *scan.unplaced, show_secrets)
+            yield from (read_dumped if dump else read_records)(data, item, show_secrets)
+    if dump and dump.unplaced:
+        yield from read_unplaced(data, *dump.unplaced, show_secrets)
 
 
 def _in_order(batches: Iterable[Batch], damage: list[Damage]) -> Iterator[Batch | Damage]:

@@ -35,6 +35,7 @@ from evidence.metadata_log.partition_kernel import (
     TIMESTAMP,
     UUID_TEXT,
     VERSION,
+    Columns,
 )
 
 # JSON names with the characters around them: first the fields, by number, then the two that begin each record.
@@ -88,20 +89,11 @@ def json_room(size: int) -> int:
 
 
 @compiled
-def write_json(
-    rows: int,
-    ints: Array,
-    flags: Array,
-    given: Array,
-    ends: Array,
-    numbers: Array,
-    topics: Array,
-    directories: Array,
-    text: Array,
-    text_ends: Array,
-) -> None:
-    """Write the JSON of the first `rows` rows of partition_kernel.Columns to `text`, without separators. text_ends: a
-    0, then the end of each row's text."""
+def write_json(rows: int, columns: Columns, text: Array, text_ends: Array) -> None:
+    """Write the JSON of the first `rows` rows to `text`, without separators. text_ends: a 0, then the end of each row's
+    text."""
+    _, ints, flags, given, ends, numbers, topics, directories, _ = columns
+    topics, directories = topics.view(np.uint8), directories.view(np.uint8)
     to = 0
     text_ends[0] = 0
     for i in range(rows):
@@ -153,9 +145,7 @@ def line_room(rows: int, text_bytes: int, end_bytes: int) -> int:
 @compiled
 def write_lines(
     rows: int,
-    longs: Array,
-    ints: Array,
-    flags: Array,
+    columns: Columns,
     text: Array,
     text_ends: Array,
     end: Array,
@@ -163,11 +153,12 @@ def write_lines(
     lines: Array,
     line_ends: Array,
 ) -> None:
-    """Write a line of `inspect` for each of the first `rows` rows of partition_kernel.Columns to `lines`.
+    """Write a line of `inspect` for each of the first `rows` rows to `lines`.
 
     text, text_ends: from write_json. end: what each line has between `data` and the position, `end_bytes` long and
     followed by SLACK bytes. line_ends: a 0, then the end of each line.
     """
+    longs, ints, flags = columns.longs, columns.ints, columns.flags
     to = 0
     line_ends[0] = 0
     for i in range(rows):

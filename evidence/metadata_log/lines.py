@@ -46,9 +46,7 @@ def _written(parsed: Parsed, end: bytes) -> tuple[Array, Array, Array]:
     line_ends = np.empty(rows + 1, dtype=np.int64)
     write_lines(
         rows,
-        columns.longs,
-        columns.ints,
-        columns.flags,
+        columns,
         np.frombuffer(parsed.text, dtype=np.uint8),
         parsed.text_ends,
         np.frombuffer(end + bytes(SLACK), dtype=np.uint8),

@@ -138,27 +138,14 @@ def _is_framed(data: Array, at: int, end: int, count: int) -> bool:
 
 
 @compiled
-def parse(
-    data: Array,
-    heads: Array,
-    resume: Array,
-    room: int,
-    longs: Array,
-    ints: Array,
-    flags: Array,
-    given: Array,
-    ends: Array,
-    numbers: Array,
-    topics: Array,
-    directories: Array,
-    left: Array,
-) -> Any:
-    """Read records of the batches `heads` (from batch_kernel.find_heads) into the columns (Columns, in its order).
+def parse(data: Array, heads: Array, resume: Array, room: int, columns: Columns) -> Any:
+    """Read records of the batches `heads` (from batch_kernel.find_heads) into the columns.
 
     Starts at `resume` (head, record in it, its position). Stops at the last record, when the columns are full, or after
     `room` bytes.
     Returns (rows written, records left); `resume` is then where to continue.
     """
+    longs, ints, flags, given, ends, numbers, topics, directories, left = columns
     i, lefts, taken = 0, 0, 0
     found = np.zeros(_FOUND, dtype=np.int64)
     while resume[0] < len(heads):

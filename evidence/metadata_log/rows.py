@@ -88,12 +88,8 @@ def decode_range(data: bytes, work: ByteRange, capture: str) -> Iterator[dict[st
         for line in read_unplaced(data, work.start, work.end):
             yield line if isinstance(line, Damage) else _unplaced_row(work, capture, *line)
         return
-    snapshot = {"snapshot_end_offset": work.snapshot_end_offset, "snapshot_epoch": work.snapshot_epoch}
     for batch, item in read_range(data, work.start, work.end, work.kind, work.path):
-        if isinstance(item, Damage):
-            yield item
-            continue
-        yield {**snapshot, **record_row(capture, work.path, work.sha256, batch, item)}
+        yield item if isinstance(item, Damage) else record_row(capture, work, batch, item)
 
 
 def read_range(
@@ -165,32 +161,20 @@ def to_json(data: dict[str, Any]) -> str:
     return _ENCODER.encode(data)
 
 
-_LOG_COLUMNS = ("offset", "epoch", "batch_base_offset", "batch_crc")
-
-
 def _unplaced_row(
     work: ByteRange, capture: str, position: int, type_name: str, version: int, data: dict[str, Any]
 ) -> dict[str, Any]:
-    """The row of a bare payload line."""
+    """The row of a bare payload line, of which the place in the log is unknown."""
     record = Record(0, 0, 0, type_name, version, data, position, is_control=False, is_known=True)
-    return {
-        "timestamp_ms": None,
-        **dict.fromkeys(_LOG_COLUMNS),
-        "type": type_name,
-        "version": version,
-        "is_control": False,
-        "payload": to_json(data),
-        "partition_change": partition_change(record),
-        "capture": capture,
-        "path": work.path,
-        "sha256": work.sha256,
-        "position": position,
-    }
+    of_batch = ("offset", "epoch", "timestamp_ms", "batch_base_offset", "batch_crc")
+    return record_row(capture, work, Batch(0, 0, 0, 0, 0, 0, 0, 0, 0, 0), record) | dict.fromkeys(of_batch)
 
 
-def record_row(capture: str, path: str, sha256: str, batch: Batch, record: Record) -> dict[str, Any]:
-    """A tables.METADATA_RECORDS row."""
+def record_row(capture: str, work: ByteRange, batch: Batch, record: Record) -> dict[str, Any]:
+    """A tables.SNAPSHOT_RECORDS row."""
     return {
+        "snapshot_end_offset": work.snapshot_end_offset,
+        "snapshot_epoch": work.snapshot_epoch,
         "offset": record.offset,
         "epoch": record.epoch,
         "timestamp_ms": record.timestamp_ms,
@@ -202,8 +186,8 @@ def record_row(capture: str, path: str, sha256: str, batch: Batch, record: Recor
         "batch_base_offset": batch.base_offset,
         "batch_crc": batch.crc,
         "capture": capture,
-        "path": path,
-        "sha256": sha256,
+        "path": work.path,
+        "sha256": work.sha256,
         "position": record.position,
     }
 

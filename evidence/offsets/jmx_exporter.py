@@ -16,9 +16,11 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from evidence.errors import Damage
-from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
+from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS, int32_of
 from evidence.redaction import reason_for
 from evidence.text_files import text_lines
+
+Row = dict[str, Any]
 
 _METRIC = re.compile(rb"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)")
 FUTURE_LABELS = ("is-future", "is_future", "isFuture")
@@ -28,7 +30,6 @@ OF_LEADERS = (IN_SYNC_REPLICAS_COUNT, UNDER_MIN_ISR)
 # field -> (the largest value, the error message for others); other fields are offsets.
 _VALUES = {IN_SYNC_REPLICAS_COUNT: (MAX_INT32, "not a number of replicas"), UNDER_MIN_ISR: (1, "neither 0 nor 1")}
 _OFFSET = (MAX_INT64, "not an offset")
-_PARTITION = re.compile(r"[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,39 +48,19 @@ class MetricNames:
     process_start_time_seconds: tuple[str, ...] = ("process_start_time_seconds",)
 
     def fields(self) -> dict[str, str]:
-        """Metric -> Sample.field, for each metric that has a value per partition."""
-        return {
-            **dict.fromkeys(self.log_end_offset, "log_end_offset"),
-            **dict.fromkeys(self.log_start_offset, "log_start_offset"),
-            **dict.fromkeys(self.in_sync_replicas_count, IN_SYNC_REPLICAS_COUNT),
-            **dict.fromkeys(self.under_min_isr, UNDER_MIN_ISR),
-        }
+        """Metric -> column of tables.LOG_END_OFFSETS, for each metric that has a value per partition."""
+        columns = ("log_end_offset", "log_start_offset", *OF_LEADERS)
+        return {metric: column for column in columns for metric in getattr(self, column)}
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One replica's value. field: 'log_end_offset', 'log_start_offset', 'in_sync_replicas_count' or 'under_min_isr'
-    (value 0 or 1). position: the byte position of its line."""
-
-    position: int
-    field: str
-    topic: str
-    partition: int
-    value: int
-
-    def row(self) -> dict[str, Any]:
-        """The columns of tables.LOG_END_OFFSETS that the line fills."""
-        value = bool(self.value) if self.field == UNDER_MIN_ISR else self.value
-        return {"topic": self.topic, "partition": self.partition, self.field: value, "position": self.position}
-
-
-def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Sample], list[Damage]]:
-    """The samples of the metrics in `names`, and damage for each of their lines that cannot be read.
+def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damage]]:
+    """A log_end_offsets row for each sample of the metrics in `names`, with its replica and its value, at its line;
+    and damage for each of their lines that cannot be read.
 
     The leader's metrics are left out for each partition with an InSyncReplicasCount of 0: this broker did not lead it.
     """
     wanted = names.fields()
-    samples: list[Sample] = []
+    rows: list[Row] = []
     damage: list[Damage] = []
     for position, raw, ended in text_lines(data):
         found = _METRIC.match(raw)
@@ -89,14 +70,15 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Sample], list[Da
         try:
             if not ended:
                 raise ValueError("the line does not end: its value may lack digits")
-            sample = _sample(raw.decode("utf-8").strip(), position, wanted[metric], names)
-            if sample is not None:
-                samples.append(sample)
+            row = _row(raw.decode("utf-8").strip(), wanted[metric], names)
+            if row is not None:
+                rows.append({**row, "position": position})
         except (ValueError, LookupError, ArithmeticError) as error:
             message = f"not a sample of {metric}: {reason_for(error, raw)}"
             damage.append(Damage(position, len(raw), None, "bad_metric", message))
-    not_led = {(s.topic, s.partition) for s in samples if s.field == IN_SYNC_REPLICAS_COUNT and s.value == 0}
-    return [s for s in samples if s.field not in OF_LEADERS or (s.topic, s.partition) not in not_led], damage
+    not_led = {(row["topic"], row["partition"]) for row in rows if row.get(IN_SYNC_REPLICAS_COUNT) == 0}
+    kept = [r for r in rows if r.keys().isdisjoint(OF_LEADERS) or (r["topic"], r["partition"]) not in not_led]
+    return kept, damage
 
 
 def process_start_ms(data: bytes, names: MetricNames) -> int | None:
@@ -125,8 +107,8 @@ def _start_ms(line: bytes) -> int | None:
     return start_ms if 0 < start_ms <= MAX_TIME_MS else None
 
 
-def _sample(text: str, position: int, field: str, names: MetricNames) -> Sample | None:
-    """The sample of a line; None for a future replica, which does not count yet (KIP-113)."""
+def _row(text: str, field: str, names: MetricNames) -> Row | None:
+    """The replica and the value of a line; None for a future replica, which does not count yet (KIP-113)."""
     (family,) = text_string_to_metric_families(text + "\n")
     (sample,) = family.samples
     if any(sample.labels.get(label) == "true" for label in FUTURE_LABELS):
@@ -139,6 +121,7 @@ def _sample(text: str, position: int, field: str, names: MetricNames) -> Sample 
         if label not in sample.labels:
             raise ValueError(f"label {label!r} is missing; metric and label names are settings")
     topic, partition = sample.labels[names.topic_label], sample.labels[names.partition_label]
-    if not topic or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
+    number = int32_of(partition)
+    if not topic or number is None:
         raise ValueError(f"topic {topic!r}, partition {partition!r} is not a partition")
-    return Sample(position, field, topic, int(partition), value)
+    return {"topic": topic, "partition": number, field: bool(value) if field == UNDER_MIN_ISR else value}

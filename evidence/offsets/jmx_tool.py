@@ -13,18 +13,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from evidence.errors import Damage
-from evidence.limits import MAX_INT32, MAX_INT64
+from evidence.limits import MAX_INT64, int32_of
 from evidence.redaction import excerpt, reason_for
 from evidence.text_files import text_lines
+
+Row = dict[str, Any]
 
 _FIELDS = {"LogEndOffset": "log_end_offset", "LogStartOffset": "log_start_offset"}
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _COLUMN = re.compile(rf'"((?:={_QUOTED}|[^"])*)"(?:,|$)')
 _PROPERTY = re.compile(rf'([^=,:"]+)=({_QUOTED}|[^=,:"]*)(?:,|$)')
 _UNQUOTE = re.compile(r'\\([\\"*?n])|([^\\"*?])')
-_PARTITION = re.compile(r"[0-9]{1,10}")
 _VALUE = re.compile(rb"[0-9]{1,19}")
 # Times from 2001 to 2286 have 13 digits. Another number of digits is a date (--date-format yyyyMMddHHmmss has 14). No
 # time beyond limits.MAX_TIME_MS is accepted.
@@ -34,23 +36,9 @@ _TIME_LINE = re.compile(rb'time(,"|\t|=)([^"]*)"?')
 
 
 @dataclass(frozen=True, slots=True)
-class JmxSample:
-    """One replica's value in one report. field: 'log_end_offset' or 'log_start_offset'.
-
-    position: the byte position of the report's line. captured_at_ms: by the tool's clock, ms since the Unix epoch; None
-    if --date-format printed a date, whose format and time zone the file does not give.
-    """
-
-    position: int
-    captured_at_ms: int | None
-    field: str
-    topic: str
-    partition: int
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Column:
+    """field: 'log_end_offset' or 'log_start_offset'."""
+
     index: int
     field: str
     topic: str
@@ -72,13 +60,16 @@ class _Header:
     error: str | None
 
 
-def read_jmx_tool(data: bytes) -> tuple[list[JmxSample], list[Damage]]:
-    """The offsets of each report, and damage for each line that cannot be read. Other beans are skipped.
+def read_jmx_tool(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """A log_end_offsets row for each offset of each report, and damage for each line that cannot be read. Other beans
+    are skipped.
 
+    A row has its report's time, by the tool's clock. It is None if --date-format printed a date, whose format and time
+    zone the file does not give: the time of the file is not the report's.
     Concatenated files are supported: each header applies to the lines after it.
     Errors: none.
     """
-    samples: list[JmxSample] = []
+    rows: list[Row] = []
     damage: list[Damage] = []
     header: _Header | None = None
     report: _Report | None = None
@@ -96,13 +87,13 @@ def read_jmx_tool(data: bytes) -> tuple[list[JmxSample], list[Damage]]:
                 if header.error:
                     raise ValueError(header.error)
             elif raw and report is None:
-                samples += _read_report(raw, position, header)
+                rows += _read_report(raw, position, header)
             elif raw and report is not None and not _TIME_LINE.fullmatch(raw):
-                samples += _read_value(raw, position, report)
+                rows += _read_value(raw, position, report)
         except ValueError as error:
             message = f"not a line that JmxTool prints ({reason_for(error, raw)}): {excerpt(raw)}"
             damage.append(Damage(position, len(raw), None, "bad_metric", message))
-    return samples, damage
+    return rows, damage
 
 
 def _read_header(text: str) -> _Header:
@@ -137,9 +128,10 @@ def _column(name: str, index: int) -> _Column | None:
     if properties.get("type") != "Log" or field is None or properties.get("is-future") == "true":
         return None
     topic, partition = properties.get("topic", ""), properties.get("partition", "")
-    if not topic or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
+    number = int32_of(partition)
+    if not topic or number is None:
         raise ValueError(f"column {index}: topic {topic!r}, partition {partition!r} is not a partition")
-    return _Column(index, field, topic, int(partition))
+    return _Column(index, field, topic, number)
 
 
 def _unquoted(value: str) -> str:
@@ -152,33 +144,31 @@ def _unquoted(value: str) -> str:
     return "".join("\n" if piece[1] == "n" else piece[1] or piece[2] for piece in pieces)
 
 
-def _read_report(raw: bytes, position: int, header: _Header | None) -> list[JmxSample]:
+def _read_report(raw: bytes, position: int, header: _Header | None) -> list[Row]:
     if header is None:
         raise ValueError("no header and no report time before it")
     words = raw.split(b",")
     if len(words) != header.fields:
         raise ValueError(f"{len(words)} fields, the header has {header.fields}")
     captured_at_ms = _milliseconds(words[0])
-    samples: list[JmxSample] = []
-    for column in header.columns:
-        samples.append(_sample(column, words[column.index], position, captured_at_ms))
-    return samples
+    return [_row(column, words[column.index], position, captured_at_ms) for column in header.columns]
 
 
-def _read_value(raw: bytes, position: int, report: _Report) -> list[JmxSample]:
-    """The sample of a line `name<separator>value`; empty for another bean."""
+def _read_value(raw: bytes, position: int, report: _Report) -> list[Row]:
+    """The row of a line `name<separator>value`; empty for another bean."""
     name, separator, value = raw.rpartition(report.separator)
     if not separator:
         raise ValueError("no name and value")
     column = _column(name.decode("utf-8"), 1)
     word = value.removesuffix(b'"') if report.separator.endswith(b'"') else value
-    return [_sample(column, word, position, report.captured_at_ms)] if column else []
+    return [_row(column, word, position, report.captured_at_ms)] if column else []
 
 
-def _sample(column: _Column, word: bytes, position: int, captured_at_ms: int | None) -> JmxSample:
+def _row(column: _Column, word: bytes, position: int, captured_at_ms: int | None) -> Row:
     if not _VALUE.fullmatch(word) or int(word) > MAX_INT64:
         raise ValueError(f"field {column.index} is not an offset")
-    return JmxSample(position, captured_at_ms, column.field, column.topic, column.partition, int(word))
+    replica = {"topic": column.topic, "partition": column.partition}
+    return {**replica, column.field: int(word), "position": position, "captured_at_ms": captured_at_ms}
 
 
 def _milliseconds(word: bytes) -> int | None:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from evidence.errors import Damage, DecodeError
-from evidence.limits import MAX_INT32
+from evidence.limits import int32_of
 from evidence.offsets.tool_output import METADATA_TOPIC
 from evidence.strict_json import read_object
 
@@ -159,7 +159,6 @@ class _CleanShutdown(_Answer):
     broker_epoch: Int64
 
 
-_PARTITION = re.compile(r"[0-9]{1,10}")
 A = TypeVar("A", bound=_Answer)
 _NO_TOPIC_ID = "A" * 22
 
@@ -216,10 +215,11 @@ def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
                     continue
                 for entry in (e for e in folder.partitions if not e.is_future):
                     topic, _, partition = entry.partition.rpartition("-")
-                    if not topic or not _PARTITION.fullmatch(partition) or int(partition) > MAX_INT32:
+                    number = int32_of(partition)
+                    if not topic or number is None:
                         remarks.append(Damage(0, 0, None, "bad_response", "an entry without a partition"))
                         continue
-                    place = {"broker_id": broker.broker, "topic": topic, "partition": int(partition)}
+                    place = {"broker_id": broker.broker, "topic": topic, "partition": number}
                     if _has_lag(entry.offset_lag, remarks):
                         yield {**place, "offset_lag": entry.offset_lag, "size_bytes": entry.size}
 

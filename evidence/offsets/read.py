@@ -87,6 +87,7 @@ class ReadRows:
 
 
 Reader = Callable[[EvidenceFile], ReadRows]
+TextReader = Callable[[bytes], tuple[list[Row], list[Damage]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,45 +231,37 @@ def _readers(files: list[EvidenceFile], names: MetricNames, limits: Limits) -> d
     last = last_of_each_folder(files, kinds.REPLICA_SEGMENT)
     last_heads = last_of_each_folder(files, kinds.BATCH_HEADS)
     stopped = {str(PurePosixPath(f.path).parent): _stopped(f) for f in files if f.kind == kinds.CLEAN_SHUTDOWN}
-    lines: dict[str, Callable[[bytes], tuple[list[Row], list[Damage]]]] = {
-        kinds.GET_OFFSETS: tool_output.read_get_offsets,
-        kinds.QUORUM_REPLICATION: tool_output.read_quorum_replication,
-        kinds.LOG_DIRS: json_responses.read_log_dirs,
-        kinds.DESCRIBE_LOG_DIRS: json_responses.read_describe_log_dirs,
-        kinds.REPLICA_LOG_INFO: json_responses.read_replica_log_info,
-        kinds.CLEAN_SHUTDOWN: json_responses.read_clean_shutdown,
-        kinds.LISTING: lambda data: read_listing(data, limits.text_file_bytes),
+    texts: dict[str, tuple[str, TextReader]] = {
+        kinds.GET_OFFSETS: ("offsets", tool_output.read_get_offsets),
+        kinds.QUORUM_REPLICATION: ("offsets", tool_output.read_quorum_replication),
+        kinds.LOG_DIRS: ("offsets", json_responses.read_log_dirs),
+        kinds.DESCRIBE_LOG_DIRS: ("offsets", json_responses.read_describe_log_dirs),
+        kinds.REPLICA_LOG_INFO: ("offsets", json_responses.read_replica_log_info),
+        kinds.CLEAN_SHUTDOWN: ("offsets", json_responses.read_clean_shutdown),
+        kinds.LISTING: ("offsets", lambda data: read_listing(data, limits.text_file_bytes)),
+        kinds.JMX_TOOL: ("offsets", read_jmx_tool),
+        kinds.TOPICS_DESCRIBE: ("partitions", tool_output.read_topics),
+        kinds.DESCRIBE_TOPIC_PARTITIONS: ("partitions", json_responses.read_describe_topic_partitions),
+        kinds.QUORUM_STATUS: ("quorum", tool_output.read_quorum_status),
+        kinds.QUORUM_STATE: ("quorum", json_responses.read_quorum_state),
     }
-    result: dict[str, Reader] = {kind: partial(_offset_file, read) for kind, read in lines.items()}
     return {
-        **result,
+        **{kind: partial(_rows_of, *of_kind) for kind, of_kind in texts.items()},
         **dict.fromkeys(_CHECKPOINT_COLUMN, partial(_offset_checkpoint, stopped)),
         kinds.LEADER_EPOCH: partial(_leader_epochs, topic_ids),
         kinds.JMX_EXPORTER: partial(_exporter, names),
-        kinds.JMX_TOOL: _jmx_tool,
         kinds.REPLICA_SEGMENT: partial(_replica_segment, topic_ids, last, stopped),
         kinds.BATCH_HEADS: partial(_batch_heads, topic_ids, last_heads),
-        kinds.TOPICS_DESCRIBE: partial(_described, tool_output.read_topics),
-        kinds.DESCRIBE_TOPIC_PARTITIONS: partial(_described, json_responses.read_describe_topic_partitions),
-        kinds.QUORUM_STATUS: partial(_reported, tool_output.read_quorum_status),
-        kinds.QUORUM_STATE: partial(_reported, json_responses.read_quorum_state),
         kinds.DESCRIBE_QUORUM: _describe_quorum,
     }
 
 
-def _offset_file(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> ReadRows:
+def _rows_of(rows_are: str, read: TextReader, file: EvidenceFile) -> ReadRows:
+    """rows_are: the field of ReadRows that the reader's rows are."""
     rows, damage = read(file.read())
-    return ReadRows(offsets=rows, damage=damage)
-
-
-def _described(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> ReadRows:
-    rows, damage = read(file.read())
-    return ReadRows(partitions=rows, damage=damage)
-
-
-def _reported(read: Callable[[bytes], tuple[list[Row], list[Damage]]], file: EvidenceFile) -> ReadRows:
-    rows, damage = read(file.read())
-    return ReadRows(quorum=rows, damage=damage)
+    found = ReadRows(damage=damage)
+    setattr(found, rows_are, rows)
+    return found
 
 
 def _describe_quorum(file: EvidenceFile) -> ReadRows:
@@ -282,24 +275,8 @@ def _exporter(names: MetricNames, file: EvidenceFile) -> ReadRows:
     clean = clean_metrics(data, names)
     if clean is not None:
         return ReadRows(offsets=clean, of_file=of_file)
-    samples, damage = read_metrics(data, names)
-    return ReadRows(offsets=[s.row() for s in samples], of_file=of_file, damage=damage)
-
-
-def _jmx_tool(file: EvidenceFile) -> ReadRows:
-    samples, damage = read_jmx_tool(file.read())
-    rows = [
-        {
-            "topic": s.topic,
-            "partition": s.partition,
-            s.field: s.value,
-            "position": s.position,
-            # A report with a formatted date has no usable time, and the file's time is not the report's.
-            "captured_at_ms": s.captured_at_ms,
-        }
-        for s in samples
-    ]
-    return ReadRows(offsets=rows, damage=damage)
+    rows, damage = read_metrics(data, names)
+    return ReadRows(offsets=rows, of_file=of_file, damage=damage)
 
 
 def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> ReadRows:

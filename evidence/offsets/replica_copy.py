@@ -7,7 +7,6 @@ log if its segments were copied in order, for they are only appended to; `collec
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from evidence.capture.files import private_folder
 from evidence.errors import CaptureError, Damage
 from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.text_files import partition_topic_id, read_checkpoint
-from evidence.wire.data_batches import DataBatch, Framing, SegmentBytes, Torn
+from evidence.wire.data_batches import DataBatch, Framing, SegmentBytes, Torn, mapped
 
 _EPOCHS, _METADATA = "leader-epoch-checkpoint", "partition.metadata"
 
@@ -100,12 +99,8 @@ class ReplicaCopy:
 def _opened(path: Path, named: str) -> Iterator[SegmentBytes]:
     """The bytes of a file. Errors: CaptureError."""
     try:
-        with path.open("rb") as file:
-            if not file.seek(0, 2):
-                yield b""
-                return
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                yield data
+        with mapped(path) as data:
+            yield data
     except OSError as error:
         raise CaptureError(f"{named}: cannot be read: {error.strerror}") from error
 

@@ -6,13 +6,12 @@ broker that did not stop cleanly truncates the log at the first invalid batch); 
 
 from __future__ import annotations
 
-import mmap
 from collections import deque
 from dataclasses import dataclass
 
 from evidence.capture.held import Held, Local
 from evidence.errors import Damage
-from evidence.wire.data_batches import DataBatch, Framing, SegmentBytes, Torn
+from evidence.wire.data_batches import DataBatch, Framing, Torn, mapped
 
 # More than request threads of a broker need (num.io.threads, 8 by default).
 LAST_BATCHES = 32
@@ -45,51 +44,38 @@ def read_tail(path: Local, base_offset: int) -> Tail:
     Errors: OSError if the file cannot be read; none for its content.
     """
     if isinstance(path, Held):
-        return _Segment(path.data, base_offset).tail()
-    with path.open("rb") as file:
-        if not file.seek(0, 2):
-            return _Segment(b"", base_offset).tail()
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _Segment(data, base_offset).tail()
+        return _tail(Framing(path.data, base_offset))
+    with mapped(path) as data:
+        return _tail(Framing(data, base_offset))
 
 
-class _Segment:
-    """One segment's bytes, read from the start."""
+def _tail(framing: Framing) -> Tail:
+    position, last_position, offsets = 0, 0, deque[int](maxlen=LAST_BATCHES)
+    note = None if framing.end else "empty file: legal for an active segment"
+    while position < framing.end:
+        found = framing.batch(position)
+        if not isinstance(found, DataBatch):
+            stopped = _stopped(framing, found, position)
+            if isinstance(stopped, Damage):
+                return Tail(None, framing.epoch, last_position, [stopped], 0, None)
+            note = stopped
+            break
+        framing.took(found)
+        last_position = position
+        offsets.append(found.base_offset)
+        position = found.end
+    return Tail(framing.next_offset, framing.epoch, last_position, [], framing.end - position, note, tuple(offsets))
 
-    def __init__(self, data: SegmentBytes, base_offset: int) -> None:
-        self.framing = Framing(data, base_offset)
-        self.batch_offsets: deque[int] = deque(maxlen=LAST_BATCHES)
 
-    def tail(self) -> Tail:
-        position = last_position = 0
-        while position < self.framing.end:
-            found = self.framing.batch(position)
-            if not isinstance(found, DataBatch):
-                return self._stopped(found, position, last_position)
-            self.framing.took(found)
-            last_position = position
-            self.batch_offsets.append(found.base_offset)
-            position = found.end
-        note = None if self.framing.end else "empty file: legal for an active segment"
-        return self._end(last_position, 0, note)
-
-    def _end(self, last_position: int, trailing_bytes: int, note: str | None) -> Tail:
-        """The tail behind the batches so far."""
-        of = self.framing
-        return Tail(of.next_offset, of.epoch, last_position, [], trailing_bytes, note, tuple(self.batch_offsets))
-
-    def _stopped(self, found: Torn | Damage, position: int, last_position: int) -> Tail:
-        """The tail when there is no valid batch at `position`."""
-        left = self.framing.end - position
-        if self.framing.only_zeros(position):
-            note = f"{left} zero bytes {'after the last batch' if position else 'and nothing else'}: preallocated"
-            return self._end(last_position, left, note)
-        if isinstance(found, Damage):
-            return Tail(None, self.framing.epoch, last_position, [found], 0, None)
-        if found.size_bytes and self.framing.has_later_batch(position):
-            message = (
-                f"the head gives a size of {found.size_bytes} bytes, {left} are left, and they may hold a later batch"
-            )
-            damage = self.framing.damage(position, "bad_length", message)
-            return Tail(None, self.framing.epoch, last_position, [damage], 0, None)
-        return self._end(last_position, left, found.note)
+def _stopped(framing: Framing, found: Torn | Damage, position: int) -> Damage | str:
+    """Why there is no valid batch at `position`: damage, or a note on trailing bytes."""
+    left = framing.end - position
+    if framing.only_zeros(position):
+        return f"{left} zero bytes {'after the last batch' if position else 'and nothing else'}: preallocated"
+    if isinstance(found, Damage):
+        return found
+    if found.size_bytes and framing.has_later_batch(position):
+        size = f"the head gives a size of {found.size_bytes} bytes"
+        message = f"{size}, {left} are left, and they may hold a later batch"
+        return framing.damage(position, "bad_length", message)
+    return found.note

@@ -174,10 +174,9 @@ def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row],
         if not raw.strip():
             continue
         try:
-            text = raw.decode().strip("\r\n ")
-            if not ended and not _makes_no_row(read, text):
+            row = read(raw.decode().strip("\r\n "))
+            if row is not None and not ended:
                 raise _UnreadableError("the line does not end: its last number may lack digits")
-            row = read(text)
         except (_UnreadableError, KeyError, IndexError, UnicodeDecodeError) as error:
             message = f"not a line that the tool prints ({reason_for(error, raw)}): {excerpt(raw)}"
             damage.append(Damage(position, len(raw), None, "bad_tool_output", message))
@@ -185,11 +184,6 @@ def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row],
         if row is not None:
             rows.append({**row, "position": position})
     return rows, damage
-
-
-def _makes_no_row(read: Callable[[str], Row | None], text: str) -> bool:
-    """Whether a last line without a line end can be accepted: only if it gives no row."""
-    return read(text) is None
 
 
 def _tabbed(text: str) -> dict[str, str]:

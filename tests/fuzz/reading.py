@@ -23,6 +23,7 @@ from evidence.metadata_log.scan import file_row, scan_files
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from tests.fuzz.corpus import Seed
+from tests.support.small_captures import write_files
 
 _COMPILED, _REFERENCE = 0, 1 << 60  # of how many bytes on the compiled loops are used
 _ROUND_MS = 5000
@@ -33,9 +34,7 @@ def read(given: Seed, folder: Path) -> tuple[str, str]:
 
     Errors: what must not happen.
     """
-    place = folder / given.name
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(given.data)
+    place = write_files(folder, {given.name: given.data}) / given.name
     try:
         with open_capture(place if archive.is_archive(place) else folder) as capture:
             return _read_capture(capture, given)

@@ -26,13 +26,13 @@ def cases(lives: int, seed: int, drills: Iterable[Path]) -> dict[str, list[Case]
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.likely", description=__doc__)
     parser.add_argument("drills", nargs="*", type=Path, help="folders of drills")
     parser.add_argument("--lives", type=int, default=0)
     parser.add_argument("--seed", type=int, default=7, help="number of the range of seeds of the lives")
     parser.add_argument("--out", type=Path, help="write the record there")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     found = cases(options.lives, options.seed, options.drills)
     print(report(found))
     if options.out is not None:

@@ -166,13 +166,13 @@ def failing(folder: Path) -> str:
     return f"`{found[0].split('::')[1].split('[')[0].split(' ')[0]}`" if found else ""
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", action="append", metavar="RULE", help="only the conditions of this rule")
     parser.add_argument("--lives", type=int, default=2_000)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--page", type=Path, help="the page to go on with and to write")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     chosen = [c for c in conditions() if options.only is None or c.rule in options.only]
     before = {} if options.page is None else read(options.page)
     rows: dict[tuple[str, str], Row] = {}

@@ -22,7 +22,7 @@ from tests.simulator.runs import chunks, run
 from tests.simulator.shrink import claim, shrunken, write_case
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulator", description=__doc__)
     parser.add_argument("--lives", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=1, help="of every fault and kind, so many are made small")
     parser.add_argument("--silent", action="store_true", help="make silent losses small, too")
     parser.add_argument("--out", type=Path, default=Path(".simulated"))
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     started = time.monotonic()
     tallies = {fault: Tally() for fault in options.fault or FAULTS}
     todo = list(chunks(list(tallies), options.seed, options.lives))

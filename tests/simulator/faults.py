@@ -87,11 +87,11 @@ GAPS_MS = ((50, 600), (400, 3_000), (1_500, 9_000), (6_000, 20_000), (20_000, 70
 PACES = ((1, 5, 6, 2, 1), (6, 6, 3, 1, 0), (0, 2, 5, 4, 2), (2, 3, 6, 6, 0))
 
 
-def life(fault: str, seed: int, number: int | None = None) -> Life:
-    """The life of that seed. number: its place among those that share a cluster (default: by its seed)."""
+def life(fault: str, seed: int) -> Life:
+    """The life of that seed, which is also its place among those that share a cluster."""
     kind, rng = FAULTS[fault], random.Random(f"{fault} {seed}")
     shared = random.Random(f"{fault} {seed // SHARED}")
-    setup = _setup(kind, rng, shared, seed % SHARED if number is None else number, seed)
+    setup = _setup(kind, rng, shared, seed % SHARED)
     steps, thinning = _steps(kind, rng, len(setup.brokers)), _thinning(kind, rng)
     return Life(setup, steps, thinning, fault, seed, logs=_logs(random.Random(f"logs {fault} {seed}")))
 
@@ -105,7 +105,7 @@ def _logs(rng: random.Random) -> LogThinning | None:
     return LogThinning(share, missing, silent, utc_off, stepped, copied, rng.randrange(2**31))
 
 
-def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int, seed: int) -> Setup:
+def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int) -> Setup:
     replicas = rng.choice((2, 2, 3, 3, 3, 4))
     spare = rng.randint(1, 2) if rng.random() < kind.spare else 0
     size = min(5, replicas + spare)

@@ -13,9 +13,9 @@ from replay.findings import log_lines
 from replay.findings.kinds import LOG_TRUNCATION
 from tests.simulator.detection import detected, registration_mismatches
 from tests.simulator.life import Life, alike
+from tests.simulator.logs import common
 from tests.simulator.truth import Truth
 from tests.support.detection import windows
-from tests.support.replica_log import common
 
 Row = dict[str, Any]
 EXCLUDED, PROVEN, BOUNDS, FIRST, POLICY = (

@@ -22,6 +22,7 @@ from replay.cluster.features import ELR_VERSION, feature_levels
 from replay.controller.partition_change_builder import RECOVERING
 from tests.simulator import process_lines, session_lines
 from tests.simulator.controller import State
+from tests.simulator.evidence import NO_ROW
 from tests.simulator.node_logs import NO_LINE, LogThinning, Reading
 from tests.simulator.node_logs import rows as lines_left
 from tests.simulator.setup import Setup, Step
@@ -64,7 +65,6 @@ class Life:
     kept_lines: list[Row] | None = None
     kept_readings: list[Reading] | None = None
     kept_processes: Mapping[tuple[int, int], LoggedProcess] | None = None
-    whole_log: bool = False
 
     @cached_property
     def world(self) -> World:
@@ -96,7 +96,7 @@ class Life:
     def gap(self) -> Gap:
         if self.setup.hidden_first_topic and self.world.deletions:
             return self.setup.base_offset - 1, self.world.deletions[0] + 1
-        if self.thinning.gap is None or self.whole_log:
+        if self.thinning.gap is None:
             return None
         start, length = self.thinning.gap
         first, count = self.setup.base_offset, self.world.controller.next_offset - self.setup.base_offset
@@ -195,9 +195,6 @@ class Life:
 
     @cached_property
     def evidence(self) -> list[Row]:
-        return self.rows()
-
-    def rows(self) -> list[Row]:
         """LOG_END_OFFSETS rows after thinning, with topic ids filled in; sources that only know a name have the id of
         the one topic of that name that existed, as far as the log shows."""
         if self.kept is not None:
@@ -266,9 +263,6 @@ class Life:
         lines = [*world.of_processes, *world.logged]  # a start's own line is its first
         return process_lines.processes(lines, world.crashes, self.setup, self.logs)
 
-    def cluster(self) -> ClusterFacts:
-        return together([self])[2]
-
     def as_json(self) -> Row:
         """All that is needed to live it again."""
         return {
@@ -276,7 +270,7 @@ class Life:
             "seed": self.seed,
             "setup": asdict(self.setup),
             "steps": [list(s) for s in self.steps],
-            "gap": list(self.thinning.gap) if self.thinning.gap and not self.whole_log else None,
+            "gap": list(self.thinning.gap) if self.thinning.gap else None,
             "rows": [{k: v for k, v in r.items() if v is not None} for r in self.evidence],
             "lines": [{k: v for k, v in r.items() if v is not None} for r in self.lines],
             "readings": [list(r) for r in self.readings],
@@ -285,11 +279,9 @@ class Life:
 
 
 def from_json(data: Row) -> Life:
-    from tests.simulator.evidence import _NOTHING as no_row
-
     known = {k: tuple(map(_tuples, v)) if isinstance(v, list) else v for k, v in data["setup"].items()}
     thinning = Thinning(gap=tuple(data["gap"]) if data["gap"] else None)  # type: ignore[arg-type]
-    rows = [{**no_row, **r} for r in data["rows"]]
+    rows = [{**NO_ROW, **r} for r in data["rows"]]
     lines = [{**NO_LINE, **r} for r in data.get("lines", [])]
     readings = [Reading(*r) for r in data.get("readings", [])]
     logged = {(b, e): LoggedProcess(last, _tuples(after)) for b, e, last, after in data.get("processes", [])}

@@ -83,6 +83,14 @@ class Log:
         return found, self.entries[higher][1]
 
 
+def common(left: list[int], right: list[int]) -> int:
+    """How many records the two logs begin with that are the same."""
+    size = min(len(left), len(right))
+    if left[:size] == right[:size]:
+        return size
+    return next(i for i in range(size) if left[i] != right[i])
+
+
 def diverging(leader: Log, follower: Log) -> tuple[int, int] | None:
     """What the leader answers a fetch from the follower's log end: (epoch, end offset) if the logs part, else None.
 
@@ -107,14 +115,13 @@ def truncate(follower: Log, told: tuple[int, int]) -> None:
         follower.cut(min(my_end, end, follower.end))
 
 
-def follow(leader: Log, follower: Log, most: int = 1_000_000) -> None:
+def follow(leader: Log, follower: Log) -> None:
     """Copy records after the follower's log end."""
-    begin, end = follower.end, min(leader.end, follower.end + most)
+    begin, end = follower.end, leader.end
     if begin < leader.start:
         # Too far behind: it starts anew from the leader's log start (offset out of range).
         follower.records, follower.epochs = leader.records[: leader.start], leader.epochs[: leader.start]
         follower.entries, follower.start, begin, follower.batches = [], leader.start, leader.start, []
-        end = max(end, min(leader.end, begin + 1))
     if end > begin:
         batches = sorted({begin, *(b for b in leader.batches if begin < b < end)})
         follower.append(leader.records[begin:end], leader.epochs[begin:end], batches)

@@ -11,6 +11,7 @@ ReplicationControlManager.processBrokerHeartbeat.
 from __future__ import annotations
 
 from tests.simulator.broker import Broker, Process
+from tests.simulator.controller import Registration
 from tests.simulator.logs import Log
 from tests.simulator.replication import Replication
 from tests.simulator.setup import incarnation_id
@@ -118,8 +119,8 @@ class Sessions(Replication):
         if process is None or process.frozen or process.stopping:
             return
         process.stopping = True
-        registered = self.controller.brokers.get(broker.id)
-        if broker.reachable and self.controller_is_up() and registered and registered.epoch == process.broker_epoch:
+        registered = self._registration(broker)
+        if broker.reachable and self.controller_is_up() and registered:
             if not registered.shutting_down and not registered.fenced:
                 self.controller.shut_down(broker.id)
             self.events.after(self.random(300, 2_500), self.stopped, broker, process, True)
@@ -129,9 +130,8 @@ class Sessions(Replication):
     def stopped(self, broker: Broker, process: Process, relieved: bool) -> None:
         if broker.process is not process or process.frozen:
             return
-        registered = self.controller.brokers.get(broker.id)
-        own = registered is not None and registered.epoch == process.broker_epoch
-        if relieved and own and registered and not registered.fenced and self._hears(broker):
+        registered = self._registration(broker)
+        if relieved and registered and not registered.fenced and self._hears(broker):
             self.controller.fence(broker.id)
         disk = broker.disk
         loaded = process.loaded
@@ -208,22 +208,21 @@ class Sessions(Replication):
 
     # Sessions.
 
+    def _registration(self, broker: Broker) -> Registration | None:
+        """That of the broker's process, if it has one; not that of an earlier process."""
+        process, registered = broker.process, self.controller.brokers.get(broker.id)
+        return registered if process and registered and process.broker_epoch == registered.epoch else None
+
     def _hears(self, broker: Broker) -> bool:
         """Whether heartbeats of the registered process arrive."""
-        process, registered = broker.process, self.controller.brokers.get(broker.id)
         return (
-            process is not None
-            and registered is not None
-            and process.broker_epoch == registered.epoch
-            and not process.frozen
-            and broker.reachable
-            and self.controller_is_up()
+            self._registration(broker) is not None and broker.running and broker.reachable and self.controller_is_up()
         )
 
     def _lose_contact(self, broker: Broker) -> None:
         """No heartbeat arrives from now on: it is fenced when its session is over."""
-        registered, process = self.controller.brokers.get(broker.id), broker.process
-        if registered is None or process is None or process.broker_epoch != registered.epoch or not registered.contact:
+        registered = self._registration(broker)
+        if registered is None or not registered.contact:
             return
         registered.contact = False
         registered.generation += 1
@@ -256,16 +255,16 @@ class Sessions(Replication):
                 self._plan_fence(broker)
 
     def _regain_contact(self, broker: Broker) -> None:
-        registered, process = self.controller.brokers.get(broker.id), broker.process
-        if registered is not None and process is not None and process.broker_epoch == registered.epoch:
+        process = broker.process
+        if process is not None and self._registration(broker) is not None:
             self.events.after(self.random(10, HEARTBEAT_MS), self.heartbeat, broker, process)
 
     def heartbeat(self, broker: Broker, process: Process) -> None:
         """The first one after a break, or after the registration: a fenced broker is unfenced if it is up to date."""
         if broker.process is not process:
             return
-        registered = self.controller.brokers.get(broker.id)
-        if registered is None or registered.epoch != process.broker_epoch:
+        registered = self._registration(broker)
+        if registered is None:
             return
         if process.frozen or not broker.reachable:
             return  # thaw and heal ask again

@@ -18,8 +18,6 @@ from tests.simulator.truth import Truth
 Item = TypeVar("Item")
 Row = dict[str, Any]
 
-OF_TIME = ("logged_at_ms", "logged_at_utc_ms")
-
 
 def claim(each: Life, kind: str) -> Wrong | None:
     """The first wrong claim of that kind about a life on its own."""
@@ -30,9 +28,6 @@ def claim(each: Life, kind: str) -> Wrong | None:
 def shrunken(each: Life, kind: str) -> Life:
     """The life with as few steps, then rows of evidence, as still bring about a wrong claim of that kind."""
 
-    def fresh(life: Life, **changes: Any) -> Life:
-        return replace(life, **changes)
-
     def lies(life: Life) -> bool:
         try:
             return claim(life, kind) is not None
@@ -40,32 +35,32 @@ def shrunken(each: Life, kind: str) -> Life:
             raise AssertionError(f"{life.fault}, seed {life.seed}: {error}") from error
 
     for simpler in (
-        fresh(each, thinning=Thinning()),
-        fresh(each, thinning=Thinning(gap=each.thinning.gap)),
-        fresh(each, thinning=replace(each.thinning, gap=None)),
+        replace(each, thinning=Thinning()),
+        replace(each, thinning=Thinning(gap=each.thinning.gap)),
+        replace(each, thinning=replace(each.thinning, gap=None)),
     ):
         if simpler.thinning != each.thinning and lies(simpler):
             each = simpler
             break
     for logs in (None, LogThinning()):
-        if each.logs is not None and lies(fresh(each, logs=logs)):
-            each = fresh(each, logs=logs)
+        if each.logs is not None and lies(replace(each, logs=logs)):
+            each = replace(each, logs=logs)
             break
     for change in ({"fail_overs": ()}, {"skews_ms": ()}, {"cut_ms": None}, {"hidden_first_topic": False}):
-        simpler = fresh(each, setup=replace(each.setup, **change))
+        simpler = replace(each, setup=replace(each.setup, **change))
         if simpler.setup != each.setup and lies(simpler):
             each = simpler
-    steps = fewer(each.steps, lambda some: lies(fresh(each, steps=some)))
-    steps = _calmer(steps, lambda some: lies(fresh(each, steps=some)))
-    each = fresh(each, steps=steps)
-    rows = fewer(each.evidence, lambda some: lies(fresh(each, kept=some)))
-    each = fresh(each, kept=rows)
-    lines = fewer(each.lines, lambda some: lies(fresh(each, kept_lines=some)))
-    each = fresh(each, kept_lines=lines)
-    readings = fewer(each.readings, lambda some: lies(fresh(each, kept_readings=some)))
-    each = fresh(each, kept_readings=readings)
-    logged = fewer(list(each.processes.items()), lambda some: lies(fresh(each, kept_processes=dict(some))))
-    return fresh(each, kept_processes=dict(logged))
+
+    def lies_with(**changes: Any) -> bool:
+        return lies(replace(each, **changes))
+
+    steps = fewer(each.steps, lambda some: lies_with(steps=some))
+    each = replace(each, steps=_calmer(steps, lambda some: lies_with(steps=some)))
+    for kept, name in (("kept", "evidence"), ("kept_lines", "lines"), ("kept_readings", "readings")):
+        some = fewer(getattr(each, name), lambda some, kept=kept: lies_with(**{kept: some}))
+        each = replace(each, **{kept: some})
+    logged = fewer(list(each.processes.items()), lambda some: lies_with(kept_processes=dict(some)))
+    return replace(each, kept_processes=dict(logged))
 
 
 def fewer(items: Sequence[Item], still: Callable[[list[Item]], bool]) -> list[Item]:

@@ -26,14 +26,13 @@ from tests.support.scenario import TOPIC_ID, ms
 Row = dict[str, Any]
 
 
-def logged(*lines: str, topic_id: str | None = TOPIC_ID, topic: str = "t", partition: int = 0) -> pa.Table:
-    """tables.BROKER_LOG_EVENTS of one partition."""
-    place = {"topic_id": topic_id, "topic": topic, "partition": partition}
-    rows = [row for number, line in enumerate(lines) for row in _rows(line, number, place)]
+def logged(*lines: str) -> pa.Table:
+    """tables.BROKER_LOG_EVENTS of scenario.py's partition."""
+    rows = [row for number, line in enumerate(lines) for row in _rows(line, number)]
     return pa.Table.from_pylist(rows, schema=BROKER_LOG_EVENTS)
 
 
-def _rows(line: str, number: int, place: Row) -> list[Row]:
+def _rows(line: str, number: int) -> list[Row]:
     broker, what, *words = line.split()
     values = dict(word.split("=", 1) for word in words if "=" in word)
     numbers = {word[0]: int(word[1:]) for word in words if word[:1] in "epr" and word[1:].isdigit()}
@@ -42,7 +41,9 @@ def _rows(line: str, number: int, place: Row) -> list[Row]:
     of_server = what.startswith(("cuts", "damaged", "shrinks", "updates", "loads"))
     file = "server.log" if of_server else "state-change.log"
     common = {
-        **place,
+        "topic_id": TOPIC_ID,
+        "topic": "t",
+        "partition": 0,
         "node_id": node,
         "logged_at_ms": ms(float(values.get("t", number))),
         "capture": "c",
@@ -67,17 +68,17 @@ def _rows(line: str, number: int, place: Row) -> list[Row]:
         return list(_cut(common, numbers["r"], int(values["to"]), int(values["hw"]), what == "cuts-old"))
     if what == "unclean":
         line = {**common, "kind": "unclean_election", "leader_epoch": numbers["e"], "partition_epoch": numbers["p"]}
-        return [{**line, "message": f"... with topic ID {place['topic_id']}: ..."}]
+        return [{**line, "message": f"... with topic ID {TOPIC_ID}: ..."}]
     if what == "goes-on":
         line = {**common, "kind": "follower_unchanged", "leader_epoch": numbers["e"], "partition_epoch": numbers["p"]}
-        return [{**line, "message": f"... with topic id Some({place['topic_id']}) ..."}]
+        return [{**line, "message": f"... with topic id Some({TOPIC_ID}) ..."}]
     kind = {"leads": "leader_started", "follows": "follower_started", "stays": "leader_unchanged"}[what]
     known = values["from"].split("/") if "from" in values else ("", "-1")
     previous: Row = {"previous_leader": int(known[0]) if known[0] else None, "previous_leader_epoch": int(known[1])}
     if words[-1] == "old":
         previous = {"previous_leader": leader, "previous_leader_epoch": numbers["e"]}
     row = {**common, "kind": kind, "leader_epoch": numbers["e"], "partition_epoch": numbers["p"]}
-    row["message"] = "" if kind == "follower_started" else f"... with topic id Some({place['topic_id']}) ..."
+    row["message"] = "" if kind == "follower_started" else f"... with topic id Some({TOPIC_ID}) ..."
     if kind == "leader_unchanged":
         return [row]
     return [{**row, **previous, "log_end_offset": int(values["at"])}]

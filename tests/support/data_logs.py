@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.writer import crc32c, varint
+from tests.support.writer import batch, record, varint
 
 TIME_MS = 1_795_000_000_000
 Payload = bytes | None
@@ -35,18 +35,21 @@ class Written:
         records, attributes = list(self.records), 0x10 * self.transactional
         if self.control is not None:
             records, attributes = [(struct.pack(">hh", 0, self.control), struct.pack(">hi", 0, 5))], 0x30
-        body = b"".join(self._record(delta, *record) for delta, record in enumerate(records))
-        last = len(records) - 1
-        times = (self.time_ms, self.time_ms + last)
-        rest = struct.pack(">hiqqqhii", attributes, last, *times, *self.producer, len(records)) + body
-        return struct.pack(">qiibI", self.base, len(rest) + 9, self.epoch, 2, crc32c(rest)) + rest
-
-    def _record(self, delta: int, key: Payload, value: Payload) -> bytes:
         headers = b"".join(_sized(name.encode()) + _sized(content) for name, content in self.headers)
-        inside = (
-            b"\0" + varint(delta) + varint(delta) + _sized(key) + _sized(value) + varint(len(self.headers)) + headers
+        body = (
+            record(value, delta, key, timestamp_delta=delta, headers=len(self.headers), tail=headers)
+            for delta, (key, value) in enumerate(records)
         )
-        return varint(len(inside)) + inside
+        return batch(
+            base_offset=self.base,
+            epoch=self.epoch,
+            attributes=attributes,
+            timestamp_ms=self.time_ms,
+            max_timestamp_ms=self.time_ms + len(records) - 1,
+            producer=self.producer,
+            records=b"".join(body),
+            count=len(records),
+        )
 
 
 def write_copy(

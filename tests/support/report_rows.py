@@ -117,13 +117,13 @@ def answered(findings: list[dict[str, Any]]) -> dict[str, Any]:
     return answer(windows.select(COLUMNS), Scope(gaps, len(gaps), [], states=4, until_ms=None))
 
 
-def page_one_of(findings: list[dict[str, Any]], plan: dict[str, Any], given: PlanInput | None = None) -> dict[str, Any]:
+def page_one_of(findings: list[dict[str, Any]], plan: dict[str, Any]) -> dict[str, Any]:
     """Page one of these findings: broker 1 was elected uncleanly in each window, after broker 3."""
     found = answered(findings)
     election = {"cause": "unclean_by_config", "previous_leader": 3, "isr_before": [], "elr_before": [3], "cut": False}
     more = election | {"elected_ms": START_MS + 20_000, "start_offset": 110}
     windows = [row | more for row in (*found["proven"], *found["undecided"])]
-    words = page_one(found, windows, [], [], given or PlanInput())
+    words = page_one(found, windows, [], [], PlanInput())
     texts = {"losses": losses(found), "unknown": [*unknowns(found)], "plan": [step["text"] for step in plan["steps"]]}
     return PageOne(**texts, **words).model_dump()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from evidence.wire.batches import scan_batches
@@ -10,6 +11,14 @@ from tests.support import writer
 from tests.support.paths import unpacked
 
 SEGMENT = f"__cluster_metadata-0/{0:020d}.log"
+
+
+def write_files(root: Path, files: Mapping[str, bytes | str]) -> Path:
+    """Files below a folder, by path. Returns the folder."""
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    return root
 
 
 def diverged(folder: Path) -> tuple[Path, Path, int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from replay.bucket import detect
 from replay.cluster.facts import Clock, ClusterFacts
-from tests.support.replica_log import ReplicaLog, common
+from tests.simulator.logs import Log, common
 from tests.support.scenario import elr_levels, evidence, offsets_table, sessions, states
 
 Row = dict[str, Any]
@@ -29,7 +29,7 @@ class Witness:
     brokers: list[int]
     elr: bool
     now: int = 0
-    replicas: dict[int, ReplicaLog] = field(default_factory=dict)
+    replicas: dict[int, Log] = field(default_factory=dict)
     files: dict[int, int] = field(default_factory=dict)
     crashed: set[int] = field(default_factory=set)
     started: dict[int, int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Witness:
         """After a line of the story. state: of the partition, as words of a history line; logs, marks: by broker the
         (record, leader epoch) at every offset, and the high watermark that it knows."""
         if not self.history:
-            self.replicas = {broker: ReplicaLog() for broker in self.brokers}
+            self.replicas = {broker: Log() for broker in self.brokers}
             self.sessions = [f"0 {what} {b} first" for b in self.brokers for what in ("register", "unfence")]
         self.now += MINUTE
         if not self.history or self.history[-1].split(maxsplit=1)[1] != state:
@@ -51,7 +51,7 @@ class Witness:
         for broker, log in logs.items():
             self._write(self.replicas[broker], log)
         if leader >= 0:
-            self.replicas[leader].assign(epoch)
+            self.replicas[leader].assign(epoch, self.replicas[leader].end)
         self.files |= {b: mark for b, mark in marks.items() if b not in self.crashed}
         shown = dict(word.split("=") for word in state.split() if "=" in word)
         in_sync = len([b for b in shown["isr"].split(",") if b])
@@ -95,9 +95,9 @@ class Witness:
         if what == "downgrade":
             self.downgraded = self.now
 
-    def _write(self, replica: ReplicaLog, log: list[tuple[int, int]]) -> None:
-        same = common(replica.log, [number for number, _ in log])
+    def _write(self, replica: Log, log: list[tuple[int, int]]) -> None:
+        records, epochs = [number for number, _ in log], [epoch for _, epoch in log]
+        same = common(replica.records, records)
         if same < replica.end:
             replica.cut(same)
-        for number, epoch in log[same:]:
-            replica.append(number, epoch)
+        replica.append(records[same:], epochs[same:])

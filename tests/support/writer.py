@@ -114,6 +114,7 @@ def batch(
     timestamp_ms: int = TIMESTAMP_MS,
     max_timestamp_ms: int | None = None,
     magic: int = 2,
+    producer: tuple[int, int, int] = (-1, -1, -1),
     records: bytes | None = None,
     count: int | None = None,
     last_offset_delta: int | None = None,
@@ -121,6 +122,7 @@ def batch(
     crc: int | None = None,
 ) -> bytes:
     """A record batch. `values` become records without keys; `records` gives the (uncompressed) records section itself.
+    producer: its id, epoch and first sequence number.
 
     Everything else that is given replaces what belongs there, and the CRC is computed over the result.
     """
@@ -134,9 +136,7 @@ def batch(
         count - 1 if last_offset_delta is None else last_offset_delta,
         timestamp_ms,
         timestamp_ms if max_timestamp_ms is None else max_timestamp_ms,
-        -1,
-        -1,
-        -1,
+        *producer,
         count,
     ) + compress(codec, records, xerial)
     length = len(covered) + 9 if length is None else length

@@ -22,6 +22,7 @@ from tests.simulator.life import Life, from_json
 from tests.simulator.node_logs import TEXTS, LogThinning, files, rows
 from tests.support.detection import windows
 from tests.support.paths import ROOT
+from tests.support.small_captures import write_files
 
 # Where the lines are, their text and its length are of the files.
 _OF_FILES = ("capture", "path", "sha256", "position", "length_bytes", "message", "level", "logger", "file_is_whole")
@@ -30,10 +31,7 @@ _OF_TIME = ("logged_at_ms", "logged_at_utc_ms")
 
 def read(each: Life, folder: Path) -> dict[tuple[int, str], list[dict[str, object]]]:
     """By broker and file, the rows of the life's logs as text."""
-    for path, text in files(each.world.logged, each.setup).items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    with open_capture(folder) as capture:
+    with open_capture(write_files(folder, files(each.world.logged, each.setup))) as capture:
         tables = read_broker_logs(capture.name, capture.files)
     found: dict[tuple[int, str], list[dict[str, object]]] = {}
     for row in tables.events.to_pylist():

@@ -5,12 +5,23 @@ from __future__ import annotations
 import hashlib
 
 from hypothesis import settings
+from hypothesis import strategies as st
 
 from evidence.capture.blocks import Blocks
 from evidence.wire.batches import Scan, scan_batches
 
 FUZZ = settings(max_examples=150, deadline=None, database=None)
 _MOST_BYTES_IN_BLOCKS = 1 << 20
+
+
+@st.composite
+def edited(draw: st.DrawFn, texts: st.SearchStrategy[bytes], most: int = 4, most_bytes: int = 6) -> bytes:
+    """A text in which up to so many stretches of up to so many bytes are others."""
+    text = bytearray(draw(texts))
+    for _ in range(draw(st.integers(0, most))):
+        at = draw(st.integers(0, len(text)))
+        text[at : at + draw(st.integers(0, most_bytes))] = draw(st.binary(max_size=most_bytes))
+    return bytes(text)
 
 
 def accounted(data: bytes) -> Scan:

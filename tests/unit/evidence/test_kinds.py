@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from evidence import kinds
+from evidence.limits import int32_of
 
 SEGMENT = "00000000000000000000.log"
 
@@ -55,6 +56,20 @@ SEGMENT = "00000000000000000000.log"
         ("node-1/listing-metadata.txt", kinds.LISTING),
         ("node-1/listing.txt", kinds.OTHER),
         ("README.txt", kinds.OTHER),
+        ("logs/broker-1/server.log", kinds.SERVER_LOG),
+        *((f"server.log.{end}", kinds.SERVER_LOG) for end in ("2026-11-21-00", "2026-11-21", "1", "12.gz", "zst")),
+        ("server.log.2026-11-21-00.gz", kinds.SERVER_LOG),
+        ("server-2026-11-21-00.log.gz", kinds.SERVER_LOG),
+        ("server.log-20261121.gz", kinds.SERVER_LOG),
+        ("state-change.log", kinds.STATE_CHANGE_LOG),
+        ("state-change.log.2026-11-21-00", kinds.STATE_CHANGE_LOG),
+        ("controller.log", kinds.CONTROLLER_LOG),
+        ("controller.log.3.gz", kinds.CONTROLLER_LOG),
+        ("log-cleaner.log", kinds.OTHER),
+        ("webserver.log", kinds.OTHER),
+        ("server.log.bak", kinds.OTHER),
+        ("server.logs", kinds.OTHER),
+        ("server.log.1.part", kinds.OTHER),
     ],
 )
 def test_a_files_kind_is_known_by_its_name_and_folder(path: str, kind: str) -> None:
@@ -123,11 +138,9 @@ def test_a_snapshots_name_gives_its_end_offset_and_epoch() -> None:
     assert kinds.checkpoint_name("00000000000000000080-0000000003.checkpoint.part") is None
 
 
-@pytest.mark.parametrize(("text", "node"), [("0", 0), ("2147483647", 2147483647), ("2147483648", None), ("-1", None)])
-def test_a_node_id_is_an_int32_that_is_not_negative(text: str, node: int | None) -> None:
-    assert kinds.node_id(text) == node
-
-
-@pytest.mark.parametrize("text", ["", "²", "٣", "1 ", "1_0"])
-def test_a_node_id_is_written_in_plain_digits(text: str) -> None:
-    assert kinds.node_id(text) is None
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("2147483647", 2147483647), *((t, None) for t in ("2147483648", "-1", "", "²", "٣", "1 ", "1_0"))],
+)
+def test_a_node_id_is_an_int32_in_plain_digits_that_is_not_negative(text: str, number: int | None) -> None:
+    assert int32_of(text) == number

@@ -19,17 +19,11 @@ from evidence.errors import CaptureError
 from evidence.limits import Limits
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import OffsetTables, read_offsets
+from tests.support.small_captures import write_files
 
 SMALL = Limits(capture_files=6, capture_bytes=1 << 20, text_file_bytes=4000, text_file_lines=50, partition_lines=20)
 EPOCHS = "snapshots/1795000000000/broker-1/orders-0/leader-epoch-checkpoint"
 MARKS = "snapshots/1795000000000/broker-1/replication-offset-checkpoint"
-
-
-def write(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
 
 
 def epochs(count: int) -> str:
@@ -51,7 +45,7 @@ def refusal(found: OffsetTables, path: str) -> str:
 
 @pytest.mark.parametrize("count", [18, 19])
 def test_lines_of_one_partition(tmp_path: Path, count: int) -> None:
-    found = read(write(tmp_path, {EPOCHS: epochs(count), MARKS: "0\n1\norders 0 9\n"}), SMALL)
+    found = read(write_files(tmp_path, {EPOCHS: epochs(count), MARKS: "0\n1\norders 0 9\n"}), SMALL)
     if count == 18:
         assert not found.accounts[EPOCHS].damage
         assert len(found.log_end_offsets) == 19
@@ -63,11 +57,11 @@ def test_lines_of_one_partition(tmp_path: Path, count: int) -> None:
 
 def test_lines_and_bytes_of_a_text(tmp_path: Path) -> None:
     marks = "0\n49\n" + "".join(f"orders {n} 9\n" for n in range(49))
-    assert refusal(read(write(tmp_path / "a", {MARKS: marks}), SMALL), MARKS) == (
+    assert refusal(read(write_files(tmp_path / "a", {MARKS: marks}), SMALL), MARKS) == (
         "51 lines, limits.text_file_lines = 50 allows fewer"
     )
     long = f"0\n1\n{'t' * 4000} 0 9\n"
-    assert refusal(read(write(tmp_path / "b", {MARKS: long}), SMALL), MARKS) == (
+    assert refusal(read(write_files(tmp_path / "b", {MARKS: long}), SMALL), MARKS) == (
         f"{len(long)} bytes, limits.text_file_bytes = 4000 allows fewer"
     )
 
@@ -75,21 +69,21 @@ def test_lines_and_bytes_of_a_text(tmp_path: Path) -> None:
 def test_very_much_damage_is_one_range(tmp_path: Path) -> None:
     marks = "0\n30\n" + "x\n" * 30
     limits = replace(SMALL, damaged_lines=30)
-    assert len(read(write(tmp_path, {MARKS: marks}), limits).accounts[MARKS].damage) == 30
+    assert len(read(write_files(tmp_path, {MARKS: marks}), limits).accounts[MARKS].damage) == 30
     text = refusal(read(tmp_path, replace(limits, damaged_lines=29)), MARKS)
     assert text == "30 damaged lines, limits.damaged_lines = 29 allows fewer"
 
 
 @pytest.mark.parametrize("name", ["meta.properties", "server.properties"])
 def test_properties_are_never_read_beyond_the_limit(tmp_path: Path, name: str) -> None:
-    write(tmp_path, {f"n/{name}": "node.id=1\n" + "#" * 4000})
+    write_files(tmp_path, {f"n/{name}": "node.id=1\n" + "#" * 4000})
     with pytest.raises(CaptureError, match=rf"{name}: 4010 bytes, limits\.text_file_bytes = 4000 allows fewer"):
         read(tmp_path, SMALL)
 
 
 def test_a_boot_id_is_37_bytes(tmp_path: Path) -> None:
     path = "snapshots/1795000000000/broker-1/boot_id"
-    write(tmp_path, {path: "0" * 5000})
+    write_files(tmp_path, {path: "0" * 5000})
     with open_capture(tmp_path) as capture:
         account = read_boot_ids(capture, 0).accounts[path]
     assert (account.parsed_bytes, account.quarantined_bytes) == (0, 5000)
@@ -108,7 +102,7 @@ def test_files(tmp_path: Path) -> None:
     names = {f"a/{n}": "" for n in range(7)}
     message = r"limits\.capture_files = 6"
     with pytest.raises(CaptureError, match=message):
-        read(write(tmp_path / "folder", names), SMALL)
+        read(write_files(tmp_path / "folder", names), SMALL)
     archive = packed(tmp_path, dict.fromkeys(names, b""), "many.tar.gz")
     with pytest.raises(CaptureError, match=re.escape(str(archive)) + f".*{message}"):
         read(archive, SMALL)
@@ -134,7 +128,7 @@ def test_an_archive_inside_an_archive_is_not_opened(tmp_path: Path) -> None:
 
 def test_memory_for_a_file_with_very_many_lines_is_bounded(tmp_path: Path) -> None:
     """What is not held for the lines of a file that is beyond the limit: here 100 times as many."""
-    write(tmp_path, {MARKS: "0\n1\norders 0 9\n", EPOCHS: ""})
+    write_files(tmp_path, {MARKS: "0\n1\norders 0 9\n", EPOCHS: ""})
     with (tmp_path / EPOCHS).open("wb") as file:
         file.write(b"0\n10000000\n")
         for _ in range(100):
@@ -158,8 +152,7 @@ def test_memory_for_a_file_with_very_many_lines_is_bounded(tmp_path: Path) -> No
 def test_what_is_kept_of_a_long_range_holds_no_secret(tmp_path: Path, before: int, is_kept: bool) -> None:
     """The words around a secret may come after it; a secret far beyond what is kept does not matter."""
     lines = b"1 2\n" * (before // 4)
-    write(tmp_path, {EPOCHS: ""})
-    (tmp_path / EPOCHS).write_bytes(lines + b"password=hunter2\n")
+    write_files(tmp_path, {EPOCHS: lines + b"password=hunter2\n"})
     limits = replace(SMALL, capture_bytes=1 << 30)
     with open_capture(tmp_path, limits) as capture:
         found = read_offsets(capture.name, capture.files, MetricNames(), 5000, limits)

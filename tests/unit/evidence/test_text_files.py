@@ -28,12 +28,9 @@ def test_line_ends_of_windows_are_read_too() -> None:
     assert data[lines[1].position :].startswith(b"orders 1 ")
 
 
-def test_an_empty_file_is_legal() -> None:
-    assert read_checkpoint(b"", 2) == ([], [])
-
-
-def test_a_file_without_entries_is_legal() -> None:
-    assert read_checkpoint(b"0\n0\n", 2) == ([], [])
+@pytest.mark.parametrize("data", [b"", b"0\n0\n"])
+def test_an_empty_file_and_one_without_entries_are_legal(data: bytes) -> None:
+    assert read_checkpoint(data, 2) == ([], [])
 
 
 @pytest.mark.parametrize(

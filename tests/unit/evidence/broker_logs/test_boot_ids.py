@@ -9,6 +9,7 @@ import pytest
 
 from evidence.broker_logs.boot_ids import read_boot_ids
 from evidence.capture.files import open_capture
+from tests.support.small_captures import write_files
 
 BOOT = "1b2a0043-ad54-40b7-82e8-af05c1184838"
 
@@ -17,10 +18,7 @@ READ_MS = 1_795_000_100_000
 
 
 def capture(folder: Path, path: str, text: str) -> Path:
-    file = folder / "case" / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    return folder / "case"
+    return write_files(folder / "case", {path: text})
 
 
 def test_a_reading_has_its_node_and_time(tmp_path: Path) -> None:

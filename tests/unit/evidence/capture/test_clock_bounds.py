@@ -18,6 +18,7 @@ from evidence.capture.clock_bounds import Modified, minimum_clock_error_ms, of_s
 from evidence.capture.files import open_capture
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
+from tests.support.small_captures import write_files
 from tests.unit.evidence.accounting import FUZZ
 
 T = 1795221569450
@@ -143,10 +144,8 @@ def zone_of_this_process(name: str) -> Iterator[None]:
 
 
 def archive(folder: Path, form: str, modified_ms: int, manifest: str = "") -> Path:
-    root = folder / "capture"
-    for name, data in {PATH: DATA, "capture.toml": manifest.encode()}.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
+    root = write_files(folder / "capture", {PATH: DATA, "capture.toml": manifest})
+    for name in (PATH, "capture.toml"):
         os.utime(root / name, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
     packed = folder / f"capture.{'zip' if 'zip' in form else 'tar'}"
     if form == "zip":

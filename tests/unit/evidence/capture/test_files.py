@@ -24,6 +24,7 @@ from evidence.capture.held import Held
 from evidence.errors import CaptureError
 from evidence.limits import Limits
 from tests.support import paths, writer
+from tests.support.small_captures import write_files
 from tests.unit.evidence.accounting import FUZZ
 
 LOG = b"".join(writer.log())
@@ -46,13 +47,6 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if chosen and member.isreg():
                 tar.extract(member, folder.parent, filter="data")
     return folder
-
-
-def write(root: Path, files: dict[str, bytes]) -> Path:
-    for name, data in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    return root
 
 
 def pack(folder: Path, suffix: str, inside: str = "") -> Path:
@@ -94,7 +88,7 @@ def opened(location: Path) -> Capture:
 @pytest.mark.parametrize("inside", ["", "unclean"])
 @pytest.mark.parametrize("suffix", PACKINGS)
 def test_a_capture_is_the_same_packed_and_unpacked(suffix: str, inside: str, tmp_path: Path, own_temp: Path) -> None:
-    folder = write(tmp_path / "capture", FILES)
+    folder = write_files(tmp_path / "capture", FILES)
     capture = opened(pack(folder, suffix, inside))
     assert (capture.name, capture.cluster_id, capture.refused) == ("packed", "c1", [])
     assert identity(capture) == identity(opened(folder))
@@ -112,7 +106,7 @@ def test_a_real_capture_is_the_same_packed_and_unpacked(suffix: str, real: Path,
 
 
 def test_the_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
-    (file,) = opened(write(tmp_path, {SEGMENT: LOG})).files
+    (file,) = opened(write_files(tmp_path, {SEGMENT: LOG})).files
     assert (file.sha256, file.size_bytes) == (hashlib.sha256(LOG).hexdigest(), len(LOG))
     assert file.read() == LOG
 
@@ -126,7 +120,7 @@ def test_the_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
     ],
 )
 def test_a_single_file_is_a_capture(name: str, kind: str, tmp_path: Path) -> None:
-    capture = opened(write(tmp_path, {name: LOG}) / name)
+    capture = opened(write_files(tmp_path, {name: LOG}) / name)
     (file,) = capture.files
     assert (file.path, file.kind, file.node_id, capture.cluster_id) == (name, kind, None, None)
 
@@ -140,7 +134,7 @@ def test_a_captures_name_is_its_files_without_the_archives_ending(name: str, exp
 
 
 def test_a_link_to_a_capture_is_that_capture(tmp_path: Path) -> None:
-    folder = write(tmp_path / "capture", FILES)
+    folder = write_files(tmp_path / "capture", FILES)
     (tmp_path / "link").symlink_to(folder)
     assert identity(opened(tmp_path / "link")) == identity(opened(folder))
 
@@ -165,8 +159,8 @@ def test_a_fifo_is_no_capture_and_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_links_and_special_files_in_a_folder_are_named_and_left_alone(tmp_path: Path) -> None:
-    outside = write(tmp_path / "outside", {"secret.log": b"secret"})
-    folder = write(tmp_path / "capture", FILES)
+    outside = write_files(tmp_path / "outside", {"secret.log": b"secret"})
+    folder = write_files(tmp_path / "capture", FILES)
     (folder / "file-link.log").symlink_to(outside / "secret.log")
     (folder / "folder-link").symlink_to(outside)
     (folder / "broken").symlink_to(outside / "nothing")
@@ -182,14 +176,14 @@ def test_links_and_special_files_in_a_folder_are_named_and_left_alone(tmp_path: 
 
 
 def test_a_name_that_is_no_utf8_is_spelled_out(tmp_path: Path) -> None:
-    folder = write(tmp_path / "capture", FILES)
+    folder = write_files(tmp_path / "capture", FILES)
     Path(os.fsdecode(os.fsencode(folder) + b"/odd-\xff.log")).write_bytes(b"x")
     for capture in (opened(folder), opened(pack(folder, ".tar.gz"))):
         assert "odd-\\udcff.log" in [f.path for f in capture.files]
 
 
 def test_files_of_two_clusters_are_refused_by_name(tmp_path: Path) -> None:
-    folder = write(tmp_path, {**FILES, "broker-1/meta.properties": b"cluster.id=c2\nnode.id=1\n"})
+    folder = write_files(tmp_path, {**FILES, "broker-1/meta.properties": b"cluster.id=c2\nnode.id=1\n"})
     with pytest.raises(CaptureError, match=r"files of 2 clusters \(c1, c2\) in one capture") as caught:
         opened(folder)
     assert str(folder) in str(caught.value)
@@ -197,7 +191,9 @@ def test_files_of_two_clusters_are_refused_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("written", [b"node.id=\xc2\xb2\n", b"node.id=99999999999\n", b"node.id=-1\n", b"node.id=\n"])
 def test_a_node_id_that_is_none_is_not_believed(written: bytes, tmp_path: Path) -> None:
-    folder = write(tmp_path, {"broker-7/meta.properties": written, "broker-7/x": b"", "cluster.id": b"cluster.id=\n"})
+    folder = write_files(
+        tmp_path, {"broker-7/meta.properties": written, "broker-7/x": b"", "cluster.id": b"cluster.id=\n"}
+    )
     capture = opened(folder)
     assert {f.node_id for f in capture.files if f.path.startswith("broker-7")} == {7}
     assert capture.cluster_id is None
@@ -205,7 +201,7 @@ def test_a_node_id_that_is_none_is_not_believed(written: bytes, tmp_path: Path) 
 
 def test_the_node_is_that_of_the_nearest_properties_above_a_file(tmp_path: Path) -> None:
     files = {"a/server.properties": b"node.id=1\n", "a/data/meta.properties": b"broker.id=2\n"}
-    capture = opened(write(tmp_path, {**files, "a/data/orders-0/x": b"", "a/y": b"", "z": b""}))
+    capture = opened(write_files(tmp_path, {**files, "a/data/orders-0/x": b"", "a/y": b"", "z": b""}))
     assert {f.path: f.node_id for f in capture.files} == {
         "a/server.properties": 1,
         "a/data/meta.properties": 2,
@@ -292,14 +288,8 @@ def test_an_archive_of_nothing_but_refused_members_is_refused_by_its_own_name(tm
     assert str(archive) in str(caught.value)
 
 
-def test_an_archive_in_an_archive_is_only_registered(tmp_path: Path) -> None:
-    inner = tar_of(tmp_path / "inner.tar.gz", (info("x.log"), LOG)).read_bytes()
-    (file,) = opened(tar_of(tmp_path / "outer.tar.gz", (info("inner.tar.gz"), inner))).files
-    assert (file.path, file.kind) == ("inner.tar.gz", "other")
-
-
 def test_the_private_copy_is_private_and_gone_afterwards(tmp_path: Path, own_temp: Path) -> None:
-    archive = pack(write(tmp_path / "capture", FILES), ".tar")
+    archive = pack(write_files(tmp_path / "capture", FILES), ".tar")
     with open_capture(archive) as capture:
         (folder,) = own_temp.iterdir()
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -314,7 +304,7 @@ def test_large_members_and_what_tasks_read_are_files_and_the_rest_is_in_memory(
     suffix: str, tmp_path: Path, own_temp: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {SEGMENT: LOG, "b/small": b"x" * 100, "b/large": b"y" * (1 << 16), "b/larger": b"z" * ((1 << 16) + 1)}
-    archive = pack(write(tmp_path / "capture", files), suffix)
+    archive = pack(write_files(tmp_path / "capture", files), suffix)
     for most, count in ((1 << 20, 2), (1 << 16, 1), (50, 0)):
         monkeypatch.setattr("evidence.capture.archive._HELD_BYTES", most)
         with open_capture(archive) as capture:
@@ -387,7 +377,7 @@ def cut_between_members(data: bytes) -> bytes:
 def test_an_archive_that_was_cut_off_is_refused_by_name(
     suffix: str, damage: Callable[[bytes], bytes], tmp_path: Path, own_temp: Path
 ) -> None:
-    archive = pack(write(tmp_path / "capture", {f"{n}.log": LOG for n in range(9)}), suffix, "capture")
+    archive = pack(write_files(tmp_path / "capture", {f"{n}.log": LOG for n in range(9)}), suffix, "capture")
     archive.write_bytes(damage(archive.read_bytes()))
     with pytest.raises(CaptureError, match="the archive cannot be read: ") as caught:
         opened(archive)
@@ -398,7 +388,7 @@ def test_an_archive_that_was_cut_off_is_refused_by_name(
 @pytest.mark.parametrize("suffix", PACKINGS)
 @pytest.mark.parametrize("data", [b"", b"not an archive", bytes(2000)])
 def test_what_is_no_archive_is_refused_by_name(data: bytes, suffix: str, tmp_path: Path, own_temp: Path) -> None:
-    archive = write(tmp_path, {f"x{suffix}": data}) / f"x{suffix}"
+    archive = write_files(tmp_path, {f"x{suffix}": data}) / f"x{suffix}"
     with pytest.raises(CaptureError) as caught:
         opened(archive)
     assert str(archive) in str(caught.value)
@@ -410,7 +400,7 @@ def test_what_is_no_archive_is_refused_by_name(data: bytes, suffix: str, tmp_pat
 def test_a_damaged_archive_is_unpacked_or_refused(suffix: str, at: int, mask: int, size: int) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
-        archive = pack(write(root / "capture", {"a.log": LOG, "b/c.log": LOG[:99]}), suffix)
+        archive = pack(write_files(root / "capture", {"a.log": LOG, "b/c.log": LOG[:99]}), suffix)
         data = archive.read_bytes()
         archive.write_bytes(writer.flip(data, at % len(data), mask)[: len(data) - size % len(data) if at % 2 else None])
         shutil.rmtree(root / "capture")
@@ -423,7 +413,7 @@ def test_a_damaged_archive_is_unpacked_or_refused(suffix: str, at: int, mask: in
 
 
 def test_nothing_of_a_capture_is_written_to(tmp_path: Path) -> None:
-    folder = write(tmp_path / "capture", FILES)
+    folder = write_files(tmp_path / "capture", FILES)
     before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.rglob("*")}
     opened(folder)
     assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.rglob("*")} == before
@@ -431,7 +421,7 @@ def test_nothing_of_a_capture_is_written_to(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [LOG + b"more", LOG[:-1], writer.flip(LOG, 100)])
 def test_a_file_that_changes_after_it_was_hashed_is_not_used(change: bytes, tmp_path: Path) -> None:
-    folder = write(tmp_path / "capture", {SEGMENT: LOG})
+    folder = write_files(tmp_path / "capture", {SEGMENT: LOG})
     with open_capture(folder) as capture:
         (file,) = capture.files
         file.local.write_bytes(change)
@@ -442,7 +432,7 @@ def test_a_file_that_changes_after_it_was_hashed_is_not_used(change: bytes, tmp_
 
 
 def test_a_file_that_vanishes_is_named(tmp_path: Path) -> None:
-    folder = write(tmp_path / "capture", {SEGMENT: LOG})
+    folder = write_files(tmp_path / "capture", {SEGMENT: LOG})
     with open_capture(folder) as capture:
         capture.files[0].local.unlink()
         with pytest.raises(CaptureError, match="cannot be read: No such file or directory"):

@@ -10,6 +10,7 @@ import pytest
 from evidence.capture.files import Capture, open_capture
 from evidence.capture.manifest import read_manifest
 from evidence.errors import CaptureError
+from tests.support.small_captures import write_files
 
 FULL = """
 cluster_id = "x0"
@@ -35,11 +36,7 @@ log_utc_offset = "-03:30"
 
 
 def opened(folder: Path, **files: str) -> Capture:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    with open_capture(folder) as capture:
+    with open_capture(write_files(folder, files)) as capture:
         return capture
 
 

@@ -24,6 +24,7 @@ from evidence.metadata_log.scan import scan_files
 from jobs.lake.storage import LakeError
 from tests.support import s3, writer
 from tests.support.paths import ROOT, capture, unpacked
+from tests.support.small_captures import write_files
 
 # In every test: what was copied is gone in the end.
 pytestmark = pytest.mark.usefixtures("own_temp")
@@ -122,10 +123,7 @@ def test_a_single_file_is_classified_by_its_folder(folder: str, store: s3.Store,
 def test_more_objects_than_are_copied_at_a_time(store: s3.Store, tmp_path: Path) -> None:
     files = {f"snapshots/{1795221545008 + n}/broker-{n}/x": b"%d" % n for n in range(50)}
     store.bucket("many", {f"capture/{name}": data for name, data in files.items()})
-    for name, data in files.items():
-        (tmp_path / "capture" / name).parent.mkdir(parents=True)
-        (tmp_path / "capture" / name).write_bytes(data)
-    with open_capture(tmp_path / "capture") as local:
+    with open_capture(write_files(tmp_path / "capture", files)) as local:
         assert facts(opened("s3://many/capture")) == facts(local)
 
 
@@ -350,11 +348,8 @@ def test_damage_is_that_of_the_file_on_disk(store: s3.Store, tmp_path: Path) -> 
     name, other = SEGMENT, SEGMENT.replace("0.log", "9.log")
     files = {name: writer.flip(LOG, 150), other: b"no batch", SNAPSHOT: writer.snapshot([writer.no_op()])[:-3]}
     store.bucket("hurt", files)
-    for each, data in files.items():
-        (tmp_path / "hurt" / each).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "hurt" / each).write_bytes(data)
     rows = []
-    for place in (location("s3://hurt"), tmp_path / "hurt"):
+    for place in (location("s3://hurt"), write_files(tmp_path / "hurt", files)):
         with open_capture(place) as found:
             accounts = scan_files(found.files).accounts
             rows.append([r for f in found.files for r in quarantine_rows("hurt", f, accounts[f.path].damage)])

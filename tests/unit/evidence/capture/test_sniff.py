@@ -14,6 +14,7 @@ from evidence.capture.sniff import HEAD_BYTES, sniff
 from tests.support.cli import printed
 from tests.support.paths import ORACLE, ROOT
 from tests.unit.evidence.accounting import FUZZ
+from tests.unit.evidence.broker_logs.support import RELEASES, SAMPLES
 
 
 @pytest.mark.parametrize(
@@ -58,10 +59,31 @@ def test_dumps_are_known(file: object) -> None:
         (b"\x00\x01\x02" * 100, None),
         (b"PK\x03\x04", None),
         (b'{"events":[{"t":1}],"lost_acks":{"a-0":[1,2]}}', None),
+        (
+            b"[2026-11-21 00:00:00,000] WARN [AdminClient clientId=a] Connection could not be established. "
+            b"(org.apache.kafka.clients.NetworkClient)\n",
+            None,
+        ),
+        (b"2026-11-21 00:00:00,000 INFO my application (com.example.kafka.server.Thing)\n", None),
+        (b"Kafka's logger (kafka.server.KafkaConfig) prints\n", None),
     ],
 )
 def test_a_few_lines_decide(text: bytes, kind: str | None) -> None:
     assert sniff(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((f"{release}/server.log", kinds.SERVER_LOG) for release in RELEASES),
+        *((f"{release}/state-change.log", kinds.STATE_CHANGE_LOG) for release in RELEASES),
+        *((f"{release}/controller.log", kinds.CONTROLLER_LOG) for release in RELEASES),
+        ("4.0.2/ecs.json", kinds.SERVER_LOG),
+        ("4.0.2/logstash.json", kinds.SERVER_LOG),
+    ],
+)
+def test_logs_of_brokers_are_known(name: str, kind: str) -> None:
+    assert sniff((SAMPLES / name).read_bytes()[:HEAD_BYTES]) == kind
 
 
 def test_nothing_in_this_project_that_is_no_evidence_is_taken_for_some() -> None:

@@ -357,12 +357,12 @@ def test_a_cut_line_is_trailing_and_its_offset_is_named() -> None:
     assert scan.trailing_bytes == 0
 
 
-def one_batch(lines: list[str], count: int | None = None, base: int = 10, end: bool = False) -> list[Record | Damage]:
+def one_batch(lines: list[str], count: int | None = None, end: bool = False) -> list[Record | Damage]:
     """What becomes of these lines in a batch of `count`, before another batch (or, `end`, at the text's end)."""
     count = len(lines) if count is None else count
-    head = {"base": base, "last": base + count - 1, "count": count, "size": 61 + 7 * count, "control": "false"}
+    head = {"base": 10, "last": 9 + count, "count": count, "size": 61 + 7 * count, "control": "false"}
     text = HEAD.format(**head) + "".join(line + "\n" for line in lines)
-    text += "" if end else HEAD.format(base=base + count, last=base + count, count=1, size=99, control="true")
+    text += "" if end else HEAD.format(base=10 + count, last=10 + count, count=1, size=99, control="true")
     data = text.encode("utf-8", "surrogateescape")
     (log,) = accounted(data).logs
     return items(data, log.batches[0])

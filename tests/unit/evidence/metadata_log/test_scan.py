@@ -7,26 +7,23 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from evidence import tables
+from evidence import kinds, tables
 from evidence.capture.accounts import Account, quarantine_rows
 from evidence.capture.files import EvidenceFile, open_capture
 from evidence.errors import CaptureError
-from evidence.metadata_log.rows import byte_ranges, decode_range, read_range, record_row, work_of
+from evidence.metadata_log.rows import SNAPSHOT, ByteRange, byte_ranges, decode_range, read_range, work_of
 from evidence.metadata_log.scan import Scanned, batch_table, file_row, scan_files
 from evidence.wire.batches import scan_batches
-from evidence.wire.records import Record
 from tests.support import writer
 from tests.support.paths import captured_file
+from tests.support.small_captures import write_files
 
 LOG = writer.log(batches=4)
 CHECKPOINT = "00000000000000000009-0000000001.checkpoint"
 
 
 def captured(root: Path, files: dict[str, bytes]) -> list[EvidenceFile]:
-    for name, data in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    with open_capture(root) as capture:
+    with open_capture(write_files(root, files)) as capture:
         return capture.files
 
 
@@ -234,10 +231,6 @@ def test_ranges_of_work_cover_every_batch_once(tmp_path: Path) -> None:
     ]
 
 
-def _bytes(local: str) -> bytes:
-    return Path(local).read_bytes()
-
-
 def test_a_range_that_no_longer_holds_its_batches_is_an_error() -> None:
     whole = b"".join(LOG)
     with pytest.raises(CaptureError, match="the file changed"):
@@ -247,14 +240,9 @@ def test_a_range_that_no_longer_holds_its_batches_is_an_error() -> None:
 def test_partition_records_have_typed_fields_and_unchanged_ones_are_null() -> None:
     change = writer.partition_change(3, {0: writer.int32s([2, 1]), 1: b"\x00\x00\x00\x02"})
     data = writer.batch([writer.topic("orders"), change], 4)
-    rows = [
-        record_row("c", "p", "s", batch, item)
-        for batch, item in read_range(data, 0, len(data))
-        if isinstance(item, Record)
-    ]
-    added = {"snapshot_end_offset": 80, "snapshot_epoch": 3}
-    table = pa.Table.from_pylist([{**added, **row} for row in rows], schema=tables.SNAPSHOT_RECORDS)
-    first, second = table.to_pylist()
+    work = ByteRange(Path("p"), "p", "s", kinds.METADATA_CHECKPOINT, 0, len(data), SNAPSHOT, 80, 3)
+    rows = list(decode_range(data, work, "c"))
+    first, second = pa.Table.from_pylist(rows, schema=tables.SNAPSHOT_RECORDS).to_pylist()
     assert first["partition_change"] is None
     typed = second["partition_change"]
     assert {k: v for k, v in typed.items() if v is not None} == {

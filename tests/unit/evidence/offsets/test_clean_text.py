@@ -59,8 +59,8 @@ NO_SAMPLE: Row = dict.fromkeys(["log_end_offset", "log_start_offset", "in_sync_r
 
 
 def samples_by_line(data: bytes, names: MetricNames) -> list[Row] | None:
-    samples, damage = read_metrics(data, names)
-    return None if damage else [{**NO_SAMPLE, **s.row()} for s in samples]
+    rows, damage = read_metrics(data, names)
+    return None if damage else [{**NO_SAMPLE, **row} for row in rows]
 
 
 def rows_of(batch: Any) -> list[Row]:

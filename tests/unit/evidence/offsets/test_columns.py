@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence import tables
-from evidence.capture.files import open_capture
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import ENCODED, OffsetColumns
 from evidence.offsets.jmx_exporter import MetricNames
-from evidence.offsets.read import OffsetTables, read_offsets
+from tests.unit.evidence.offsets.support import read
 
 Row = dict[str, Any]
 
@@ -73,14 +72,6 @@ def export(count: int) -> bytes:
     ).encode()
 
 
-def read(root: Path, texts: dict[str, bytes]) -> OffsetTables:
-    for name, data in texts.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    with open_capture(root) as capture:
-        return read_offsets(capture.name, capture.files, MetricNames(), 5000)
-
-
 @pytest.mark.parametrize(
     ("name", "clean", "odd"),
     [
@@ -99,7 +90,7 @@ def test_a_text_that_is_read_by_line_gives_the_rows_that_its_columns_give(
     ]
     assert taken == [False, True]
     place = f"snapshots/1795221569450/broker-4/{name}"
-    found = [read(tmp_path / "c" / str(i) / "capture", {place: data}) for i, data in enumerate((clean, odd))]
+    found = [read(tmp_path / "c" / str(i) / "capture", {place: data})[0] for i, data in enumerate((clean, odd))]
     rows = [f.log_end_offsets.drop_columns(["sha256"]).to_pylist() for f in found]
     assert len(rows[0]) == 120
     assert rows[0] == rows[1]
@@ -111,13 +102,13 @@ def test_a_text_that_is_read_by_line_gives_the_rows_that_its_columns_give(
 def test_rows_stand_in_the_order_of_files_however_they_were_read(tmp_path: Path) -> None:
     folder = "snapshots/1795221569450/broker-{}/replication-offset-checkpoint"
     texts = {folder.format(b): checkpoint(40, b) + b"\n" * (b % 2) for b in range(1, 7)}
-    rows = read(tmp_path / "capture", texts).log_end_offsets
+    rows = read(tmp_path / "capture", texts)[0].log_end_offsets
     assert rows["broker_id"].to_pylist() == [b for b in range(1, 7) for _ in range(40)]
     assert rows["high_watermark"].to_pylist() == [i * 7 + b for b in range(1, 7) for i in range(40)]
 
 
 def test_an_export_of_an_unknown_broker_without_samples_is_no_damage(tmp_path: Path) -> None:
-    found = read(tmp_path / "capture", {"metrics.prom": b"jvm_threads 12\n"})
+    found, _ = read(tmp_path / "capture", {"metrics.prom": b"jvm_threads 12\n"})
     assert len(found.log_end_offsets) == 0
     assert found.accounts["metrics.prom"].damage == []
 
@@ -126,6 +117,6 @@ def test_a_value_costs_some_70_bytes_whatever_its_files_name_is(tmp_path: Path) 
     folder = f"{'long-' * 40}/snapshots/1795221569450/broker-{{}}/"
     texts = {folder.format(b) + "replication-offset-checkpoint": checkpoint(5000, b) for b in range(4)}
     texts |= {folder.format(b) + "jmx.prom": export(5000) for b in range(4)}
-    rows = read(tmp_path / "capture", texts).log_end_offsets
+    rows = read(tmp_path / "capture", texts)[0].log_end_offsets
     assert len(rows) == 40_000
     assert rows.get_total_buffer_size() / len(rows) < 100

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.offsets.jmx_exporter import MetricNames, Sample, process_start_ms, read_metrics
+from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
 from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
 
@@ -14,10 +14,8 @@ NAMES = MetricNames()
 LABELS = b'{topic="orders",partition="3"}'
 
 
-def value_of(text: bytes) -> int:
-    (sample,), damage = read_metrics(b"kafka_log_Log_LogEndOffset" + LABELS + b" " + text + b"\n", NAMES)
-    assert damage == []
-    return sample.value
+def end_of(topic: str, value: int) -> dict[str, object]:
+    return {"topic": topic, "partition": 3, "log_end_offset": value, "position": 0}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +35,8 @@ def value_of(text: bytes) -> int:
     ],
 )
 def test_values_are_read_in_every_notation(text: bytes, value: int) -> None:
-    assert value_of(text) == value
+    rows, damage = read_metrics(b"kafka_log_Log_LogEndOffset" + LABELS + b" " + text + b"\n", NAMES)
+    assert (rows, damage) == ([end_of("orders", value)], [])
 
 
 @pytest.mark.parametrize(
@@ -47,8 +46,8 @@ def test_values_are_read_in_every_notation(text: bytes, value: int) -> None:
 def test_a_value_that_is_no_offset_is_damage_on_its_line(text: bytes) -> None:
     line = b"kafka_log_Log_LogEndOffset" + LABELS + b" " + text
     data = b"# HELP x\n" + line + b"\nkafka_log_Log_LogStartOffset" + LABELS + b" 5\n"
-    (sample,), (damage,) = read_metrics(data, NAMES)
-    assert (sample.field, sample.value) == ("log_start_offset", 5)
+    (row,), (damage,) = read_metrics(data, NAMES)
+    assert (row.get("log_end_offset"), row["log_start_offset"]) == (None, 5)
     assert damage.reason == "bad_metric"
     assert data[damage.position : damage.position + damage.length_bytes] == line
     assert damage.message.startswith("not a sample of kafka_log_Log_LogEndOffset: ")
@@ -67,9 +66,8 @@ def test_a_value_that_is_no_offset_is_damage_on_its_line(text: bytes) -> None:
     ],
 )
 def test_labels_are_read_with_their_escapes(labels: bytes, topic: str) -> None:
-    (sample,), damage = read_metrics(b"kafka_log_Log_LogEndOffset" + labels + b" 9\n", NAMES)
-    assert damage == []
-    assert sample == Sample(0, "log_end_offset", topic, 3, 9)
+    rows, damage = read_metrics(b"kafka_log_Log_LogEndOffset" + labels + b" 9\n", NAMES)
+    assert (rows, damage) == ([end_of(topic, 9)], [])
 
 
 @pytest.mark.parametrize(
@@ -117,22 +115,20 @@ kafka_log_Log_LogEndOffset_total{topic="orders",partition="3"} 1
   kafka_log_Log_LogEndOffset{topic="orders",partition="3"} 9
 # EOF
 """
-    (sample,), damage = read_metrics(data, NAMES)
+    (row,), damage = read_metrics(data, NAMES)
     assert damage == []
-    assert (
-        data[sample.position :].splitlines()[0].strip() == b'kafka_log_Log_LogEndOffset{topic="orders",partition="3"} 9'
-    )
+    assert data[row["position"] :].splitlines()[0].strip() == b"kafka_log_Log_LogEndOffset" + LABELS + b" 9"
 
 
 def test_a_sites_own_spelling_is_read_through_metric_names() -> None:
     names = MetricNames(("leo", "my:leo"), ("lso",), topic_label="t", partition_label="p")
     data = b'leo{t="a",p="0"} 1\nmy:leo{t="a",p="1"} 2\nlso{t="a",p="0"} 3\nkafka_log_Log_LogEndOffset{t="a",p="0"} 4\n'
-    samples, damage = read_metrics(data, names)
+    rows, damage = read_metrics(data, names)
     assert damage == []
-    assert [(s.field, s.partition, s.value) for s in samples] == [
-        ("log_end_offset", 0, 1),
-        ("log_end_offset", 1, 2),
-        ("log_start_offset", 0, 3),
+    assert [(r["partition"], r.get("log_end_offset"), r.get("log_start_offset")) for r in rows] == [
+        (0, 1, None),
+        (1, 2, None),
+        (0, None, 3),
     ]
 
 
@@ -212,22 +208,23 @@ def test_any_text_has_a_time_of_start_that_can_be_or_none(parts: list[bytes]) ->
 @given(st.lists(st.binary(max_size=40)), st.text(alphabet='{}"=,\\ #topicartn0123.eE+-NaIf\t', max_size=60))
 def test_any_text_is_samples_or_damage(parts: list[bytes], tail: str) -> None:
     data = b"".join(b"kafka_log_Log_LogEndOffset" + p + b"\n" for p in [*parts, tail.encode()])
-    samples, damage = read_metrics(data, NAMES)
-    assert all(0 <= s.value < 1 << 63 and 0 <= s.partition < 1 << 31 for s in samples)
+    rows, damage = read_metrics(data, NAMES)
+    assert all(0 <= r["log_end_offset"] < 1 << 63 and 0 <= r["partition"] < 1 << 31 for r in rows)
     assert all(data[d.position :].startswith(b"kafka_log_Log_LogEndOffset") for d in damage)
 
 
 def test_the_names_of_strimzis_rules() -> None:
     """tests/samples/README.md says how it was made."""
     data = (ROOT / "tests" / "samples" / "exporters" / "strimzi.prom").read_bytes()
-    samples, damage = read_metrics(data, NAMES)
+    rows, damage = read_metrics(data, NAMES)
     assert damage == []
-    found = {(s.field, s.topic, s.partition): s.value for s in samples if s.topic == "mail.v1"}
+    of_topic = [row for row in rows if row["topic"] == "mail.v1"]
+    found = {(f, r["topic"], r["partition"]): r[f] for r in of_topic for f in NAMES.fields().values() if f in r}
     assert found == {
         ("log_end_offset", "mail.v1", 0): 3,
         ("log_end_offset", "mail.v1", 1): 0,
         **{("log_start_offset", "mail.v1", number): 0 for number in (0, 1)},
         **{("in_sync_replicas_count", "mail.v1", number): 1 for number in (0, 1)},
-        **{("under_min_isr", "mail.v1", number): 0 for number in (0, 1)},
+        **{("under_min_isr", "mail.v1", number): False for number in (0, 1)},
     }
     assert process_start_ms(data, NAMES) == 1_795_722_281_290

@@ -7,42 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from evidence.capture.accounts import Account, quarantine_rows
-from evidence.capture.files import open_capture
 from evidence.errors import Damage
-from evidence.metadata_log.scan import file_row
-from evidence.offsets.columns import ENCODED
-from evidence.offsets.jmx_exporter import MetricNames
-from evidence.offsets.read import OffsetTables, read_offsets
-
-NOW = "1795221569450"
-BROKER = f"snapshots/{NOW}/broker-4"
+from tests.unit.evidence.offsets import support
+from tests.unit.evidence.offsets.support import BROKER, NOW
 
 
 def read(root: Path, files: dict[str, bytes]) -> tuple[list[dict[str, object]], dict[str, Sequence[Damage]]]:
-    """The rows, and the damage of the files that have some; every byte is accounted for."""
-    tables_, accounts = read_all(root, files)
-    return tables_.log_end_offsets.to_pylist(), {path: a.damage for path, a in accounts.items() if a.damage}
-
-
-def read_all(root: Path, files: dict[str, bytes]) -> tuple[OffsetTables, dict[str, Account]]:
-    for name, data in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    with open_capture(root) as capture:
-        found = read_offsets(capture.name, capture.files, MetricNames(), 5000)
-        assert found.log_end_offsets.schema == ENCODED
-        for file in capture.files:
-            account = found.accounts.get(file.path)
-            row = file_row(capture.name, file, account, [])
-            accounted = (row["parsed_bytes"], row["quarantined_bytes"], row["trailing_bytes"])
-            assert min(accounted) >= 0
-            assert sum(accounted) == file.size_bytes
-            bad = account.damage if account else []
-            for entry, item in zip(quarantine_rows(capture.name, file, bad), bad, strict=True):
-                assert entry["raw"] == files[file.path][item.position : item.position + item.length_bytes]
-                assert str(entry["message"]).startswith(f"{file.path}: byte {item.position}")
-        return found, found.accounts
+    """The rows, and the damage of the files that have some."""
+    found, _ = support.read(root, files)
+    return found.log_end_offsets.to_pylist(), {path: a.damage for path, a in found.accounts.items() if a.damage}
 
 
 MANIFEST = """captured_at = 1795221569450
@@ -218,8 +191,8 @@ def test_an_entry_that_cannot_be_is_damage_at_its_own_bytes(name: str, line: byt
 def test_a_file_whose_count_does_not_hold_keeps_its_rows_and_a_note(tmp_path: Path) -> None:
     path = f"{BROKER}/replication-offset-checkpoint"
     data = b"0\n2\norders 0 12\n"
-    found, accounts = read_all(tmp_path, {path: data})
+    found, _ = support.read(tmp_path, {path: data})
     assert found.log_end_offsets.num_rows == 1
-    account = accounts[path]
+    account = found.accounts[path]
     assert [d.reason for d in account.damage] == ["checkpoint_count"]
     assert (account.note, account.parsed_bytes) == ("1 entries, the file's head gives 2", len(data))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,16 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import kinds, tables
-from evidence.capture.files import open_capture
-from evidence.offsets.columns import ENCODED
-from evidence.offsets.jmx_exporter import MetricNames
-from evidence.offsets.read import OffsetTables, read_offsets
+from evidence import kinds
+from evidence.offsets.read import OffsetTables
 from tests.support.paths import ROOT
-from tests.unit.evidence.accounting import FUZZ
+from tests.unit.evidence.accounting import FUZZ, edited
+from tests.unit.evidence.offsets import support
+from tests.unit.evidence.offsets.support import BROKER
 
 SAMPLES = ROOT / "tests" / "samples"
-BROKER = "snapshots/1795221569450/broker-4"
 FILES = sorted(f for name in ("node", "tools", "responses") for f in (SAMPLES / name).rglob("*") if f.is_file())
 LOG_INFO = {
     "brokerEpoch": 7,
@@ -46,25 +43,8 @@ HOSTILE = st.one_of(
 
 
 def read(files: dict[str, bytes]) -> tuple[OffsetTables, dict[str, str]]:
-    """The tables and each file's kind; every byte is accounted for, damage lies inside its file and apart."""
     with TemporaryDirectory() as folder:
-        root = Path(folder, "capture")
-        for name, data in files.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_bytes(data)
-        with open_capture(root) as capture:
-            found = read_offsets(capture.name, capture.files, MetricNames(), 5000)
-            for file in (f for f in capture.files if f.path in found.accounts):
-                account = found.accounts[file.path]
-                used = (account.parsed_bytes, account.quarantined_bytes, account.trailing_bytes)
-                assert min(used) >= 0
-                assert sum(used) == file.size_bytes
-                spans = sorted((d.position, d.position + d.length_bytes) for d in account.damage)
-                assert all(0 <= begin <= end <= file.size_bytes for begin, end in spans)
-                assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
-            schemas = (ENCODED, tables.DESCRIBED_PARTITIONS, tables.QUORUM_REPORTS)
-            assert tuple(t.schema for t in (found.log_end_offsets, *_reports(found))) == schemas
-            return found, {f.path: f.kind for f in capture.files}
+        return support.read(Path(folder, "capture"), files)
 
 
 def _reports(found: OffsetTables) -> tuple[Any, Any]:
@@ -112,13 +92,10 @@ def test_no_value_in_an_answer_keeps_the_tables_from_being_made(data: st.DataObj
 @given(data=st.data())
 def test_no_damage_to_a_file_keeps_the_tables_from_being_made(data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
-    content = bytearray(file.read_bytes()) or bytearray(b"\0")
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, max(len(content) - 1, 0)))
-        content[at : at + data.draw(st.integers(0, 6))] = data.draw(st.binary(max_size=6))
+    content = data.draw(edited(st.just(file.read_bytes())))
     name = file.relative_to(SAMPLES).as_posix()
     named = {} if name.endswith("meta.properties") else {f"{BROKER}/meta.properties": b"node.id=4\n"}
-    read({f"{BROKER}/{name}": bytes(content), **named})
+    read({f"{BROKER}/{name}": content, **named})
 
 
 @pytest.mark.parametrize(

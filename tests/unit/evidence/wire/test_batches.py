@@ -63,14 +63,25 @@ def test_a_torn_last_batch_is_trailing_and_named(cut: int, message: str) -> None
     assert damage.describe("cap/0.log").startswith(f"cap/0.log: byte {STARTS[5]} (offset 9): ")
 
 
+# No CRC covers the base offset (bytes 0 to 7) and the leader epoch (12 to 15).
 @pytest.mark.parametrize("index", range(6))
-def test_a_flipped_bit_costs_only_its_own_batch(index: int) -> None:
-    scan = accounted(writer.flip(WHOLE, STARTS[index] + 70))
+@pytest.mark.parametrize(
+    ("byte", "mask", "reason"),
+    [
+        (70, 0x01, "crc_mismatch"),
+        *((byte, mask, "offset_flip") for byte, mask in ((7, 0x01), (7, 0x04), (7, 0x40), (4, 0x01), (1, 0x80))),
+        (0, 0x80, "bad_offset"),
+        *((byte, mask, "epoch_flip") for byte, mask in ((15, 0x01), (15, 0x10), (12, 0x40))),
+        (12, 0x80, "bad_epoch"),
+    ],
+)
+def test_a_flipped_bit_costs_only_its_own_batch(index: int, byte: int, mask: int, reason: str) -> None:
+    scan = accounted(writer.flip(WHOLE, STARTS[index] + byte, mask))
     (damage,) = scan.damage
     assert [b.base_offset for b in scan.batches] == OFFSETS[:index] + OFFSETS[index + 1 :]
-    assert (damage.reason, damage.offset) == ("crc_mismatch", OFFSETS[index])
-    assert (damage.position, damage.length_bytes) == (STARTS[index], len(LOG[index]))
-    assert "CRC32C" in damage.message
+    assert (damage.reason, damage.position, damage.length_bytes) == (reason, STARTS[index], len(LOG[index]))
+    assert damage.offset == (None if (index, reason) == (0, "bad_offset") else OFFSETS[index])
+    assert ("CRC32C" in damage.message) == (reason == "crc_mismatch")
 
 
 def test_two_damaged_batches_side_by_side_are_lost_and_the_rest_is_kept() -> None:
@@ -84,27 +95,6 @@ def test_damage_before_a_preallocated_tail_does_not_swallow_the_zeros() -> None:
     (damage,) = scan.damage
     assert (damage.reason, damage.position, damage.length_bytes) == ("crc_mismatch", STARTS[5], len(LOG[5]))
     assert (scan.trailing_bytes, scan.note) == (5000, "5000 zero bytes after the last batch: preallocated")
-
-
-@pytest.mark.parametrize("index", range(6))
-@pytest.mark.parametrize(("byte", "mask"), [(7, 0x01), (7, 0x04), (7, 0x40), (4, 0x01), (1, 0x80), (0, 0x80)])
-def test_a_flip_in_the_base_offset_is_found_although_no_crc_covers_it(index: int, byte: int, mask: int) -> None:
-    scan = accounted(writer.flip(WHOLE, STARTS[index] + byte, mask))
-    (damage,) = scan.damage
-    assert [b.base_offset for b in scan.batches] == OFFSETS[:index] + OFFSETS[index + 1 :]
-    assert (damage.position, damage.length_bytes) == (STARTS[index], len(LOG[index]))
-    assert damage.reason == ("bad_offset" if mask == 0x80 and byte == 0 else "offset_flip")
-    assert damage.offset == (None if (index, damage.reason) == (0, "bad_offset") else OFFSETS[index])
-
-
-@pytest.mark.parametrize("index", range(6))
-@pytest.mark.parametrize(("byte", "mask"), [(15, 0x01), (15, 0x10), (12, 0x40), (12, 0x80)])
-def test_a_flip_in_the_leader_epoch_is_found_although_no_crc_covers_it(index: int, byte: int, mask: int) -> None:
-    scan = accounted(writer.flip(WHOLE, STARTS[index] + byte, mask))
-    (damage,) = scan.damage
-    assert [b.base_offset for b in scan.batches] == OFFSETS[:index] + OFFSETS[index + 1 :]
-    assert damage.reason == ("bad_epoch" if mask == 0x80 else "epoch_flip")
-    assert (damage.position, damage.offset) == (STARTS[index], OFFSETS[index])
 
 
 def test_damage_beside_a_batch_is_no_reason_to_doubt_its_offset() -> None:
@@ -143,19 +133,40 @@ def test_a_hole_between_two_dense_stretches_is_not_taken_for_a_flip() -> None:
     assert [b.base_offset for b in scan.batches][-3:] == [100, 101, 102]
 
 
-@pytest.mark.parametrize("length", [-1, -(1 << 31), 0, 13, 48, (64 << 20) - 11, (1 << 31) - 1])
-def test_an_impossible_batch_length_is_refused_and_the_next_batch_found(length: int) -> None:
-    broken = LOG[2][:8] + struct.pack(">i", length) + LOG[2][12:]
-    scan = accounted(with_batch(2, broken))
+def patched(at: int, form: str, value: int) -> bytes:
+    """The third batch with another number at a place in its head."""
+    return LOG[2][:at] + struct.pack(form, value) + LOG[2][at + struct.calcsize(form) :]
+
+
+LENGTHS = (-1, -(1 << 31), 0, 13, 48, (64 << 20) - 11, (1 << 31) - 1)
+# (record count, last offset delta)
+COUNTS = ((-1, 1), (-(1 << 31), 1), (0, 1), (0, 0), (1, 1), (3, 1), (1000, 999), ((1 << 31) - 1, (1 << 31) - 2))
+TWO = [writer.topic("a"), writer.topic("b")]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason", "message"),
+    [
+        *((patched(8, ">i", length), "bad_length", f"batch length {length}") for length in LENGTHS),
+        *((patched(16, ">b", magic), "bad_magic", f"magic {magic}") for magic in (0, 1, 3, -1)),
+        *((writer.batch(TWO, 3, count=c, last_offset_delta=d), "bad_count", f"record count {c}") for c, d in COUNTS),
+        (writer.batch(TWO, 3, attributes=5), "bad_codec", "codec 5"),
+        # Offsets outside 64 bits.
+        (writer.batch(TWO, -1), "bad_offset", "base offset -1"),
+        (writer.batch(TWO, 3, last_offset_delta=-5), "bad_offset", "delta -5"),
+        (writer.batch(TWO, (1 << 63) - 2), "bad_offset", "delta 1"),
+    ],
+)
+def test_a_head_that_cannot_be_costs_only_its_own_batch(wrong: bytes, reason: str, message: str) -> None:
+    scan = accounted(with_batch(2, wrong))
     (damage,) = scan.damage
-    assert (damage.reason, damage.position, damage.length_bytes) == ("bad_length", STARTS[2], len(LOG[2]))
-    assert damage.offset == 3
+    assert (damage.reason, damage.position, damage.length_bytes, damage.offset) == (reason, STARTS[2], len(wrong), 3)
+    assert message in damage.message
     assert [b.base_offset for b in scan.batches] == [0, 1, 5, 7, 9]
 
 
 def test_a_length_beyond_the_file_does_not_hide_later_batches() -> None:
-    broken = LOG[2][:8] + struct.pack(">i", len(WHOLE)) + LOG[2][12:]
-    scan = accounted(with_batch(2, broken))
+    scan = accounted(with_batch(2, patched(8, ">i", len(WHOLE))))
     assert [(d.reason, d.length_bytes) for d in scan.damage] == [("bad_length", len(LOG[2]))]
     assert scan.trailing_bytes == 0
 
@@ -165,40 +176,6 @@ def test_a_length_that_happens_to_end_at_a_later_batch_does_not_hide_the_batches
     scan = accounted(with_batch(1, broken))
     assert [(d.reason, d.position, d.length_bytes) for d in scan.damage] == [("crc_mismatch", STARTS[1], len(LOG[1]))]
     assert [b.base_offset for b in scan.batches] == [0, 3, 5, 7, 9]
-
-
-@pytest.mark.parametrize("magic", [0, 1, 3, -1])
-def test_only_magic_2_is_read(magic: int) -> None:
-    broken = LOG[2][:16] + struct.pack(">b", magic) + LOG[2][17:]
-    scan = accounted(with_batch(2, broken))
-    (damage,) = scan.damage
-    assert (damage.reason, damage.position, damage.offset) == ("bad_magic", STARTS[2], 3)
-    assert damage.message.startswith("magic")
-    assert [b.base_offset for b in scan.batches] == [0, 1, 5, 7, 9]
-
-
-@pytest.mark.parametrize(
-    ("count", "delta"),
-    [(-1, 1), (-(1 << 31), 1), (0, 1), (0, 0), (1, 1), (3, 1), (1000, 999), ((1 << 31) - 1, (1 << 31) - 2)],
-)
-def test_a_record_count_that_cannot_be_is_refused(count: int, delta: int) -> None:
-    wrong = writer.batch([writer.topic("a"), writer.topic("b")], 3, count=count, last_offset_delta=delta)
-    scan = accounted(with_batch(2, wrong))
-    assert [b.base_offset for b in scan.batches] == [0, 1, 5, 7, 9]
-    assert [(d.reason, d.position, d.length_bytes) for d in scan.damage] == [("bad_count", STARTS[2], len(wrong))]
-    assert f"record count {count}" in scan.damage[0].message
-
-
-def test_a_codec_that_does_not_exist_is_refused() -> None:
-    wrong = writer.batch([writer.topic("a"), writer.topic("b")], 3, attributes=5)
-    assert [d.reason for d in accounted(with_batch(2, wrong)).damage] == ["bad_codec"]
-
-
-@pytest.mark.parametrize(("base", "delta"), [(-1, 1), (3, -5), ((1 << 63) - 2, 1)])
-def test_offsets_outside_64_bits_are_refused(base: int, delta: int) -> None:
-    wrong = writer.batch([writer.topic("a"), writer.topic("b")], base, last_offset_delta=delta)
-    scan = accounted(with_batch(2, wrong))
-    assert [(d.reason, d.offset) for d in scan.damage] == [("bad_offset", 3)]
 
 
 def test_a_batch_beyond_the_size_limit_is_refused_without_reading_it() -> None:
@@ -216,21 +193,18 @@ def test_a_batch_of_more_than_8_mib_is_read() -> None:
     assert (scan.damage, [b.record_count for b in scan.batches]) == ([], [300])
 
 
-def test_an_empty_file_is_legal() -> None:
-    scan = accounted(b"")
-    assert (list(scan.batches), scan.damage, scan.note) == ([], [], "empty file: legal for an active segment")
-
-
-def test_a_preallocated_tail_is_trailing() -> None:
-    scan = accounted(WHOLE + bytes(4096))
-    assert (scan.damage, scan.trailing_bytes, scan.quarantined_bytes) == ([], 4096, 0)
-    assert scan.note == "4096 zero bytes after the last batch: preallocated"
-
-
-def test_a_file_of_zeros_is_trailing_as_a_whole() -> None:
-    scan = accounted(bytes(1000))
-    assert (list(scan.batches), scan.damage, scan.trailing_bytes) == ([], [], 1000)
-    assert scan.note == "1000 zero bytes and nothing else: preallocated"
+@pytest.mark.parametrize(
+    ("data", "batches", "trailing", "note"),
+    [
+        (b"", 0, 0, "empty file: legal for an active segment"),
+        (WHOLE + bytes(4096), 6, 4096, "4096 zero bytes after the last batch: preallocated"),
+        (bytes(1000), 0, 1000, "1000 zero bytes and nothing else: preallocated"),
+    ],
+)
+def test_an_empty_file_and_zeros_are_no_damage(data: bytes, batches: int, trailing: int, note: str) -> None:
+    scan = accounted(data)
+    assert (len(scan.batches), scan.damage, scan.quarantined_bytes) == (batches, [], 0)
+    assert (scan.trailing_bytes, scan.note) == (trailing, note)
 
 
 @pytest.mark.parametrize("size", [1, 60, 61, 5000])

@@ -62,6 +62,12 @@ def between_good_ones(odd: bytes) -> Record | Damage:
     return item
 
 
+def decoded(odd: bytes) -> Record:
+    item = between_good_ones(odd)
+    assert isinstance(item, Record)
+    return item
+
+
 def damaged(odd: bytes) -> tuple[str, str]:
     item = between_good_ones(odd)
     assert isinstance(item, Damage)
@@ -156,8 +162,7 @@ def test_a_malformed_record_is_damage_and_its_neighbours_are_kept(body: bytes, r
 )
 def test_an_unknown_type_or_version_is_kept_as_raw_bytes(key: int, version: int, name: str) -> None:
     value = writer.frame(key, version, b"\x01\x02\x03")
-    item = between_good_ones(record(value, 1))
-    assert isinstance(item, Record)
+    item = decoded(record(value, 1))
     assert (item.type, item.version, item.data) == (name, version, {"raw": value.hex()})
     assert not item.is_known
 
@@ -168,8 +173,7 @@ def test_a_type_or_version_beyond_16_bits_is_damage_as_it_is_to_kafka(key: int, 
 
 
 def test_unknown_tagged_fields_are_kept() -> None:
-    item = between_good_ones(record(writer.frame(2, 0, writer.string("a") + bytes(16) + tagged({9: b"\x01\x02"})), 1))
-    assert isinstance(item, Record)
+    item = decoded(record(writer.frame(2, 0, writer.string("a") + bytes(16) + tagged({9: b"\x01\x02"})), 1))
     assert item.is_known
     assert item.data == {"name": "a", "topicId": "AAAAAAAAAAAAAAAAAAAAAA", "_unknownTaggedFields": {"9": "AQI="}}
 
@@ -201,14 +205,12 @@ def test_a_body_that_contradicts_itself_is_damage(body: bytes, reason: str) -> N
 
 
 def test_a_string_of_the_greatest_length_kafka_allows_is_read() -> None:
-    item = between_good_ones(record(writer.topic("x" * 32767), 1))
-    assert isinstance(item, Record)
+    item = decoded(record(writer.topic("x" * 32767), 1))
     assert item.data["name"] == "x" * 32767
 
 
 def test_a_name_that_is_no_utf8_is_kept_readable() -> None:
-    item = between_good_ones(record(writer.frame(2, 0, b"\x04a\xff\x00" + bytes(16) + tagged()), 1))
-    assert isinstance(item, Record)
+    item = decoded(record(writer.frame(2, 0, b"\x04a\xff\x00" + bytes(16) + tagged()), 1))
     assert item.data["name"] == "a\N{REPLACEMENT CHARACTER}\x00"
 
 
