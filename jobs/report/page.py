@@ -10,23 +10,19 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
-from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from jobs.incident.focus import Focus
 from jobs.report import filters, sections, words
-from jobs.report.glossary import TERMS, term
+from jobs.report.glossary import TERMS
+from jobs.report.rendering import environment
 from jobs.report.rows import (
     MAX_CAPTURES,
     MAX_DETAILS,
@@ -41,13 +37,12 @@ from jobs.report.rows import (
     verdict_of,
 )
 from jobs.report.sections import TimelineSpan, around_window
-from jobs.report.texts import MOST_COMMANDS, as_ticket, document_of
+from jobs.report.texts import as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import ReasonGroup, reason_by_nature
 from replay.findings.kinds import HWM_REGRESSION
-from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST, topic_text
+from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST
 from replay.incident.causes import labelled
-from replay.loss.verdicts import likely_text
 from replay.plan.step import groups, moment
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
@@ -108,7 +103,7 @@ def render_report(report: ReportInput) -> str:
     totals = {section.value: report.totals.of(section) for section in Section}
     cluster = report.cluster_id
     return (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             report=report,
@@ -159,7 +154,7 @@ def render_index(answers: Sequence[tuple[str, str, Row]], focus: Focus) -> str:
     found = [(cluster, quote(page), answer, answer["text"]) for cluster, page, answer in answers]
     found.sort(key=lambda each: (_STATUSES.index(each[2]["status"]), each[0]))
     return (
-        _environment()
+        environment()
         .get_template("index.html.j2")
         .render(clusters=found, focus=words.focus_text(focus), **_script(False))
     )
@@ -282,72 +277,3 @@ def _cited_files(evidence: Iterable[Iterable[Mapping[str, Any]]]) -> list[tuple[
 def _ordered(rows: Iterable[Row], *columns: str) -> list[Row]:
     """Rows sorted by these columns, null first, so that the page does not depend on the order of the input."""
     return sorted(rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in columns))
-
-
-def compile_page() -> None:
-    """Compile the templates, and keep that."""
-    made = _environment()
-    for name in made.list_templates(filter_func=lambda name: name.endswith((".html.j2", ".css"))):
-        made.get_template(name)
-
-
-class _Compiled(FileSystemBytecodeCache):
-    """Compiled templates, kept beside them as Python keeps modules; made each time where that cannot be written."""
-
-    def __init__(self) -> None:
-        super().__init__(str(Path(__file__).parent / "templates" / "__pycache__"))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError):
-            Path(self.directory).mkdir(exist_ok=True)
-            super().dump_bytecode(bucket)
-
-
-@cache
-def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("jobs.report"),
-        bytecode_cache=_Compiled(),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {
-        "visible": filters.visible,
-        "topic": filters.topic_text,
-        "paragraphs": filters.paragraphs,
-        "utc": filters.utc_text,
-        "loss": filters.loss_text,
-        "lost": filters.lost_text,
-        "second": moment,
-        "likely": likely_text,
-        "window": filters.window_text,
-        "leader": filters.leader_text,
-        "brokers": filters.brokers_text,
-        "known": filters.or_unknown,
-        "dash": filters.or_dash,
-        "breakable": filters.breakable,
-        "middle": filters.shortened,
-        "partition": filters.partition_text,
-        "policy": words.policy_name,
-        "unacked": words.unacked_text,
-        "pieces": sections.pieces,
-        "explain": words.explain_command,
-        "sql": words.sql_command,
-    }
-    made.globals |= {
-        "config_text": words.config_text,
-        "count": words.count,
-        "duration": filters.duration_text,
-        "span_text": words.span_text,
-        "broker_state": sections.broker_state,
-        "topic_answer": topic_text,
-        "policy_title": words.policy_name,
-        "folded": words.folded,
-        "most_commands": MOST_COMMANDS,
-        "exposure_names": sections.EXPOSURE_NAMES,
-        "is_legal_topic": filters.is_legal_topic,
-        "glossary_term": term,
-    }
-    return made
