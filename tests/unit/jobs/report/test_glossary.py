@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from docs_site.glossary_page import document
-from jobs.report.glossary import TERMS
+from jobs.report.glossary import TERMS, TEXT
 from jobs.report.page import render_report
 from tests.support.paths import ROOT
 from tests.support.report_rows import small_report
@@ -19,6 +19,7 @@ def test_terms_are_sorted_and_their_places_differ() -> None:
     assert [term.name.lower() for term in TERMS] == sorted(term.name.lower() for term in TERMS)
     assert len({term.anchor for term in TERMS}) == len(TERMS)
     assert all(term.meaning.endswith(".") for term in TERMS)
+    assert len(TERMS) == len(TEXT.splitlines())
 
 
 def test_the_report_has_every_term_and_links_to_some() -> None:
