@@ -7,7 +7,7 @@ Page one is made once, here: the terminal, the ticket, the postmortem and the HT
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -177,8 +177,11 @@ def _captured_logs(lake: Lake, cluster: str) -> CapturedLogs:
     return CapturedLogs({broker: span for broker, span in spans.items() if None not in span}, booted)
 
 
-def load_causes(lake: Lake, cluster: str, findings: Iterable[Row]) -> dict[str, list[str]]:
-    """finding_id -> its chain of causes, for those of the findings that are windows with a proven loss."""
+def load_causes(
+    lake: Lake, cluster: str, findings: Iterable[Row], logs: NodeLogs | None = None
+) -> dict[str, list[str]]:
+    """finding_id -> its chain of causes, for those of the findings that are windows with a proven loss. logs: of
+    `load_node_logs`, if they are loaded."""
     proven = [f for f in findings if f["kind"] == HWM_REGRESSION and f["verdict"] == PROVEN]
     proven = [f for f in proven if f["election_offset"] is not None and f["topic_id"] is not None]
     if not proven:
@@ -198,23 +201,22 @@ def load_causes(lake: Lake, cluster: str, findings: Iterable[Row]) -> dict[str, 
         for row in lake.rows("elections", cluster, (*_PLACE, *ELECTION), of_places & elected)
     }
     sessions = lake.read("broker_history", cluster, SESSIONS).sort_by("offset").to_pylist()
-    boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
-    logs = load_node_logs(lake, cluster, {row["broker_id"] for row in sessions})
+    logs = logs or load_node_logs(lake, cluster)
     return {
         f["finding_id"]: chain(
             f,
             states[f["topic_id"], f["partition"]],
             sessions,
             elections.get((f["topic_id"], f["partition"], f["election_offset"])),
-            boots,
             logs,
         )
         for f in proven
     }
 
 
-def load_node_logs(lake: Lake, cluster: str, brokers: Collection[int]) -> NodeLogs:
-    """What the nodes of these brokers logged."""
+def load_node_logs(lake: Lake, cluster: str) -> NodeLogs:
+    """What the nodes of a cluster logged, and their boot ids."""
     events = lake.read("broker_log_events", cluster, EVENTS, pc.field("kind").isin(EVENT_KINDS))
     events = with_utc(events, lake.read("node_clocks", cluster, NODE_CLOCKS.names))
-    return node_logs(events.to_pylist(), lake.rows("node_boots", cluster, STARTS), brokers)
+    boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
+    return node_logs(events.to_pylist(), lake.rows("node_boots", cluster, STARTS), boots)

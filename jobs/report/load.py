@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.incident.captured import load_captured
-from jobs.incident.document import load_causes, load_incident
+from jobs.incident.document import load_causes, load_incident, load_node_logs
 from jobs.incident.events import FINDING, load_events
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS, ordered
@@ -75,11 +75,12 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
     findings = _findings(lake, cluster, keys)
     detailed = by_section(findings)[Section.WINDOWS][:MAX_DETAILS]
     timelines, elections = _histories(lake, cluster, detailed)
+    logs = load_node_logs(lake, cluster)
     return ReportInput(
         cluster_id=cluster,
         generated_from=list(lake.captures(cluster)),
         **load_incident(lake, cluster, focus).model_dump(),
-        causes=load_causes(lake, cluster, detailed),
+        causes=load_causes(lake, cluster, detailed, logs),
         findings=findings,
         totals=totals_of(keys),
         counterfactuals=_counterfactuals(lake, cluster, detailed),
@@ -92,7 +93,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
         fingerprint=fingerprint,
         made_from=_made_from(lake, cluster),
         focus=focus,
-        events=load_events(lake, cluster, keys, focus),
+        events=load_events(lake, cluster, keys, focus, logs),
         policies=_policies(lake, cluster, keys, focus),
         exposure_groups=exposure_groups(keys),
         captured=load_captured(lake, cluster),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -24,7 +24,7 @@ from jobs.report.filters import (
 from jobs.report.rows import verdict_of
 from jobs.report.sections import broker_state, restarts
 from replay.findings.kinds import HWM_REGRESSION
-from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED
+from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure
 
 Row = Mapping[str, Any]
 
@@ -112,7 +112,7 @@ def fail_over(before: Row, after: Row) -> Mark:
     return _mark(at, "tick failover", CONTROLLER, f"fail-over: {what}", *facts, offset=after["offset"])
 
 
-def sessions(broker: int, rows: Sequence[Row], departures: Iterable[Row], end: int) -> list[Mark]:
+def sessions(broker: int, rows: Sequence[Row], departures: Iterable[Departure], end: int) -> list[Mark]:
     """A broker's states as bars, ticks where a process of it registered after another one, and how it went away."""
 
     def mark(row: Row, look: str, name: str, *facts: tuple[str, object], **more: Any) -> Mark:
@@ -132,11 +132,12 @@ def sessions(broker: int, rows: Sequence[Row], departures: Iterable[Row], end: i
         how = row["restart_class"] or "unknown"
         look = how if how in ("clean", "unclean") else "unknown"
         marks.append(mark(row, f"tick restart {look}", f"{visible(how)} restart", *_at(row)))
-    for row in departures:
-        if row["broker_id"] == broker:
-            name, look, follows = _WAYS[row["way"]]
-            facts = *_at(row), ("Recorded", visible(row["text"])), ("Deduced", follows if row["deduced"] else None)
-            deduced, nature = (" (deduced)", ESTIMATE) if row["deduced"] else ("", "")
+    for gone in departures:
+        if gone.broker_id == broker:
+            name, look, follows = _WAYS[gone.way]
+            deduced, nature = (" (deduced)", ESTIMATE) if gone.deduced else ("", "")
+            row = asdict(gone)
+            facts = *_at(row), ("Recorded", visible(gone.text)), ("Deduced", follows if gone.deduced else None)
             marks.append(mark(row, look, f"{name}{deduced}", *facts, nature=nature))
     return marks
 

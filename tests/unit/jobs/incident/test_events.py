@@ -10,6 +10,7 @@ import pytest
 
 from evidence.tables import BOOT_IDS, EVIDENCE_FILES
 from jobs.incident import events
+from jobs.incident.document import load_node_logs
 from jobs.incident.events import Events, load_events
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS
@@ -26,7 +27,9 @@ def loaded(root: Path, findings: list[dict[str, Any]], focus: Focus = ALL, **tab
     for name, table in tables.items():
         lake.put(name, CLUSTER, table)
     found = pa.Table.from_pylist(findings, schema=FINDINGS)
-    return load_events(lake, CLUSTER, found.select([*KEYS.names, *events.FINDING]), focus)
+    return load_events(
+        lake, CLUSTER, found.select([*KEYS.names, *events.FINDING]), focus, load_node_logs(lake, CLUSTER)
+    )
 
 
 KEYS_AND_FINDING = FINDINGS.empty_table().select([*KEYS.names, *events.FINDING])
@@ -164,4 +167,4 @@ def test_departures_are_judged_with_the_boot_ids_of_the_machines(tmp_path: Path)
     boots = pa.Table.from_pylist(readings, schema=BOOT_IDS)
     for name, given, way in (("without", {}, "killed"), ("with", {"boot_ids": boots}, "rebooted")):
         (gone,) = loaded(tmp_path / name, [finding()], broker_history=table, **given).departures
-        assert (gone["broker_id"], gone["offset"], gone["way"], gone["deduced"]) == (3, 20, way, True)
+        assert (gone.broker_id, gone.offset, gone.way, gone.deduced) == (3, 20, way, True)

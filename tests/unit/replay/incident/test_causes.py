@@ -9,6 +9,7 @@ import pytest
 from replay.cluster.boots import BootReading
 from replay.findings.statements import statement
 from replay.incident.causes import LABELS, chain, labelled
+from replay.incident.node_logs import NodeLogs
 from tests.support.report_rows import START_MS, finding, state
 
 REASON = [
@@ -51,7 +52,7 @@ def sessions() -> list[dict[str, Any]]:
 
 def lines(**given: Any) -> dict[str, str]:
     facts: dict[str, Any] = {"finding": WINDOW, "states": states(), "sessions": sessions(), "election": ELECTION}
-    return dict(labelled(chain(**(facts | {"boots": {}} | given))))
+    return dict(labelled(chain(**(facts | given))))
 
 
 def test_the_five_lines_of_an_unclean_election() -> None:
@@ -124,7 +125,7 @@ def test_a_new_leader_that_was_in_sync_and_restarted_is_named() -> None:
 def test_boot_ids_show_whether_the_machine_started_again(ids: tuple[str, ...], text: str | None) -> None:
     times = (START_MS + 5_000, START_MS + 60_000)
     readings = [BootReading(boot, at, at) for boot, at in zip(ids, times, strict=False)]
-    found = lines(boots={3: readings})["Went away"]
+    found = lines(logs=NodeLogs(boots={3: readings}))["Went away"]
     assert ("machine" in found) == (text is not None)
     assert text is None or text in found
 
