@@ -18,6 +18,7 @@ from evidence.broker_logs.anchors import with_utc
 from evidence.tables import NODE_CLOCKS
 from jobs.incident.deleted import load_deleted
 from jobs.incident.focus import ALL, Focus
+from jobs.incident.lookup import among, elections_of, window_key
 from jobs.incident.plan import as_row, load_input
 from jobs.lake.lake import Lake
 from replay.cluster.boots import BOOT_COLUMNS, boots_of
@@ -34,7 +35,7 @@ Row = dict[str, Any]
 
 _TIMES = ("logged_at_ms", "logged_at_utc_ms")
 _PLACE = ("topic_id", "partition")
-_ELECTED = (*_PLACE, "topic", "offset", "timestamp_ms", "cause", "previous_leader", "isr_before", "elr_before")
+_ELECTED = ("timestamp_ms", "cause", "previous_leader", "isr_before", "elr_before")
 _STARTS = ("finding_id", "start_offset", "reason")
 _CUT = "contradicted_by_truncation"
 
@@ -90,9 +91,8 @@ def load_incident(lake: Lake, cluster: str, focus: Focus = ALL) -> Incident:
     given, found = load_input(lake, cluster), load_answer(lake, cluster, focus)
     steps = make_plan(given)
     windows = _windows(lake, cluster, [*found["proven"], *found["undecided"]])
-    about = {broker for row in windows for broker in members(row)}
-    brokers = pa.array(sorted(b for b in about if b is not None and b >= 0), pa.int32())
-    sessions = lake.read("broker_history", cluster, SESSIONS, pc.field("broker_id").isin(brokers))
+    brokers = among("broker_id", (broker for row in windows for broker in members(row)))
+    sessions = lake.read("broker_history", cluster, SESSIONS, brokers)
     words = page_one(found, windows, sessions.sort_by("offset").to_pylist(), _leaderless(lake, cluster, windows), given)
     page = PageOne(losses=losses(found), unknown=[*unknowns(found)], plan=[step.text for step in steps], **words)
     return Incident(page_one=page, answer=found, plan=as_row(steps))
@@ -102,16 +102,12 @@ def _windows(lake: Lake, cluster: str, rows: Sequence[Row]) -> list[Row]:
     """Windows of an answer as page_one.py needs them."""
     if not rows:
         return []
-    found = pc.field("finding_id").isin([row["finding_id"] for row in rows])
+    found = among("finding_id", (row["finding_id"] for row in rows))
     more = {row["finding_id"]: row for row in lake.rows("findings", cluster, _STARTS, found)}
-    offsets = pa.array(sorted({r["election_offset"] for r in rows if r["election_offset"] is not None}), pa.int64())
-    elections = {
-        tuple(row[name] for name in (*_PLACE, "offset")): row
-        for row in lake.rows("elections", cluster, _ELECTED, pc.field("offset").isin(offsets))
-    }
+    elections = elections_of(lake, cluster, rows, _ELECTED)
 
     def window(row: Row) -> Row:
-        election = elections.get((row["topic_id"], row["partition"], row["election_offset"]), {})
+        election = elections.get(window_key(row), {})
         reason = more[row["finding_id"]]["reason"] or ()
         return {
             **row,
@@ -131,8 +127,8 @@ def _leaderless(lake: Lake, cluster: str, windows: Sequence[Row]) -> list[Row]:
     last = max((row["election_offset"] for row in windows if row["election_offset"] is not None), default=None)
     if last is None:
         return []
-    topics = pa.array(sorted({row["topic_id"] for row in windows if row["topic_id"] is not None}), pa.string())
-    where = pc.field("topic_id").isin(topics) & (pc.field("leader") < 0) & (pc.field("offset") < last)
+    topics = among("topic_id", (row["topic_id"] for row in windows))
+    where = topics & (pc.field("leader") < 0) & (pc.field("offset") < last)
     columns = (*_PLACE, "topic", "offset", "timestamp_ms")
     rows: list[Row] = lake.read("partition_history", cluster, columns, where).sort_by("offset").to_pylist()
     return rows
@@ -187,19 +183,12 @@ def load_causes(
     if not proven:
         return {}
     last = max(f["election_offset"] for f in proven)
-    topics = pa.array(sorted({f["topic_id"] for f in proven}), pa.string())
-    partitions = pa.array(sorted({f["partition"] for f in proven}), pa.int32())
-    of_places = (
-        pc.field("topic_id").isin(topics) & pc.field("partition").isin(partitions) & (pc.field("offset") <= last)
-    )
+    topics, partitions = (among(name, (f[name] for f in proven)) for name in _PLACE)
+    of_places = topics & partitions & (pc.field("offset") <= last)
     states: dict[Any, list[Row]] = defaultdict(list)
     for row in lake.read("partition_history", cluster, (*_PLACE, *STATES), of_places).sort_by("offset").to_pylist():
         states[row["topic_id"], row["partition"]].append(row)
-    elected = pc.field("offset").isin(pa.array(sorted({f["election_offset"] for f in proven}), pa.int64()))
-    elections = {
-        (row["topic_id"], row["partition"], row["offset"]): row
-        for row in lake.rows("elections", cluster, (*_PLACE, *ELECTION), of_places & elected)
-    }
+    elections = elections_of(lake, cluster, proven, ELECTION)
     sessions = lake.read("broker_history", cluster, SESSIONS).sort_by("offset").to_pylist()
     logs = logs or load_node_logs(lake, cluster)
     return {
@@ -207,7 +196,7 @@ def load_causes(
             f,
             states[f["topic_id"], f["partition"]],
             sessions,
-            elections.get((f["topic_id"], f["partition"], f["election_offset"])),
+            elections.get(window_key(f)),
             logs,
         )
         for f in proven

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from jobs.incident.captured import load_captured
 from jobs.incident.document import load_causes, load_incident, load_node_logs
 from jobs.incident.events import FINDING, load_events
 from jobs.incident.focus import ALL, Focus
+from jobs.incident.lookup import among
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
@@ -128,8 +129,7 @@ def _policies(lake: Lake, cluster: str, keys: pa.Table, focus: Focus) -> list[Ro
 def _findings(lake: Lake, cluster: str, keys: pa.Table) -> list[Row]:
     """The first MAX_LISTED findings of each section."""
     ids = [ordered(keys, section)["finding_id"].slice(0, MAX_LISTED).to_pylist() for section in Section]
-    chosen = [finding_id for of_section in ids for finding_id in of_section]
-    return lake.rows("findings", cluster, where=pc.field("finding_id").isin(pa.array(chosen, pa.string())))
+    return lake.rows("findings", cluster, where=among("finding_id", chain.from_iterable(ids)))
 
 
 def _quarantine(lake: Lake, cluster: str) -> list[Row]:
@@ -140,7 +140,7 @@ def _quarantine(lake: Lake, cluster: str) -> list[Row]:
 
 
 def _counterfactuals(lake: Lake, cluster: str, findings: list[Row]) -> list[Row]:
-    wanted = pc.field("finding_id").isin([row["finding_id"] for row in findings])
+    wanted = among("finding_id", (row["finding_id"] for row in findings))
     return lake.rows("counterfactuals", cluster, where=wanted) if findings else []
 
 
@@ -150,8 +150,7 @@ def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tupl
     if not findings:
         return {}, []
     places = _near(lake, cluster, findings)
-    offsets = pa.array(sorted({offset for _, _, offset in places}), pa.int64())
-    wanted = _of_topics(topic_id for topic_id, _, _ in places) & pc.field("offset").isin(offsets)
+    wanted = among("topic_id", (topic_id for topic_id, _, _ in places)) & among("offset", (at for _, _, at in places))
     order = [(name, "ascending") for name in _STATE_KEY]
     for row in lake.read("partition_history", cluster, STATE_COLUMNS, wanted).sort_by(order).to_pylist():
         if place := places.get(tuple(row[n] for n in _STATE_KEY)):
@@ -168,7 +167,8 @@ def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...]
         at = (row[name] for name in ("start_offset", "election_offset"))
         sought[row["topic_id"], row["partition"]] |= {-1 if offset is None else offset for offset in at}
     offsets: dict[tuple[str, int], list[int]] = defaultdict(list)
-    columns = lake.read("partition_history", cluster, _STATE_KEY, _of_topics(topic_id for topic_id, _ in sought))
+    of_topics = among("topic_id", (topic_id for topic_id, _ in sought))
+    columns = lake.read("partition_history", cluster, _STATE_KEY, of_topics)
     for topic_id, partition, offset in zip(*(columns[n].to_pylist() for n in _STATE_KEY), strict=True):
         if (topic_id, partition) in sought:
             offsets[topic_id, partition].append(offset)
@@ -179,11 +179,6 @@ def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...]
             for place in range(max(middle - MAX_STATES, 0), min(middle + MAX_STATES + 1, len(history))):
                 found[*key, history[place]] = {"place": place, "total": len(history)}
     return found
-
-
-def _of_topics(topic_ids: Iterable[str]) -> pc.Expression:
-    # The type is explicit because Arrow cannot infer it from an empty list.
-    return pc.field("topic_id").isin(pa.array(sorted(set(topic_ids)), pa.string()))
 
 
 # Findings are counted by these columns.

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from jobs.incident.focus import Focus
+from jobs.incident.lookup import window_key
 from jobs.report import filters, sections, words
 from jobs.report.glossary import TERMS
 from jobs.report.rendering import environment
@@ -97,7 +98,7 @@ def render_report(report: ReportInput) -> str:
     further = [_listed(row, taken, False) for row in report.events.windows if row["finding_id"] not in listed]
     anchors = {item.row["finding_id"]: item.anchor for found in (*lists.values(), further) for item in found}
     details = _details(lists[Section.WINDOWS], report)
-    windows = {sections.window_key(row): row for row in rows[Section.EXCLUDED] + rows[Section.WINDOWS]}
+    windows = {window_key(row): row for row in rows[Section.EXCLUDED] + rows[Section.WINDOWS]}
     cited = [detail.evidence for detail in details]
     cited += [sections.pieces(row) for name in (Section.CUT_LOGS, Section.RULES, Section.FAULTS) for row in rows[name]]
     totals = {section.value: report.totals.of(section) for section in Section}

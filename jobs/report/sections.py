@@ -10,6 +10,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
+from jobs.incident.lookup import window_key
 from jobs.report.rows import Row, Section, Totals
 from jobs.report.words import FAMILIES, policy_family, policy_rank
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, of_section
@@ -39,11 +40,6 @@ class Predicted:
     recorded: Row | None
     anchor: str | None
     answers: list[PredictedAnswer]
-
-
-def window_key(row: Row) -> tuple[Any, ...]:
-    """Key of a judged election, which it shares with its predictions."""
-    return row["topic_id"], row["partition"], row["election_offset"]
 
 
 def predicted_windows(

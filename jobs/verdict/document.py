@@ -17,6 +17,7 @@ from jobs.incident.document import load_incident
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, ids_of, with_status
+from jobs.views.in_duckdb import rows_of
 from replay.findings.kinds import EVIDENCE_GAP
 from replay.loss.verdicts import SEVERITIES, VERDICTS
 
@@ -28,6 +29,11 @@ UNKNOWN = "unknown"
 _WINDOW = "hwm_regression"
 
 _GROUP = ("kind", "verdict", "severity", "rule", "rule_version")
+_GROUPS = f"""
+select {", ".join(_GROUP)}, sum(loss_min) as loss_min, sum(loss_max) as loss_max,
+    count(*) filter (loss_max is null) as open_losses, count(*) as findings
+from given group by all
+"""
 _WITNESS = (
     "kind",
     "finding_id",
@@ -81,7 +87,7 @@ def summarize(lake: Lake, cluster: str, report: str | None = None, running: bool
     return Summary(
         cluster_id=cluster,
         **load_incident(lake, cluster).model_dump(),
-        groups=_groups(findings),
+        groups=rows_of(_GROUPS, findings),
         witnesses=[{**rows[finding_id], STATUS: status[finding_id]} for finding_id in chosen.to_pylist()],
         captures=lake.captures(cluster),
         quarantined=lake.count("quarantine", cluster),
@@ -108,17 +114,6 @@ def log_range(lake: Lake, cluster: str) -> Row:
         "from_ms": pc.min(times["base_timestamp_ms"]).as_py(),
         "until_ms": pc.max(times["max_timestamp_ms"]).as_py(),
     }
-
-
-def _groups(findings: pa.Table) -> list[Row]:
-    # Sums as decimals: what damaged files claim may not fit into 64 bits.
-    losses = {name: findings[name].cast(pa.decimal128(38, 0)) for name in ("loss_min", "loss_max")}
-    table = pa.table({**{name: findings[name] for name in _GROUP}, **losses, "open": findings["loss_max"].is_null()})
-    wanted = [("loss_min", "sum"), ("loss_max", "sum"), ("open", "sum"), ([], "count_all")]
-    named = {"loss_min_sum": "loss_min", "loss_max_sum": "loss_max", "open_sum": "open_losses", "count_all": "findings"}
-    counted = table.group_by(_GROUP).aggregate(wanted)
-    rows: list[Row] = counted.rename_columns([named.get(n, n) for n in counted.column_names]).to_pylist()
-    return rows
 
 
 def _ordered(findings: pa.Table) -> pa.Table:
