@@ -10,22 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from replay.loss.verdicts import PROVEN
-from replay.plan.step import (
-    CHECK,
-    GROUP_IDS,
-    GROUPS,
-    HANGING,
-    MOST_PLACES,
-    TRANSACTION_IDS,
-    Action,
-    Row,
-    Step,
-    about,
-    groups,
-    is_legal,
-    place,
-    some,
-)
+from replay.plan.step import MOST_PLACES, Action, Phase, Row, Step, What, about, groups, is_legal, place, some
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 _CONCERNED = "docs/findings.md#which-consumers-and-transactional-ids-a-loss-concerns"
@@ -33,12 +18,12 @@ _CONCERNED = "docs/findings.md#which-consumers-and-transactional-ids-a-loss-conc
 _COORDINATED = {
     OFFSETS: (
         "consumer groups",
-        GROUP_IDS,
+        What.GROUP_IDS,
         "committed offsets and members: such a group may start again from older offsets, or by auto.offset.reset",
     ),
     TRANSACTIONS: (
         "transactional ids",
-        TRANSACTION_IDS,
+        What.TRANSACTION_IDS,
         "the state of transactions: such an id may be unknown, or have an older epoch, and a transaction may stay open",
     ),
 }
@@ -77,9 +62,9 @@ def clients(
             "A consumer beyond the log's end, or of a leader epoch that was cut off, resets by auto.offset.reset, or "
             "fails if that is none (KIP-320)."
         )
-        actions.append(Action(GROUPS))
+        actions.append(Action(What.GROUPS))
         places = {(r["topic"], r["partition"]) for r in proven if _is_current(r, current)}
-        actions += [Action(HANGING, topic, partition) for topic, partition in sorted(places)]
+        actions += [Action(What.HANGING, topic, partition) for topic, partition in sorted(places)]
         gone = sorted({place(row) for row in proven if current.get(row["topic"] or "") != row["topic_id"]})
         if gone:
             facts.append(f"Deleted since, so that no command names them: {some(gone)}.")
@@ -100,7 +85,7 @@ def clients(
     named = [f"consumers and transactions of {lossy} that lost records"]
     named = (named if proven else []) + [f"the {_COORDINATED[topic][0]} of {topic}" for topic in internal]
     yield Step(
-        CHECK,
+        Phase.CHECK,
         "check_clients",
         f"Check {' and '.join(named)}.",
         "hwm_regression, P1" + (", coordinator_partition" if internal else ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,9 +71,17 @@ def places_of(given: PlanInput, waiting: Sequence[Waiting]) -> list[Row]:
     ]
 
 
-def named(waiting: Sequence[Waiting]) -> str:
+def named(waiting: Sequence[Waiting], most: int = 5) -> str:
     """The first partitions, as text."""
-    return some([f"{visible(w.topic, w.topic_id)}-{p}" for w in waiting for p in w.partitions], 5)
+    return some([f"{visible(w.topic, w.topic_id)}-{p}" for w in waiting for p in w.partitions], most)
+
+
+def logs_of(given: PlanInput, waiting: Sequence[Waiting]) -> Iterator[tuple[Waiting, str, Mapping[int, Row]]]:
+    """(its class, its name, broker -> what was last seen of its log) of each partition that `waiting` names."""
+    for each in waiting:
+        for partition in each.partitions:
+            name = f"{visible(each.topic, each.topic_id)}-{partition}"
+            yield each, name, given.last_seen.get((each.topic_id, partition), {})
 
 
 def members_of(waiting: Sequence[Waiting]) -> list[int]:

@@ -8,14 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from replay.findings.statements import prose
 from replay.plan.step import (
     EXPOSURE,
-    FEATURE,
-    LATER,
     MIN_ISR,
-    SET_CONFIG,
     UNCLEAN,
     Action,
+    Phase,
     Row,
     Step,
+    What,
     about,
     groups,
     is_legal,
@@ -66,7 +65,7 @@ def prevention(
             kind = assumptions if source == "assumed_default" else facts
             kind.append(f"{name} is {bad} for {named} (config layer: {source}).")
         predictions.append(then)
-        actions += [Action(SET_CONFIG, topic, name=name, value=good) for topic in topics if is_legal(topic)]
+        actions += [Action(What.SET_CONFIG, topic, name=name, value=good) for topic in topics if is_legal(topic)]
     if features and features.get(_ELR, 0) == 0:
         level = features.get(_METADATA)
         able = level is not None and level >= _ELR_NEEDS
@@ -74,7 +73,7 @@ def prevention(
         facts.append(f"{_ELR} is 0, {_METADATA} is {level} when the log ended.")
         predictions.append("With ELR the controller remembers who has every acknowledged record below min ISR.")
         predictions.append(f"Turning it on removes the values of {MIN_ISR} that are set on single brokers.")
-        actions += [Action(FEATURE, name=_ELR, value="1")] if able else []
+        actions += [Action(What.FEATURE, name=_ELR, value="1")] if able else []
     for ticket in groups(known_bugs, lambda row: row["ticket"]):
         release = _FIXED_IN.get(ticket)
         texts.append(f"upgrade the controllers{f' to {release} or later' if release else ''} ({ticket})")
@@ -87,7 +86,7 @@ def prevention(
         return []
     return [
         Step(
-            LATER,
+            Phase.LATER,
             "prevent_next",
             f"Once all are in sync: {'; '.join(texts)}.",
             "last_replica_standing, H1, H2" + (", rule_mismatch" if known_bugs else ""),
