@@ -76,18 +76,9 @@ class PageOne(BaseModel):
     plan: list[str]
 
 
-class Incident(BaseModel):
-    """The incident of a cluster: keys `page_one`, `answer` and `plan` of docs/verdict.md."""
-
-    model_config = ConfigDict(frozen=True)
-
-    page_one: PageOne
-    answer: Row
-    plan: Row
-
-
-def load_incident(lake: Lake, cluster: str, focus: Focus = ALL) -> Incident:
-    """The incident of a cluster. focus: what findings it is about; the plan is of the whole cluster."""
+def load_incident(lake: Lake, cluster: str, focus: Focus = ALL) -> dict[str, Row]:
+    """The incident of a cluster: keys `page_one`, `answer` and `plan` of docs/verdict.md. focus: what findings it is
+    about; the plan is of the whole cluster."""
     given, found = load_input(lake, cluster), load_answer(lake, cluster, focus)
     steps = make_plan(given)
     windows = _windows(lake, cluster, [*found["proven"], *found["undecided"]])
@@ -95,7 +86,7 @@ def load_incident(lake: Lake, cluster: str, focus: Focus = ALL) -> Incident:
     sessions = lake.read("broker_history", cluster, SESSIONS, brokers)
     words = page_one(found, windows, sessions.sort_by("offset").to_pylist(), _leaderless(lake, cluster, windows), given)
     page = PageOne(losses=losses(found), unknown=[*unknowns(found)], plan=[step.text for step in steps], **words)
-    return Incident(page_one=page, answer=found, plan=as_row(steps))
+    return {"page_one": page.model_dump(), "answer": found, "plan": as_row(steps)}
 
 
 def _windows(lake: Lake, cluster: str, rows: Sequence[Row]) -> list[Row]:

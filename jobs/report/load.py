@@ -80,7 +80,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
     return ReportInput(
         cluster_id=cluster,
         generated_from=list(lake.captures(cluster)),
-        **load_incident(lake, cluster, focus).model_dump(),
+        **load_incident(lake, cluster, focus),
         causes=load_causes(lake, cluster, detailed, logs),
         findings=findings,
         totals=totals_of(keys),

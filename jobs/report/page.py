@@ -72,10 +72,7 @@ class Detail:
     election; counterfactuals: by family of policies; evidence: its first pieces; hidden_evidence: how many are not
     shown."""
 
-    row: Row
-    verdict: Verdict
-    anchor: str
-    reason: list[ReasonGroup]
+    item: Listed
     causes: list[tuple[str, str]]
     span: TimelineSpan
     exposed: Row | None
@@ -215,8 +212,8 @@ def _states(details: Sequence[Detail]) -> dict[str, tuple[str, list[Row]]]:
     """Name of a partition -> (finding_id of its worst window, the states near its windows in order)."""
     found: dict[str, tuple[Row, dict[int, Row]]] = {}
     for detail in details:
-        worst, states = found.setdefault(filters.partition_text(detail.row), (detail.row, {}))
-        if worst["topic_id"] == detail.row["topic_id"]:
+        worst, states = found.setdefault(filters.partition_text(detail.item.row), (detail.item.row, {}))
+        if worst["topic_id"] == detail.item.row["topic_id"]:
             states |= {state["offset"]: state for state in detail.span.states}
     return {
         name: (worst["finding_id"], [states[offset] for offset in sorted(states)])
@@ -240,10 +237,7 @@ def _detail(
         last = span.states[-1]["offset"]
         elections = [each for each in elections if span.states[0]["offset"] <= each["offset"] <= last]
     return Detail(
-        row=row,
-        verdict=item.verdict,
-        anchor=item.anchor,
-        reason=item.reason,
+        item=item,
         causes=list(labelled(report.causes.get(row["finding_id"], ()))),
         span=span,
         exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),

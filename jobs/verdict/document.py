@@ -86,7 +86,7 @@ def summarize(lake: Lake, cluster: str, report: str | None = None, running: bool
     rows = {r["finding_id"]: r for r in lake.rows("findings", cluster, _WITNESS, pc.field("finding_id").isin(chosen))}
     return Summary(
         cluster_id=cluster,
-        **load_incident(lake, cluster).model_dump(),
+        **load_incident(lake, cluster),
         groups=rows_of(_GROUPS, findings),
         witnesses=[{**rows[finding_id], STATUS: status[finding_id]} for finding_id in chosen.to_pylist()],
         captures=lake.captures(cluster),
