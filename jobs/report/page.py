@@ -41,7 +41,6 @@ from jobs.report.sections import TimelineSpan, around_window
 from jobs.report.texts import as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import ReasonGroup, reason_by_nature
-from replay.findings.kinds import HWM_REGRESSION
 from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST
 from replay.incident.causes import labelled
 from replay.plan.step import groups, moment
@@ -107,7 +106,7 @@ def render_report(report: ReportInput) -> str:
             report=report,
             **_script(),
             focus=words.focus_text(report.focus),
-            tally=report.totals.by_verdict(HWM_REGRESSION),
+            tally=report.totals.windows(),
             verdicts=VERDICTS,
             page=report.page_one,
             day=_one_day(report.page_one["timeline"]),

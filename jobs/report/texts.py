@@ -13,7 +13,6 @@ from jobs.console.text import wrapped
 from jobs.report import filters, sections, words
 from jobs.report.rendering import environment
 from jobs.report.rows import MAX_LISTED, ReportInput, Row, Section, by_section
-from replay.findings.kinds import HWM_REGRESSION
 from replay.incident.answer import proven_text, topic_text, undecided_text
 from replay.incident.causes import labelled
 from replay.plan.step import moment, place
@@ -200,7 +199,7 @@ def as_markdown(report: ReportInput, digests: bool = False) -> str:
     return template.render(
         report=report,
         focus=words.focus_text(report.focus),
-        tally=report.totals.by_verdict(HWM_REGRESSION),
+        tally=report.totals.windows(),
         windows=[*found[Section.WINDOWS], *found[Section.EXCLUDED]],
         policies=sections.policies_by_family(report.policies),
         lists=lists,

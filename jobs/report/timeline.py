@@ -133,11 +133,6 @@ def timeline_of(
     )
 
 
-def timeline_id(anchor: str) -> str:
-    """The id of a finding's mark, from the anchor of its place on the page."""
-    return f"t{anchor[1:]}"
-
-
 @dataclass(frozen=True, slots=True)
 class _Canvas:
     first_ms: int
@@ -158,10 +153,9 @@ class _Canvas:
     def _draw(self, mark: Mark) -> str:
         left, right = self._x(mark.start_ms), self._x(mark.end_ms)
         anchor = self.anchors.get(mark.finding_id) if mark.finding_id else mark.place
-        # The mark of the finding itself has the id.
-        own = (
-            f' id="{timeline_id(anchor)}"' if anchor and mark.finding_id and mark.kind not in (ELECTION, STATE) else ""
-        )
+        # The mark of the finding itself has an id, from that of the finding's place.
+        is_own = anchor and mark.finding_id and mark.kind not in (ELECTION, STATE)
+        own = f' id="t{anchor[1:]}"' if anchor and is_own else ""
         given = {
             "t": self.topics.get(mark.topic) if mark.topic is not None else None,
             "v": mark.verdict or None,

@@ -16,7 +16,7 @@ from jobs.console.version import tool_version
 from jobs.incident.document import load_incident
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
-from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, ids_of, with_status
+from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, with_status
 from jobs.views.in_duckdb import rows_of
 from replay.findings.kinds import EVIDENCE_GAP
 from replay.loss.verdicts import SEVERITIES, VERDICTS
@@ -125,7 +125,9 @@ def _ordered(findings: pa.Table) -> pa.Table:
 
 def _worst_ids(ordered: pa.Table, status: str) -> list[str]:
     order = [(name, "ascending") for name in ("rank", "kind", "start_offset", "finding_id")]
-    return list(ids_of(ordered.filter(pc.equal(ordered[STATUS], status)).sort_by(order), status, MOST_IDS))
+    rows = ordered.filter(pc.equal(ordered[STATUS], status)).sort_by(order)
+    ids: list[str] = rows["finding_id"].slice(0, MOST_IDS).to_pylist()
+    return ids
 
 
 def _witness_ids(ordered: pa.Table) -> pa.Array:

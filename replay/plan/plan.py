@@ -71,8 +71,8 @@ def make_plan(given: PlanInput) -> list[Step]:
         *_no_unclean_election(given),
         *_keep_disks(given),
         *_check_leaders(given),
-        *clients(given.lost, given.partition_counts, given.current, given.left_out),
-        *prevention(given.configs, given.features, given.known_bugs, given.longest, done),
+        *clients(given),
+        *prevention(given, done),
     ]
 
 
