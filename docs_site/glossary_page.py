@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from jobs.report.glossary import TERMS
+from jobs.report.glossary import TEXT
 
 HEAD = """# Glossary
 
-Generated from `jobs/report/glossary.py:TERMS` by `python -m docs_site.glossary_page`. [Concepts](concepts.md) has
+Generated from `jobs/report/templates/glossary.md` by `python -m docs_site.glossary_page`. [Concepts](concepts.md) has
 drawings of the most important ones.
+
 """
 
 
 def document() -> str:
     """docs/glossary.md."""
-    lines = [f"- **{t.name}**: {t.meaning}" + (f" [More]({t.see})" if t.see else "") for t in TERMS]
-    return HEAD + "\n" + "\n".join(lines).replace("__cluster_metadata-0", "`__cluster_metadata-0`") + "\n"
+    return HEAD + TEXT.replace("__cluster_metadata-0", "`__cluster_metadata-0`")
 
 
 if __name__ == "__main__":

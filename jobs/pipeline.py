@@ -37,7 +37,7 @@ from jobs.replay.stage import Replayed, replay
 from jobs.report.stage import page_of, report_in, write_pages
 from jobs.spark.memory import release
 from jobs.spark.tasks import engine, start_early
-from jobs.verdict.document import document, summarize
+from jobs.verdict.document import document
 from jobs.verdict.files import VerdictFiles
 from jobs.verdict.status import remember
 from quality.process import prepare
@@ -230,7 +230,7 @@ class Pipeline:
     def _write_verdict(self, cluster: str, files: VerdictFiles, report: str | None) -> str:
         since = None
         while since != (since := self.lake.cluster_version("findings", cluster)):  # another run may change them
-            found = document(summarize(self.lake, cluster, report, running=True))
+            found = document(self.lake, cluster, report, running=True)
             path = files.write(found)
             self.answers[cluster] = found["answer"]
         self.record.of(cluster)["valid"] = str(found["valid"]).lower()

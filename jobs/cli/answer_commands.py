@@ -123,11 +123,11 @@ def verdict(
     """Print what was lost and what to do: as text, as a ticket in Markdown, or as verdict.json (docs/verdict.md)."""
     from jobs.report.stage import page_in
     from jobs.report.texts import as_text, as_ticket
-    from jobs.verdict.document import document, summarize
+    from jobs.verdict.document import document
 
     files = lake_to_show(lake, cluster)
     only = files.one_cluster(cluster)
-    found = document(summarize(files, only, page_in(files, only)))
+    found = document(files, only, page_in(files, only))
     if form is VerdictFormat.JSON:
         print(json.dumps(found, indent=2))
     else:

@@ -120,7 +120,7 @@ def setup(
     from evidence.metadata_log.lines import compile_loops
     from jobs.config.jars import delta_jars, install, s3_jars
     from jobs.config.settings import load_settings
-    from jobs.report.page import compile_page
+    from jobs.report.rendering import compile_page
 
     spark = load_settings().spark
     wanted = [(delta_jars(), spark.jars_path()), *([(s3_jars(), spark.s3_jars_path())] if s3 else [])]

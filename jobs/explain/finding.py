@@ -8,7 +8,6 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence import kinds
@@ -18,6 +17,7 @@ from evidence.errors import KraftForensicsError
 from jobs.explain.bytes import commands, with_bytes
 from jobs.incident.deleted import load_deleted
 from jobs.incident.document import load_causes
+from jobs.incident.lookup import among
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 
@@ -147,9 +147,7 @@ def _rows(lake: Lake, name: str, cluster: str, where: pc.Expression) -> list[Row
 
 def _in(rows: Sequence[Row], names: Sequence[str]) -> pc.Expression:
     """Condition for rows whose values each occur in `rows`; it selects a few more than the matching ones."""
-    values = {name: pa.array(sorted({r[name] for r in rows if r[name] is not None})) for name in names}
-    texts = {name: found.cast(pa.int64() if name == "position" else pa.string()) for name, found in values.items()}
-    return reduce(and_, (pc.field(name).isin(found) for name, found in texts.items()))
+    return reduce(and_, (among(name, (row[name] for row in rows)) for name in names))
 
 
 def _matching_row(rows: Sequence[Row], evidence: Row) -> Row | None:

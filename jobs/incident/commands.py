@@ -7,8 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-from replay.plan import step as what
-from replay.plan.step import MOST_PLACES, Action, joined
+from replay.plan.step import MOST_PLACES, Action, What, joined
 
 # What is to be filled in.
 BOOTSTRAP, CONTROLLERS = "$BOOTSTRAP", "$CONTROLLERS"
@@ -26,39 +25,38 @@ def commands_of(action: Action) -> tuple[str, ...]:
     """The commands, in the order in which to run them."""
     topic = f"--topic {shlex.quote(action.topic or '')}"
     match action.what:
-        case what.SET_CONFIG:
+        case What.SET_CONFIG:
             server = f'--bootstrap-controller "{CONTROLLERS}"' if action.by_controller else _SERVER
             entity = "brokers --entity-default"
             if action.topic is not None:
                 entity = f"topics --entity-name {shlex.quote(action.topic)}"
             value = f"{action.name}={action.value}"
             return (f"kafka-configs.sh {server} --alter --entity-type {entity} --add-config {value}",)
-        case what.ELECT:
+        case What.ELECT:
             of = f"{topic} --partition {action.partition}{_when(action)}"
             return (f"kafka-leader-election.sh {_SERVER} --election-type UNCLEAN {of}",)
-        case what.COPY_LOGS:
+        case What.COPY_LOGS:
             node = f'--node {action.broker}=ssh:"$HOST_{action.broker}" --output old-{action.broker}'
             more = f"  # and {action.value} partitions more" if action.value else ""
             return (f"kraft-forensics collect --light {node} --replica-logs {action.name}{more}",)
-        case what.REASSIGN:
+        case What.REASSIGN:
             tool = f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file {action.name}"
             write = f"printf '%s\\n' {shlex.quote(action.value or '')} > {action.name}"
             return write, f"{tool} --execute", f"{tool} --verify"
-        case what.FEATURE:
+        case What.FEATURE:
             return (f"kafka-features.sh {_SERVER} upgrade --feature {action.name}={action.value}",)
-        case what.UNAVAILABLE:
+        case What.UNAVAILABLE:
             return (f"kafka-topics.sh {_SERVER} --describe --unavailable-partitions",)
-        case what.UNDER_REPLICATED:
+        case What.UNDER_REPLICATED:
             return (f"kafka-topics.sh {_SERVER} --describe --under-replicated-partitions",)
-        case what.GROUPS:
+        case What.GROUPS:
             return (f"kafka-consumer-groups.sh {_SERVER} --describe --all-groups",)
-        case what.HANGING:
+        case What.HANGING:
             return (f"kafka-transactions.sh {_SERVER} find-hanging {topic} --partition {action.partition}",)
-        case what.GROUP_IDS:
+        case What.GROUP_IDS:
             return (f"kafka-consumer-groups.sh {_SERVER} --list{_only(action)}",)
-        case what.TRANSACTION_IDS:
+        case What.TRANSACTION_IDS:
             return (f"kafka-transactions.sh {_SERVER} list{_only(action)}",)
-    raise ValueError(action.what)
 
 
 def _when(action: Action) -> str:

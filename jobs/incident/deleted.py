@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from jobs.incident.lookup import among
 from jobs.lake.lake import Lake
 
 Row = dict[str, Any]
@@ -20,9 +20,8 @@ def load_deleted(lake: Lake, cluster: str) -> list[Row]:
     removed = lake.read("partition_history", cluster, columns, pc.field("removed"))
     if not len(removed):
         return []
-    names = removed["topic"].unique().drop_null()
-    of_names = pc.field("topic").isin(names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names)
-    states = lake.read("partition_history", cluster, columns, of_names & ~pc.field("removed"))
+    again = among("topic", removed["topic"].to_pylist()) & ~pc.field("removed")
+    states = lake.read("partition_history", cluster, columns, again)
     firsts = states.group_by(["topic", "topic_id"]).aggregate([("offset", "min"), ("timestamp_ms", "min")]).to_pylist()
     gone = removed.group_by(["topic", "topic_id"]).aggregate([("offset", "min"), ("timestamp_ms", "min")])
     return [

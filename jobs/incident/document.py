@@ -7,7 +7,7 @@ Page one is made once, here: the terminal, the ticket, the postmortem and the HT
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from evidence.broker_logs.anchors import with_utc
 from evidence.tables import NODE_CLOCKS
 from jobs.incident.deleted import load_deleted
 from jobs.incident.focus import ALL, Focus
+from jobs.incident.lookup import among, elections_of, window_key
 from jobs.incident.plan import as_row, load_input
 from jobs.lake.lake import Lake
 from replay.cluster.boots import BOOT_COLUMNS, boots_of
@@ -34,7 +35,7 @@ Row = dict[str, Any]
 
 _TIMES = ("logged_at_ms", "logged_at_utc_ms")
 _PLACE = ("topic_id", "partition")
-_ELECTED = (*_PLACE, "topic", "offset", "timestamp_ms", "cause", "previous_leader", "isr_before", "elr_before")
+_ELECTED = ("timestamp_ms", "cause", "previous_leader", "isr_before", "elr_before")
 _STARTS = ("finding_id", "start_offset", "reason")
 _CUT = "contradicted_by_truncation"
 
@@ -75,43 +76,29 @@ class PageOne(BaseModel):
     plan: list[str]
 
 
-class Incident(BaseModel):
-    """The incident of a cluster: keys `page_one`, `answer` and `plan` of docs/verdict.md."""
-
-    model_config = ConfigDict(frozen=True)
-
-    page_one: PageOne
-    answer: Row
-    plan: Row
-
-
-def load_incident(lake: Lake, cluster: str, focus: Focus = ALL) -> Incident:
-    """The incident of a cluster. focus: what findings it is about; the plan is of the whole cluster."""
+def load_incident(lake: Lake, cluster: str, focus: Focus = ALL) -> dict[str, Row]:
+    """The incident of a cluster: keys `page_one`, `answer` and `plan` of docs/verdict.md. focus: what findings it is
+    about; the plan is of the whole cluster."""
     given, found = load_input(lake, cluster), load_answer(lake, cluster, focus)
     steps = make_plan(given)
     windows = _windows(lake, cluster, [*found["proven"], *found["undecided"]])
-    about = {broker for row in windows for broker in members(row)}
-    brokers = pa.array(sorted(b for b in about if b is not None and b >= 0), pa.int32())
-    sessions = lake.read("broker_history", cluster, SESSIONS, pc.field("broker_id").isin(brokers))
+    brokers = among("broker_id", (broker for row in windows for broker in members(row)))
+    sessions = lake.read("broker_history", cluster, SESSIONS, brokers)
     words = page_one(found, windows, sessions.sort_by("offset").to_pylist(), _leaderless(lake, cluster, windows), given)
     page = PageOne(losses=losses(found), unknown=[*unknowns(found)], plan=[step.text for step in steps], **words)
-    return Incident(page_one=page, answer=found, plan=as_row(steps))
+    return {"page_one": page.model_dump(), "answer": found, "plan": as_row(steps)}
 
 
 def _windows(lake: Lake, cluster: str, rows: Sequence[Row]) -> list[Row]:
     """Windows of an answer as page_one.py needs them."""
     if not rows:
         return []
-    found = pc.field("finding_id").isin([row["finding_id"] for row in rows])
+    found = among("finding_id", (row["finding_id"] for row in rows))
     more = {row["finding_id"]: row for row in lake.rows("findings", cluster, _STARTS, found)}
-    offsets = pa.array(sorted({r["election_offset"] for r in rows if r["election_offset"] is not None}), pa.int64())
-    elections = {
-        tuple(row[name] for name in (*_PLACE, "offset")): row
-        for row in lake.rows("elections", cluster, _ELECTED, pc.field("offset").isin(offsets))
-    }
+    elections = elections_of(lake, cluster, rows, _ELECTED)
 
     def window(row: Row) -> Row:
-        election = elections.get((row["topic_id"], row["partition"], row["election_offset"]), {})
+        election = elections.get(window_key(row), {})
         reason = more[row["finding_id"]]["reason"] or ()
         return {
             **row,
@@ -131,8 +118,8 @@ def _leaderless(lake: Lake, cluster: str, windows: Sequence[Row]) -> list[Row]:
     last = max((row["election_offset"] for row in windows if row["election_offset"] is not None), default=None)
     if last is None:
         return []
-    topics = pa.array(sorted({row["topic_id"] for row in windows if row["topic_id"] is not None}), pa.string())
-    where = pc.field("topic_id").isin(topics) & (pc.field("leader") < 0) & (pc.field("offset") < last)
+    topics = among("topic_id", (row["topic_id"] for row in windows))
+    where = topics & (pc.field("leader") < 0) & (pc.field("offset") < last)
     columns = (*_PLACE, "topic", "offset", "timestamp_ms")
     rows: list[Row] = lake.read("partition_history", cluster, columns, where).sort_by("offset").to_pylist()
     return rows
@@ -177,44 +164,39 @@ def _captured_logs(lake: Lake, cluster: str) -> CapturedLogs:
     return CapturedLogs({broker: span for broker, span in spans.items() if None not in span}, booted)
 
 
-def load_causes(lake: Lake, cluster: str, findings: Iterable[Row]) -> dict[str, list[str]]:
-    """finding_id -> its chain of causes, for those of the findings that are windows with a proven loss."""
+def load_causes(
+    lake: Lake, cluster: str, findings: Iterable[Row], logs: NodeLogs | None = None
+) -> dict[str, list[str]]:
+    """finding_id -> its chain of causes, for those of the findings that are windows with a proven loss. logs: of
+    `load_node_logs`, if they are loaded."""
     proven = [f for f in findings if f["kind"] == HWM_REGRESSION and f["verdict"] == PROVEN]
     proven = [f for f in proven if f["election_offset"] is not None and f["topic_id"] is not None]
     if not proven:
         return {}
     last = max(f["election_offset"] for f in proven)
-    topics = pa.array(sorted({f["topic_id"] for f in proven}), pa.string())
-    partitions = pa.array(sorted({f["partition"] for f in proven}), pa.int32())
-    of_places = (
-        pc.field("topic_id").isin(topics) & pc.field("partition").isin(partitions) & (pc.field("offset") <= last)
-    )
+    topics, partitions = (among(name, (f[name] for f in proven)) for name in _PLACE)
+    of_places = topics & partitions & (pc.field("offset") <= last)
     states: dict[Any, list[Row]] = defaultdict(list)
     for row in lake.read("partition_history", cluster, (*_PLACE, *STATES), of_places).sort_by("offset").to_pylist():
         states[row["topic_id"], row["partition"]].append(row)
-    elected = pc.field("offset").isin(pa.array(sorted({f["election_offset"] for f in proven}), pa.int64()))
-    elections = {
-        (row["topic_id"], row["partition"], row["offset"]): row
-        for row in lake.rows("elections", cluster, (*_PLACE, *ELECTION), of_places & elected)
-    }
+    elections = elections_of(lake, cluster, proven, ELECTION)
     sessions = lake.read("broker_history", cluster, SESSIONS).sort_by("offset").to_pylist()
-    boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
-    logs = load_node_logs(lake, cluster, {row["broker_id"] for row in sessions})
+    logs = logs or load_node_logs(lake, cluster)
     return {
         f["finding_id"]: chain(
             f,
             states[f["topic_id"], f["partition"]],
             sessions,
-            elections.get((f["topic_id"], f["partition"], f["election_offset"])),
-            boots,
+            elections.get(window_key(f)),
             logs,
         )
         for f in proven
     }
 
 
-def load_node_logs(lake: Lake, cluster: str, brokers: Collection[int]) -> NodeLogs:
-    """What the nodes of these brokers logged."""
+def load_node_logs(lake: Lake, cluster: str) -> NodeLogs:
+    """What the nodes of a cluster logged, and their boot ids."""
     events = lake.read("broker_log_events", cluster, EVENTS, pc.field("kind").isin(EVENT_KINDS))
     events = with_utc(events, lake.read("node_clocks", cluster, NODE_CLOCKS.names))
-    return node_logs(events.to_pylist(), lake.rows("node_boots", cluster, STARTS), brokers)
+    boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
+    return node_logs(events.to_pylist(), lake.rows("node_boots", cluster, STARTS), boots)

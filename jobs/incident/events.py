@@ -13,14 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.incident.deleted import load_deleted
-from jobs.incident.document import load_node_logs
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import ordered
 from jobs.lake.lake import Lake
 from jobs.views.in_duckdb import rows_of
-from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.findings.kinds import HWM_REGRESSION, Section
-from replay.incident.departures import departures
+from replay.incident.departures import Departure, departures
+from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
 from replay.loss.verdicts import EXCLUDED
 
 Row = dict[str, Any]
@@ -70,8 +69,7 @@ class Events:
 
     log: first and last time of the metadata log; shown: the span that a timeline shows at first, the incident; both
     null if no time is known. windows, exposures, others: findings, with _WINDOW; elections: rows of ELECTIONS;
-    brokers: BROKER_HISTORY by broker; departures: how these went away (replay/incident/departures.py), rows
-    {broker_id, offset, timestamp_ms, way, deduced, unnoticed, text}; controllers: QUORUM_HISTORY, a row for each
+    brokers: BROKER_HISTORY by broker; departures: how these went away; controllers: QUORUM_HISTORY, a row for each
     leader's term; captured: rows {captured_at_ms, files, nodes}; deleted: topics that were deleted
     (jobs/incident/deleted.py); configs: settings that were changed, rows {offset, timestamp_ms, resource_type,
     resource_name, name, value, before}, null: not set.
@@ -85,7 +83,7 @@ class Events:
     others: Sequence[Row] = ()
     elections: Sequence[Row] = ()
     brokers: dict[int, list[Row]] = field(default_factory=dict)
-    departures: Sequence[Row] = ()
+    departures: Sequence[Departure] = ()
     controllers: Sequence[Row] = ()
     captured: Sequence[Row] = ()
     deleted: Sequence[Row] = ()
@@ -94,9 +92,11 @@ class Events:
     no_time: int = 0
 
 
-def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL) -> Events:
+def load_events(
+    lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL, logs: NodeLogs = NO_NODE_LOGS
+) -> Events:
     """The events of a cluster. findings: KEYS and FINDING of those that the report is about; focus: what they are
-    narrowed to."""
+    narrowed to; logs: of the nodes."""
     timed = findings.filter(_usable(findings["start_timestamp_ms"]))
     left_out: dict[str, int] = {}
 
@@ -126,7 +126,7 @@ def load_events(lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL
         others=_by_time(others),
         elections=sorted(elections, key=lambda row: row["offset"]),
         brokers=brokers,
-        departures=_departures(lake, cluster, brokers),
+        departures=_departures(lake, cluster, brokers, logs),
         controllers=terms[-MOST_CONTROLLERS:],
         captured=_captured(lake, cluster),
         deleted=_deleted(lake, cluster, focus.topic),
@@ -221,20 +221,9 @@ def _brokers(sessions: pa.Table, shown: Span | None, windows: list[Row]) -> tupl
     return by_broker, len(known) - len(chosen)
 
 
-def _departures(lake: Lake, cluster: str, brokers: dict[int, list[Row]]) -> list[Row]:
+def _departures(lake: Lake, cluster: str, brokers: dict[int, list[Row]], logs: NodeLogs) -> list[Departure]:
     errors = (row["clock_error_ms"] or 0 for row in lake.rows("captures", cluster, ("clock_error_ms",)))
-    found = departures(
-        (row for rows in brokers.values() for row in rows),
-        boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS)),
-        load_node_logs(lake, cluster, brokers),
-        max(errors, default=0),
-    )
-    at = ("broker_id", "offset", "timestamp_ms")
-    return [
-        {name: each.row[name] for name in at}
-        | {"way": each.way, "deduced": each.deduced, "unnoticed": each.unnoticed, "text": each.text}
-        for each in found
-    ]
+    return departures((row for rows in brokers.values() for row in rows), logs, max(errors, default=0))
 
 
 def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[list[Row], int, int]:

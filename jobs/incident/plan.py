@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.incident.commands import commands_of, fill_in
+from jobs.incident.lookup import among, elections_of, window_key
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from replay.cluster.facts import Clock
@@ -45,6 +46,7 @@ _CONFIG = ("resource_type", "resource_name", "name", "effective_value", "source"
 _BROKER = ("offset", "broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown")
 _SIZE = ("topic", "partition", "broker_id", "size_bytes", "source", "captured_at_ms")
 _AT_END = pc.field("end_offset").is_null()
+_READ = pc.field("captured_at_ms").is_valid() & pc.field("broker_id").is_valid()
 _HOLDERS = pc.list_value_length(pc.field("isr")) + pc.list_value_length(pc.field("elr"))
 # The states that a plan follows from.
 WANTED = _AT_END & ~pc.field("removed") & ((pc.field("leader") < 0) | (_HOLDERS == 1))
@@ -98,8 +100,8 @@ def _longest(lake: Lake, cluster: str) -> list[Row]:
     """The longest stretches with one safe copy: KEYS and `reason`, which is not read for all others."""
     keys = lake.read("findings", cluster, KEYS.names, pc.field("kind") == LAST_REPLICA)
     longest = ordered(keys, Section.EXPOSURES).slice(0, MOST_LONGEST)
-    ids = pa.array(longest["finding_id"].to_pylist(), pa.string())
-    found = lake.rows("findings", cluster, ("finding_id", "reason"), pc.field("finding_id").isin(ids))
+    ids = among("finding_id", longest["finding_id"].to_pylist())
+    found = lake.rows("findings", cluster, ("finding_id", "reason"), ids)
     reasons = {row["finding_id"]: row["reason"] for row in found}
     return [row | {"reason": reasons[row["finding_id"]]} for row in longest.to_pylist()]
 
@@ -157,10 +159,9 @@ def _waiting(state: Row, copies: Mapping[int, Copy]) -> tuple[Any, ...]:
 def _topics(lake: Lake, cluster: str, lost: Sequence[Row]) -> tuple[dict[str, str], dict[str, int]]:
     """(Topic name -> id of the topic that has it at the log's end, number of partitions by topic id), of the names in
     `lost` and of the two internal topics in it."""
-    names = pa.array(sorted({row["topic"] for row in lost if row["topic"] is not None}), pa.string())
-    if not len(names):
+    if not lost:
         return {}, {}
-    here = _AT_END & ~pc.field("removed") & pc.field("topic").isin(names)
+    here = _AT_END & ~pc.field("removed") & among("topic", (row["topic"] for row in lost))
     rows = lake.read("partition_history", cluster, ("topic", "topic_id"), here)
     counts = rows.group_by(["topic", "topic_id"]).aggregate([([], "count_all")]).to_pylist()
     internal = {row["topic_id"]: row["count_all"] for row in counts if row["topic"] in (OFFSETS, TRANSACTIONS)}
@@ -178,30 +179,26 @@ def _lost(lake: Lake, cluster: str) -> tuple[list[Row], int]:
     """(Windows that are not excluded, with the leader before their election, number of those that were not read)."""
     undecided = pc.field("verdict").is_null() | (pc.field("verdict") != EXCLUDED)
     rows, left_out = _findings(lake, cluster, HWM_REGRESSION, undecided)
-    offsets = pa.array(sorted({r["election_offset"] for r in rows if r["election_offset"] is not None}), pa.int64())
-    names = ("topic_id", "partition", "offset")
-    elections = lake.rows("elections", cluster, (*names, "previous_leader"), pc.field("offset").isin(offsets))
-    leaders = {tuple(e[name] for name in names): e["previous_leader"] for e in elections}
-    at = ("topic_id", "partition", "election_offset")
-    return [row | {"previous_leader": leaders.get(tuple(row[name] for name in at))} for row in rows], left_out
+    elections = elections_of(lake, cluster, rows, ("previous_leader",))
+    leaders = (elections.get(window_key(row), {}).get("previous_leader") for row in rows)
+    return [row | {"previous_leader": leader} for row, leader in zip(rows, leaders, strict=True)], left_out
 
 
 def _sizes(lake: Lake, cluster: str, topics: set[str | None]) -> dict[tuple[str, int], dict[int, Row]]:
     """`sizes` of PlanInput, of topics with these names."""
-    names = pa.array(sorted(topic for topic in topics if topic is not None), pa.string())
-    where = pc.field("size_bytes").is_valid() & pc.field("captured_at_ms").is_valid() & pc.field("broker_id").is_valid()
+    where = among("topic", topics) & pc.field("size_bytes").is_valid() & _READ
     found: dict[tuple[str, int], dict[int, Row]] = {}
-    rows = lake.rows("log_end_offsets", cluster, _SIZE, where & pc.field("topic").isin(names)) if len(names) else []
+    rows = lake.rows("log_end_offsets", cluster, _SIZE, where) if topics else []
     for row in sorted(rows, key=lambda row: (row["captured_at_ms"], row["source"], row["size_bytes"])):
         found.setdefault((row["topic"], row["partition"]), {})[row["broker_id"]] = row
     return found
 
 
 def _finding_ids(lake: Lake, cluster: str, waiting: Sequence[Waiting]) -> Mapping[tuple[str, int], str]:
-    topics = pa.array(sorted({each.topic_id for each in waiting})[:MOST_READ], pa.string())
-    where = (pc.field("kind") == LEADERLESS) & _AT_END & pc.field("topic_id").isin(topics)
-    rows = lake.read("findings", cluster, ("topic_id", "partition", "finding_id"), where) if waiting else None
-    return {} if rows is None else {(r["topic_id"], r["partition"]): r["finding_id"] for r in rows.to_pylist()}
+    topics = sorted({each.topic_id for each in waiting})[:MOST_READ]
+    where = (pc.field("kind") == LEADERLESS) & _AT_END & among("topic_id", topics)
+    rows = lake.rows("findings", cluster, ("topic_id", "partition", "finding_id"), where) if waiting else []
+    return {(row["topic_id"], row["partition"]): row["finding_id"] for row in rows}
 
 
 def _logs(
@@ -216,10 +213,9 @@ def _logs(
         (row["topic"], row["partition"]): (row["topic_id"], row["timestamp_ms"])
         for row in states.sort_by(order).slice(0, MOST_READ).to_pylist()
     }
-    topics = pa.array(sorted({topic for topic, _ in since if topic is not None}), pa.string())
-    wanted = pc.field("topic").isin(topics) & pc.field("captured_at_ms").is_valid() & pc.field("broker_id").is_valid()
+    wanted = among("topic", (topic for topic, _ in since)) & _READ
     by_place: dict[tuple[str, int], list[Row]] = {}
-    for row in lake.rows("log_end_offsets", cluster, (), wanted) if len(topics) else ():
+    for row in lake.rows("log_end_offsets", cluster, (), wanted) if since else ():
         topic_id, _ = since.get((row["topic"], row["partition"]), (None, 0))
         if topic_id is not None and row["topic_id"] in (None, topic_id):
             by_place.setdefault((row["topic"], row["partition"]), []).append(row)

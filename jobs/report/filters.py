@@ -23,6 +23,7 @@ MAX_BROKERS = 100
 MAX_TOPIC_NAME = 249  # Kafka's own limit (org.apache.kafka.common.internals.Topic)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MARKED = re.compile(r"([\\`*_{}\[\]<>#|!~&])")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -147,6 +148,17 @@ def or_unknown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return UNKNOWN if value is None else visible(value)
+
+
+def escaped(text: object) -> str:
+    """Text that marks nothing up in Markdown."""
+    return _MARKED.sub(r"\\\1", visible(text))
+
+
+def markdown_code(command: str) -> Markup:
+    """A command as code in Markdown. Backticks cannot be escaped there: with one in it, the command is text."""
+    shown = visible(command)
+    return Markup(escaped(shown) if "`" in shown else f"`{shown}`")
 
 
 def _text(value: object) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.incident.captured import load_captured
-from jobs.incident.document import load_causes, load_incident
+from jobs.incident.document import load_causes, load_incident, load_node_logs
 from jobs.incident.events import FINDING, load_events
 from jobs.incident.focus import ALL, Focus
+from jobs.incident.lookup import among
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
@@ -75,11 +76,12 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
     findings = _findings(lake, cluster, keys)
     detailed = by_section(findings)[Section.WINDOWS][:MAX_DETAILS]
     timelines, elections = _histories(lake, cluster, detailed)
+    logs = load_node_logs(lake, cluster)
     return ReportInput(
         cluster_id=cluster,
         generated_from=list(lake.captures(cluster)),
-        **load_incident(lake, cluster, focus).model_dump(),
-        causes=load_causes(lake, cluster, detailed),
+        **load_incident(lake, cluster, focus),
+        causes=load_causes(lake, cluster, detailed, logs),
         findings=findings,
         totals=totals_of(keys),
         counterfactuals=_counterfactuals(lake, cluster, detailed),
@@ -92,7 +94,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
         fingerprint=fingerprint,
         made_from=_made_from(lake, cluster),
         focus=focus,
-        events=load_events(lake, cluster, keys, focus),
+        events=load_events(lake, cluster, keys, focus, logs),
         policies=_policies(lake, cluster, keys, focus),
         exposure_groups=exposure_groups(keys),
         captured=load_captured(lake, cluster),
@@ -127,8 +129,7 @@ def _policies(lake: Lake, cluster: str, keys: pa.Table, focus: Focus) -> list[Ro
 def _findings(lake: Lake, cluster: str, keys: pa.Table) -> list[Row]:
     """The first MAX_LISTED findings of each section."""
     ids = [ordered(keys, section)["finding_id"].slice(0, MAX_LISTED).to_pylist() for section in Section]
-    chosen = [finding_id for of_section in ids for finding_id in of_section]
-    return lake.rows("findings", cluster, where=pc.field("finding_id").isin(pa.array(chosen, pa.string())))
+    return lake.rows("findings", cluster, where=among("finding_id", chain.from_iterable(ids)))
 
 
 def _quarantine(lake: Lake, cluster: str) -> list[Row]:
@@ -139,7 +140,7 @@ def _quarantine(lake: Lake, cluster: str) -> list[Row]:
 
 
 def _counterfactuals(lake: Lake, cluster: str, findings: list[Row]) -> list[Row]:
-    wanted = pc.field("finding_id").isin([row["finding_id"] for row in findings])
+    wanted = among("finding_id", (row["finding_id"] for row in findings))
     return lake.rows("counterfactuals", cluster, where=wanted) if findings else []
 
 
@@ -149,8 +150,7 @@ def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tupl
     if not findings:
         return {}, []
     places = _near(lake, cluster, findings)
-    offsets = pa.array(sorted({offset for _, _, offset in places}), pa.int64())
-    wanted = _of_topics(topic_id for topic_id, _, _ in places) & pc.field("offset").isin(offsets)
+    wanted = among("topic_id", (topic_id for topic_id, _, _ in places)) & among("offset", (at for _, _, at in places))
     order = [(name, "ascending") for name in _STATE_KEY]
     for row in lake.read("partition_history", cluster, STATE_COLUMNS, wanted).sort_by(order).to_pylist():
         if place := places.get(tuple(row[n] for n in _STATE_KEY)):
@@ -167,7 +167,8 @@ def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...]
         at = (row[name] for name in ("start_offset", "election_offset"))
         sought[row["topic_id"], row["partition"]] |= {-1 if offset is None else offset for offset in at}
     offsets: dict[tuple[str, int], list[int]] = defaultdict(list)
-    columns = lake.read("partition_history", cluster, _STATE_KEY, _of_topics(topic_id for topic_id, _ in sought))
+    of_topics = among("topic_id", (topic_id for topic_id, _ in sought))
+    columns = lake.read("partition_history", cluster, _STATE_KEY, of_topics)
     for topic_id, partition, offset in zip(*(columns[n].to_pylist() for n in _STATE_KEY), strict=True):
         if (topic_id, partition) in sought:
             offsets[topic_id, partition].append(offset)
@@ -178,11 +179,6 @@ def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...]
             for place in range(max(middle - MAX_STATES, 0), min(middle + MAX_STATES + 1, len(history))):
                 found[*key, history[place]] = {"place": place, "total": len(history)}
     return found
-
-
-def _of_topics(topic_ids: Iterable[str]) -> pc.Expression:
-    # The type is explicit because Arrow cannot infer it from an empty list.
-    return pc.field("topic_id").isin(pa.array(sorted(set(topic_ids)), pa.string()))
 
 
 # Findings are counted by these columns.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -24,7 +24,7 @@ from jobs.report.filters import (
 from jobs.report.rows import verdict_of
 from jobs.report.sections import broker_state, restarts
 from replay.findings.kinds import HWM_REGRESSION
-from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED
+from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure
 
 Row = Mapping[str, Any]
 
@@ -78,8 +78,12 @@ class Mark:
     nature: str = ""
 
 
-def _text(name: str, *facts: tuple[str, object]) -> str:
-    return "\n".join([name, *(f"{label}: {value}" for label, value in facts if value not in (None, ""))])
+def _mark(
+    at_ms: int, look: str, kind: str, name: str, *facts: tuple[str, object], end_ms: int | None = None, **more: Any
+) -> Mark:
+    """A mark of a moment, or of a span. facts: (label, value) of what is known of it; more: other fields of Mark."""
+    text = "\n".join([name, *(f"{label}: {value}" for label, value in facts if value not in (None, ""))])
+    return Mark(at_ms, at_ms if end_ms is None else max(at_ms, end_ms), look, kind, text, **more)
 
 
 def _times(start_ms: int, end_ms: int | None) -> list[tuple[str, object]]:
@@ -95,75 +99,70 @@ def _at(row: Row) -> list[tuple[str, object]]:
 def term(row: Row, end: int) -> Mark:
     """An active controller's term."""
     start, until = row["timestamp_ms"], row["end_timestamp_ms"]
-    text = _text(f"active: controller {row['leader_id']}", ("Epoch", row["controller_epoch"]), *_times(start, until))
-    last = max(start, end if until is None else until)
-    return Mark(start, last, "bar active", CONTROLLER, text, offset=row["offset"])
+    facts = ("Epoch", row["controller_epoch"]), *_times(start, until)
+    last = end if until is None else until
+    name = f"active: controller {row['leader_id']}"
+    return _mark(start, "bar active", CONTROLLER, name, *facts, end_ms=last, offset=row["offset"])
 
 
 def fail_over(before: Row, after: Row) -> Mark:
     at, old, new = after["timestamp_ms"], before["leader_id"], after["leader_id"]
     what = f"controller {old} to {new}" if old != new else f"controller {new} in a new epoch"
-    text = _text(f"fail-over: {what}", ("Epoch", after["controller_epoch"]), *_at(after))
-    return Mark(at, at, "tick failover", CONTROLLER, text, offset=after["offset"])
+    facts = ("Epoch", after["controller_epoch"]), *_at(after)
+    return _mark(at, "tick failover", CONTROLLER, f"fail-over: {what}", *facts, offset=after["offset"])
 
 
-def sessions(broker: int, rows: Sequence[Row], departures: Iterable[Row], end: int) -> list[Mark]:
+def sessions(broker: int, rows: Sequence[Row], departures: Iterable[Departure], end: int) -> list[Mark]:
     """A broker's states as bars, ticks where a process of it registered after another one, and how it went away."""
-    place = f"broker-{broker}"
-    marks, ticks = [], []
+
+    def mark(row: Row, look: str, name: str, *facts: tuple[str, object], **more: Any) -> Mark:
+        own = {"brokers": (broker,), "offset": row["offset"], "place": f"broker-{broker}"}
+        return _mark(row["timestamp_ms"], look, BROKER, f"{name}: broker {broker}", *facts, **own, **more)
+
+    marks = []
     for words, group in groupby(rows, key=broker_state):
-        states, look = list(group), _STATES.get(words)
-        start, until = states[0]["timestamp_ms"], states[-1]["end_timestamp_ms"]
-        last = until if until is not None else end if states[-1]["end_offset"] is None else start
-        text = _text(f"{words}: broker {broker}", *_times(start, until), ("Metadata offset", states[0]["offset"]))
-        if look:
-            at = states[0]["offset"]
-            marks.append(Mark(start, max(start, last), look, BROKER, text, brokers=(broker,), offset=at, place=place))
+        states = list(group)
+        first, last = states[0], states[-1]
+        if look := _STATES.get(words):
+            start, until = first["timestamp_ms"], last["end_timestamp_ms"]
+            shown_until = until if until is not None else end if last["end_offset"] is None else start
+            facts = *_times(start, until), ("Metadata offset", first["offset"])
+            marks.append(mark(first, look, words, *facts, end_ms=shown_until))
     for row in restarts(rows):
-        how, at = row["restart_class"] or "unknown", row["timestamp_ms"]
-        text = _text(f"{visible(how)} restart: broker {broker}", *_at(row))
+        how = row["restart_class"] or "unknown"
         look = how if how in ("clean", "unclean") else "unknown"
-        ticks.append(
-            Mark(
-                at,
-                at,
-                f"tick restart {look}",
-                BROKER,
-                text,
-                brokers=(broker,),
-                offset=row["offset"],
-                place=place,
-            )
-        )
-    return marks + ticks + [_departure(row, place) for row in departures if row["broker_id"] == broker]
-
-
-def _departure(row: Row, place: str) -> Mark:
-    name, look, follows = _WAYS[row["way"]]
-    at, broker, deduced = row["timestamp_ms"], row["broker_id"], row["deduced"]
-    text = _text(
-        f"{name}{' (deduced)' if deduced else ''}: broker {broker}",
-        *_at(row),
-        ("Recorded", visible(row["text"])),
-        ("Deduced", follows if deduced else None),
-    )
-    nature = ESTIMATE if deduced else ""
-    return Mark(at, at, look, BROKER, text, brokers=(broker,), offset=row["offset"], place=place, nature=nature)
+        marks.append(mark(row, f"tick restart {look}", f"{visible(how)} restart", *_at(row)))
+    for gone in departures:
+        if gone.broker_id == broker:
+            name, look, follows = _WAYS[gone.way]
+            deduced, nature = (" (deduced)", ESTIMATE) if gone.deduced else ("", "")
+            row = asdict(gone)
+            facts = *_at(row), ("Recorded", visible(gone.text)), ("Deduced", follows if gone.deduced else None)
+            marks.append(mark(row, look, f"{name}{deduced}", *facts, nature=nature))
+    return marks
 
 
 def election(row: Row, finding_id: str | None) -> Mark:
     """finding_id: of the window that the election belongs to."""
     old, new, cause = row["previous_leader"], row["leader"], row["cause"] or ""
     look = _CAUSES.get(cause, "unclean" if cause.startswith("unclean") else "usual")
-    text = _text(
+    return _mark(
+        row["timestamp_ms"],
+        f"tick {look}",
+        ELECTION,
         f"election {partition_text(row)}: leader {leader_text(old)} to {leader_text(new)}",
         ("Cause", visible(cause)),
         ("Leader epoch", row["leader_epoch"]),
         *_at(row),
+        topic=row["topic"],
+        brokers=_known(old, new),
+        finding_id=finding_id,
+        offset=row["offset"],
     )
-    brokers = tuple(broker for broker in (old, new) if broker is not None and broker >= 0)
-    at = row["timestamp_ms"]
-    return Mark(at, at, f"tick {look}", ELECTION, text, row["topic"], "", brokers, finding_id, row["offset"])
+
+
+def _known(*brokers: int | None) -> tuple[int, ...]:
+    return tuple(broker for broker in brokers if broker is not None and broker >= 0)
 
 
 def finding(row: Row, look: str, name: str, end: int) -> Mark:
@@ -172,25 +171,22 @@ def finding(row: Row, look: str, name: str, end: int) -> Mark:
     verdict = verdict_of(row).name
     is_window = row["kind"] == HWM_REGRESSION
     of_window = (("Lost", f"{loss_text(row)} offsets"), ("Leader after it", leader_text(leader)))
-    text = _text(
+    exact = not is_window or row["loss_min"] == row["loss_max"]
+    return _mark(
+        start,
+        look,
+        row["kind"],
         f"{name}: {partition_text(row)}",
         ("Verdict", verdict),
         *(of_window if is_window else ()),
         ("Metadata offsets", window_text(row) if row["start_offset"] is not None else None),
         *_times(start, until),
         ("Finding", visible(row["finding_id"])),
-    )
-    exact = not is_window or row["loss_min"] == row["loss_max"]
-    return Mark(
-        start,
-        max(start, end if until is None else until),
-        look,
-        row["kind"],
-        text,
-        row["topic"],
-        verdict,
-        () if leader is None or leader < 0 else (leader,),
-        row["finding_id"],
+        end_ms=end if until is None else until,
+        topic=row["topic"],
+        verdict=verdict,
+        brokers=_known(leader),
+        finding_id=row["finding_id"],
         nature="" if verdict == "excluded" or (verdict == "proven" and exact) else ESTIMATE,
     )
 
@@ -210,33 +206,27 @@ def states(history: Sequence[Row], finding_id: str, end: int) -> list[Mark]:
         few = isr is not None and len(isr) < max(2, row["min_isr"] or 1)
         look = "unknown" if leader is None else "leaderless" if leader < 0 else "few" if few else "up"
         led_by = "no leader" if look == "leaderless" else f"leader {leader_text(leader)}"
-        text = _text(
-            f"state of {partition_text(row)}: {led_by}",
-            ("ISR", brokers_text(isr)),
-            ("ELR", brokers_text(row["elr"])),
-            ("Last known ELR", brokers_text(row["last_known_elr"])),
-            ("Replicas", brokers_text(row["replicas"])),
-            ("Min ISR", or_unknown(row["min_isr"])),
-            ("Leader epoch", or_unknown(row["leader_epoch"])),
-            ("Partition epoch", or_unknown(row["partition_epoch"])),
-            ("Recovery", or_unknown(row["leader_recovery_state"])),
-            *_times(start, until if until is not None or is_last else start),
-            ("Metadata offset", row["offset"]),
-        )
-        last = until if until is not None else end if is_last else start
-        brokers = () if leader is None or leader < 0 else (leader,)
         marks.append(
-            Mark(
+            _mark(
                 start,
-                max(start, last),
                 f"strip {look}",
                 STATE,
-                text,
-                row["topic"],
-                "",
-                brokers,
-                finding_id,
-                row["offset"],
+                f"state of {partition_text(row)}: {led_by}",
+                ("ISR", brokers_text(isr)),
+                ("ELR", brokers_text(row["elr"])),
+                ("Last known ELR", brokers_text(row["last_known_elr"])),
+                ("Replicas", brokers_text(row["replicas"])),
+                ("Min ISR", or_unknown(row["min_isr"])),
+                ("Leader epoch", or_unknown(row["leader_epoch"])),
+                ("Partition epoch", or_unknown(row["partition_epoch"])),
+                ("Recovery", or_unknown(row["leader_recovery_state"])),
+                *_times(start, until if until is not None or is_last else start),
+                ("Metadata offset", row["offset"]),
+                end_ms=end if until is None and is_last else until,
+                topic=row["topic"],
+                brokers=_known(leader),
+                finding_id=finding_id,
+                offset=row["offset"],
             )
         )
     return marks
@@ -247,13 +237,8 @@ def deleted(row: Row) -> Mark:
     at, again = row["deleted_ms"], None
     if row["next_id"] is not None:
         again = f"{utc_text(row['next_ms'])}, as topic id {row['next_id']}"
-    text = _text(
-        f"deleted: topic {topic_text(row['topic'])}",
-        ("Topic id", row["topic_id"]),
-        ("At", utc_text(at)),
-        ("Created again", again),
-    )
-    return Mark(at, at, "tick failover", DELETED, text, row["topic"])
+    facts = ("Topic id", row["topic_id"]), ("At", utc_text(at)), ("Created again", again)
+    return _mark(at, "tick failover", DELETED, f"deleted: topic {topic_text(row['topic'])}", *facts, topic=row["topic"])
 
 
 def config(row: Row) -> Mark:
@@ -261,17 +246,13 @@ def config(row: Row) -> Mark:
     at, of = row["timestamp_ms"], row["resource_type"]
     whose = f"{of} {visible(row['resource_name'])}" if row["resource_name"] else f"all {of}s"
     is_now, was = ("not set" if row[name] is None else visible(row[name]) for name in ("value", "before"))
-    text = _text(f"config {visible(row['name'])} of {whose}: {was} to {is_now}", *_at(row))
-    topic = row["resource_name"] if of == "topic" else None
-    return Mark(at, at, "tick config", CONFIG, text, topic, offset=row["offset"])
+    name, topic = f"config {visible(row['name'])} of {whose}: {was} to {is_now}", row["resource_name"]
+    of_topic = {"topic": topic} if of == "topic" else {}
+    return _mark(at, "tick config", CONFIG, name, *_at(row), offset=row["offset"], **of_topic)
 
 
 def captured(row: Row) -> Mark:
     """When files were captured."""
     at, nodes = row["captured_at_ms"], ", ".join(map(str, row["nodes"][:20]))
-    text = _text(
-        f"captured: {row['files']} files",
-        ("Nodes", nodes or "unknown"),
-        ("At", f"{utc_text(at)}, by the capturing machine's clock"),
-    )
-    return Mark(at, at, "tick captured", CAPTURED, text, place="evidence")
+    facts = ("Nodes", nodes or "unknown"), ("At", f"{utc_text(at)}, by the capturing machine's clock")
+    return _mark(at, "tick captured", CAPTURED, f"captured: {row['files']} files", *facts, place="evidence")

@@ -10,23 +10,20 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
-from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from jobs.incident.focus import Focus
+from jobs.incident.lookup import window_key
 from jobs.report import filters, sections, words
-from jobs.report.glossary import TERMS, term
+from jobs.report.glossary import TERMS
+from jobs.report.rendering import environment
 from jobs.report.rows import (
     MAX_CAPTURES,
     MAX_DETAILS,
@@ -41,13 +38,11 @@ from jobs.report.rows import (
     verdict_of,
 )
 from jobs.report.sections import TimelineSpan, around_window
-from jobs.report.texts import MOST_COMMANDS, as_ticket, document_of
+from jobs.report.texts import as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import ReasonGroup, reason_by_nature
-from replay.findings.kinds import HWM_REGRESSION
-from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST, topic_text
+from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST
 from replay.incident.causes import labelled
-from replay.loss.verdicts import likely_text
 from replay.plan.step import groups, moment
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
@@ -76,10 +71,7 @@ class Detail:
     election; counterfactuals: by family of policies; evidence: its first pieces; hidden_evidence: how many are not
     shown."""
 
-    row: Row
-    verdict: Verdict
-    anchor: str
-    reason: list[ReasonGroup]
+    item: Listed
     causes: list[tuple[str, str]]
     span: TimelineSpan
     exposed: Row | None
@@ -102,19 +94,19 @@ def render_report(report: ReportInput) -> str:
     further = [_listed(row, taken, False) for row in report.events.windows if row["finding_id"] not in listed]
     anchors = {item.row["finding_id"]: item.anchor for found in (*lists.values(), further) for item in found}
     details = _details(lists[Section.WINDOWS], report)
-    windows = {sections.window_key(row): row for row in rows[Section.EXCLUDED] + rows[Section.WINDOWS]}
+    windows = {window_key(row): row for row in rows[Section.EXCLUDED] + rows[Section.WINDOWS]}
     cited = [detail.evidence for detail in details]
     cited += [sections.pieces(row) for name in (Section.CUT_LOGS, Section.RULES, Section.FAULTS) for row in rows[name]]
     totals = {section.value: report.totals.of(section) for section in Section}
     cluster = report.cluster_id
     return (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             report=report,
             **_script(),
             focus=words.focus_text(report.focus),
-            tally=report.totals.by_verdict(HWM_REGRESSION),
+            tally=report.totals.windows(),
             verdicts=VERDICTS,
             page=report.page_one,
             day=_one_day(report.page_one["timeline"]),
@@ -159,7 +151,7 @@ def render_index(answers: Sequence[tuple[str, str, Row]], focus: Focus) -> str:
     found = [(cluster, quote(page), answer, answer["text"]) for cluster, page, answer in answers]
     found.sort(key=lambda each: (_STATUSES.index(each[2]["status"]), each[0]))
     return (
-        _environment()
+        environment()
         .get_template("index.html.j2")
         .render(clusters=found, focus=words.focus_text(focus), **_script(False))
     )
@@ -219,8 +211,8 @@ def _states(details: Sequence[Detail]) -> dict[str, tuple[str, list[Row]]]:
     """Name of a partition -> (finding_id of its worst window, the states near its windows in order)."""
     found: dict[str, tuple[Row, dict[int, Row]]] = {}
     for detail in details:
-        worst, states = found.setdefault(filters.partition_text(detail.row), (detail.row, {}))
-        if worst["topic_id"] == detail.row["topic_id"]:
+        worst, states = found.setdefault(filters.partition_text(detail.item.row), (detail.item.row, {}))
+        if worst["topic_id"] == detail.item.row["topic_id"]:
             states |= {state["offset"]: state for state in detail.span.states}
     return {
         name: (worst["finding_id"], [states[offset] for offset in sorted(states)])
@@ -244,10 +236,7 @@ def _detail(
         last = span.states[-1]["offset"]
         elections = [each for each in elections if span.states[0]["offset"] <= each["offset"] <= last]
     return Detail(
-        row=row,
-        verdict=item.verdict,
-        anchor=item.anchor,
-        reason=item.reason,
+        item=item,
         causes=list(labelled(report.causes.get(row["finding_id"], ()))),
         span=span,
         exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),
@@ -282,72 +271,3 @@ def _cited_files(evidence: Iterable[Iterable[Mapping[str, Any]]]) -> list[tuple[
 def _ordered(rows: Iterable[Row], *columns: str) -> list[Row]:
     """Rows sorted by these columns, null first, so that the page does not depend on the order of the input."""
     return sorted(rows, key=lambda row: tuple((row[name] is not None, row[name]) for name in columns))
-
-
-def compile_page() -> None:
-    """Compile the templates, and keep that."""
-    made = _environment()
-    for name in made.list_templates(filter_func=lambda name: name.endswith((".html.j2", ".css"))):
-        made.get_template(name)
-
-
-class _Compiled(FileSystemBytecodeCache):
-    """Compiled templates, kept beside them as Python keeps modules; made each time where that cannot be written."""
-
-    def __init__(self) -> None:
-        super().__init__(str(Path(__file__).parent / "templates" / "__pycache__"))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError):
-            Path(self.directory).mkdir(exist_ok=True)
-            super().dump_bytecode(bucket)
-
-
-@cache
-def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("jobs.report"),
-        bytecode_cache=_Compiled(),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {
-        "visible": filters.visible,
-        "topic": filters.topic_text,
-        "paragraphs": filters.paragraphs,
-        "utc": filters.utc_text,
-        "loss": filters.loss_text,
-        "lost": filters.lost_text,
-        "second": moment,
-        "likely": likely_text,
-        "window": filters.window_text,
-        "leader": filters.leader_text,
-        "brokers": filters.brokers_text,
-        "known": filters.or_unknown,
-        "dash": filters.or_dash,
-        "breakable": filters.breakable,
-        "middle": filters.shortened,
-        "partition": filters.partition_text,
-        "policy": words.policy_name,
-        "unacked": words.unacked_text,
-        "pieces": sections.pieces,
-        "explain": words.explain_command,
-        "sql": words.sql_command,
-    }
-    made.globals |= {
-        "config_text": words.config_text,
-        "count": words.count,
-        "duration": filters.duration_text,
-        "span_text": words.span_text,
-        "broker_state": sections.broker_state,
-        "topic_answer": topic_text,
-        "policy_title": words.policy_name,
-        "folded": words.folded,
-        "most_commands": MOST_COMMANDS,
-        "exposure_names": sections.EXPOSURE_NAMES,
-        "is_legal_topic": filters.is_legal_topic,
-        "glossary_term": term,
-    }
-    return made

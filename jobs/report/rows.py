@@ -81,10 +81,11 @@ class Totals:
 
     groups: list[Row]
 
-    def by_verdict(self, kind: str) -> dict[str, int]:
+    def windows(self) -> dict[str, int]:
+        """Number of windows by verdict."""
         counts = dict.fromkeys(_RANK, 0)
         for group in self.groups:
-            if group["kind"] == kind:
+            if group["kind"] == HWM_REGRESSION:
                 counts[verdict_of(group).name] += group["findings"]
         return counts
 

@@ -10,6 +10,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
+from jobs.incident.lookup import window_key
 from jobs.report.rows import Row, Section, Totals
 from jobs.report.words import FAMILIES, policy_family, policy_rank
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, of_section
@@ -39,11 +40,6 @@ class Predicted:
     recorded: Row | None
     anchor: str | None
     answers: list[PredictedAnswer]
-
-
-def window_key(row: Row) -> tuple[Any, ...]:
-    """Key of a judged election, which it shares with its predictions."""
-    return row["topic_id"], row["partition"], row["election_offset"]
 
 
 def predicted_windows(
@@ -167,13 +163,13 @@ class TimelineSpan:
     after: int
 
 
-def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES) -> TimelineSpan:
-    """At most `limit` consecutive states, with the window in the middle; the election is always included.
+def around_window(history: Sequence[Row], finding: Row) -> TimelineSpan:
+    """At most MAX_STATES consecutive states, with the window in the middle; the election is always included.
 
     history: sorted by offset, each state with `place` and `total` (jobs.report.rows.ReportInput); only the states
-    within `limit` places of the window's start and of its election are needed.
+    within MAX_STATES places of the window's start and of its election are needed.
     """
-    total = history[0]["total"] if history else 0
+    limit, total = MAX_STATES, history[0]["total"] if history else 0
     if total <= limit:
         return TimelineSpan(history, 0, 0)
     first, election = (_place(history, finding[name]) for name in ("start_offset", "election_offset"))
@@ -189,11 +185,7 @@ def around_window(history: Sequence[Row], finding: Row, limit: int = MAX_STATES)
 
 
 def _place(history: Sequence[Row], offset: int | None) -> int:
-    """The `place` of the state that is valid after the record at `offset`; 0 for null."""
-    index = state_at([state["offset"] for state in history], offset, default=0)
-    return 0 if offset is None else int(history[index]["place"])
-
-
-def state_at(offsets: Sequence[int], offset: int | None, *, default: int) -> int:
-    """Index of the state that is valid after the record at `offset` (0 if before all); `default` for null."""
-    return default if offset is None else max(0, bisect_right(offsets, offset) - 1)
+    """The `place` of the state that is valid after the record at `offset`, the first one before all; 0 for null."""
+    if offset is None:
+        return 0
+    return int(history[max(0, bisect_right(history, offset, key=itemgetter("offset")) - 1)]["place"])

@@ -140,9 +140,12 @@ def _name(file: Location) -> str:
 
 
 def page_of(output: Location, cluster: str, clusters: Sequence[str]) -> Location:
-    """The file of a cluster. With several clusters, its name has the cluster id, quoted since files name it."""
-    if len(clusters) == 1:
-        return output
+    """The file of a cluster. With several clusters, its name has the cluster id."""
+    return output if len(clusters) == 1 else file_of(output, cluster)
+
+
+def file_of(output: Location, cluster: str) -> Location:
+    """A file beside `output` whose name has the cluster id, quoted since files name it."""
     suffix = f"-{quote(cluster, safe='')}"
     if isinstance(output, Remote):
         stem, dot, kind = output.url.rpartition(".")

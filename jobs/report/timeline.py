@@ -15,6 +15,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from jobs.incident.events import Events
+from jobs.incident.lookup import window_key
 from jobs.report import marks as of
 from jobs.report.filters import axis_texts, partition_text, topic_text, visible
 from jobs.report.marks import BROKER, CONTROLLER, ELECTION, STATE, Mark
@@ -132,11 +133,6 @@ def timeline_of(
     )
 
 
-def timeline_id(anchor: str) -> str:
-    """The id of a finding's mark, from the anchor of its place on the page."""
-    return f"t{anchor[1:]}"
-
-
 @dataclass(frozen=True, slots=True)
 class _Canvas:
     first_ms: int
@@ -157,10 +153,9 @@ class _Canvas:
     def _draw(self, mark: Mark) -> str:
         left, right = self._x(mark.start_ms), self._x(mark.end_ms)
         anchor = self.anchors.get(mark.finding_id) if mark.finding_id else mark.place
-        # The mark of the finding itself has the id.
-        own = (
-            f' id="{timeline_id(anchor)}"' if anchor and mark.finding_id and mark.kind not in (ELECTION, STATE) else ""
-        )
+        # The mark of the finding itself has an id, from that of the finding's place.
+        is_own = anchor and mark.finding_id and mark.kind not in (ELECTION, STATE)
+        own = f' id="t{anchor[1:]}"' if anchor and is_own else ""
         given = {
             "t": self.topics.get(mark.topic) if mark.topic is not None else None,
             "v": mark.verdict or None,
@@ -201,7 +196,7 @@ def _controller_lanes(terms: Sequence[Row], end: int) -> Iterator[tuple[str, lis
 
 
 def _elections(events: Events) -> list[Mark]:
-    judged = {(w["topic_id"], w["partition"], w["election_offset"]): w["finding_id"] for w in events.windows}
+    judged = {window_key(window): window["finding_id"] for window in events.windows}
     rows = ((row, judged.get((row["topic_id"], row["partition"], row["offset"]))) for row in events.elections)
     order = ("usual", "no-leader", "of-elr", "unclean", "unclean forced")
     marks = (of.election(row, finding_id) for row, finding_id in rows)

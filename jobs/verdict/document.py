@@ -6,7 +6,6 @@ As in Jepsen, `valid` is true, false or "unknown": if evidence is missing, the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -16,18 +15,22 @@ from jobs.console.version import tool_version
 from jobs.incident.document import load_incident
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
-from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, ids_of, with_status
-from replay.findings.kinds import EVIDENCE_GAP
-from replay.loss.verdicts import SEVERITIES, VERDICTS
+from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, with_status
+from jobs.views.in_duckdb import rows_of
+from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
+from replay.loss.verdicts import EXCLUDED, PROVEN, SEVERITIES, VERDICTS
 
 Row = dict[str, Any]
 
 WITNESSES = 3
 MOST_IDS = 100
-UNKNOWN = "unknown"
-_WINDOW = "hwm_regression"
 
 _GROUP = ("kind", "verdict", "severity", "rule", "rule_version")
+_GROUPS = f"""
+select {", ".join(_GROUP)}, sum(loss_min) as loss_min, sum(loss_max) as loss_max,
+    count(*) filter (loss_max is null) as open_losses, count(*) as findings
+from given group by all
+"""
 _WITNESS = (
     "kind",
     "finding_id",
@@ -43,34 +46,9 @@ _WITNESS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """Counts of a cluster's findings. groups: a row for each kind, verdict, severity and rule (_GROUP). witnesses: the
-    worst findings of each kind, in order. captures: capture name -> number of files. states: rows of
-    partition_history. made_from: see jobs/provenance/made_from.py. page_one, answer, plan: see
-    jobs/incident/document.py. log: the captured log's range, see `log_range`. report: where the report is,
-    null if unknown.
-    status: number of findings that are new, known and acknowledged, with the ids of the new and the acknowledged ones,
-    worst first, at most MOST_IDS."""
-
-    cluster_id: str
-    page_one: Row
-    answer: Row
-    plan: Row
-    groups: Sequence[Mapping[str, Any]]
-    witnesses: Sequence[Row]
-    captures: Mapping[str, int]
-    quarantined: int
-    states: int
-    log: Row = field(default_factory=dict)
-    report: str | None = None
-    status: Row = field(default_factory=dict)
-    made_from: Mapping[str, Any] = field(default_factory=dict)
-
-
-def summarize(lake: Lake, cluster: str, report: str | None = None, running: bool = False) -> Summary:
-    """Load what `document` needs. Only a few columns of all findings are held, and the prose only of the witnesses.
-    report: where the report is. running: as in `with_status`."""
+def document(lake: Lake, cluster: str, report: str | None = None, running: bool = False) -> Row:
+    """The document of a cluster. Only a few columns of all findings are held, and the prose only of the witnesses.
+    report: where the report is, null if unknown. running: as in `with_status`."""
     columns = tuple(dict.fromkeys((*_GROUP, *KEY, "loss_min", "loss_max", "start_offset")))
     findings = with_status(lake, cluster, lake.read("findings", cluster, columns), running)
     ordered = _ordered(findings)
@@ -78,23 +56,27 @@ def summarize(lake: Lake, cluster: str, report: str | None = None, running: bool
     of_chosen = ordered.filter(pc.is_in(ordered["finding_id"], value_set=chosen))
     status = dict(zip(of_chosen["finding_id"].to_pylist(), of_chosen[STATUS].to_pylist(), strict=True))
     rows = {r["finding_id"]: r for r in lake.rows("findings", cluster, _WITNESS, pc.field("finding_id").isin(chosen))}
-    return Summary(
-        cluster_id=cluster,
-        **load_incident(lake, cluster).model_dump(),
-        groups=_groups(findings),
-        witnesses=[{**rows[finding_id], STATUS: status[finding_id]} for finding_id in chosen.to_pylist()],
-        captures=lake.captures(cluster),
-        quarantined=lake.count("quarantine", cluster),
-        states=lake.count("partition_history", cluster),
-        log=log_range(lake, cluster),
-        report=report,
-        status={
+    captures = lake.captures(cluster)
+    known = {
+        "cluster_id": cluster,
+        **load_incident(lake, cluster),
+        "log": log_range(lake, cluster),
+        "report": report,
+        "status": {
             **counts(findings),
             "new_finding_ids": _worst_ids(ordered, NEW),
             "acknowledged_finding_ids": _worst_ids(ordered, ACKNOWLEDGED),
         },
-        made_from=made_from(lake, cluster),
-    )
+        "evidence": {
+            "captures": sorted(captures),
+            "files": sum(captures.values()),
+            "quarantined": lake.count("quarantine", cluster),
+            "partition_states": lake.count("partition_history", cluster),
+        },
+        "made_from": made_from(lake, cluster),
+    }
+    witnesses = [{**rows[finding_id], STATUS: status[finding_id]} for finding_id in chosen.to_pylist()]
+    return assembled(known, rows_of(_GROUPS, findings), witnesses)
 
 
 def log_range(lake: Lake, cluster: str) -> Row:
@@ -110,17 +92,6 @@ def log_range(lake: Lake, cluster: str) -> Row:
     }
 
 
-def _groups(findings: pa.Table) -> list[Row]:
-    # Sums as decimals: what damaged files claim may not fit into 64 bits.
-    losses = {name: findings[name].cast(pa.decimal128(38, 0)) for name in ("loss_min", "loss_max")}
-    table = pa.table({**{name: findings[name] for name in _GROUP}, **losses, "open": findings["loss_max"].is_null()})
-    wanted = [("loss_min", "sum"), ("loss_max", "sum"), ("open", "sum"), ([], "count_all")]
-    named = {"loss_min_sum": "loss_min", "loss_max_sum": "loss_max", "open_sum": "open_losses", "count_all": "findings"}
-    counted = table.group_by(_GROUP).aggregate(wanted)
-    rows: list[Row] = counted.rename_columns([named.get(n, n) for n in counted.column_names]).to_pylist()
-    return rows
-
-
 def _ordered(findings: pa.Table) -> pa.Table:
     """The findings of each kind, the worst first."""
     rank = pc.index_in(findings["severity"], value_set=pa.array(SEVERITIES)).fill_null(-1)
@@ -130,7 +101,9 @@ def _ordered(findings: pa.Table) -> pa.Table:
 
 def _worst_ids(ordered: pa.Table, status: str) -> list[str]:
     order = [(name, "ascending") for name in ("rank", "kind", "start_offset", "finding_id")]
-    return list(ids_of(ordered.filter(pc.equal(ordered[STATUS], status)).sort_by(order), status, MOST_IDS))
+    rows = ordered.filter(pc.equal(ordered[STATUS], status)).sort_by(order)
+    ids: list[str] = rows["finding_id"].slice(0, MOST_IDS).to_pylist()
+    return ids
 
 
 def _witness_ids(ordered: pa.Table) -> pa.Array:
@@ -142,47 +115,40 @@ def _witness_ids(ordered: pa.Table) -> pa.Array:
     return pa.array([finding_id for kind in ids for finding_id in kind.to_pylist()], pa.string())
 
 
-def document(found: Summary) -> Row:
-    """The document, with its keys in the order of docs/verdict.md."""
-    windows = [g for g in found.groups if g["kind"] == _WINDOW]
-    kinds = sorted({g["kind"] for g in found.groups})
+def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Row:
+    """The document, with its keys in the order of docs/verdict.md. known: those keys that `groups` and `witnesses` do
+    not give; groups: a row for each kind, verdict, severity and rule (_GROUP); witnesses: the worst findings of each
+    kind, in order."""
+    windows = [g for g in groups if g["kind"] == HWM_REGRESSION]
+    kinds = sorted({g["kind"] for g in groups})
     judged = _by(windows, "verdict", VERDICTS)
     return {
-        "valid": _valid(found),
-        "cluster_id": found.cluster_id,
+        "valid": _valid(groups, known["evidence"]["partition_states"]),
+        "cluster_id": known["cluster_id"],
         "tool_version": tool_version(),
-        "log": found.log,
-        "report": found.report,
-        "page_one": found.page_one,
-        "answer": found.answer,
-        "plan": found.plan,
-        "rule_versions": dict(sorted((g["rule"], g["rule_version"]) for g in found.groups if g["rule"] is not None)),
+        **{name: known[name] for name in ("log", "report", "page_one", "answer", "plan")},
+        "rule_versions": dict(sorted((g["rule"], g["rule_version"]) for g in groups if g["rule"] is not None)),
         "kinds": kinds,
-        "counts": {k: _nonzero(_by([g for g in found.groups if g["kind"] == k], "verdict", VERDICTS)) for k in kinds},
-        "severities": _by(found.groups, "severity", SEVERITIES),
-        "status": found.status,
+        "counts": {k: _nonzero(_by([g for g in groups if g["kind"] == k], "verdict", VERDICTS)) for k in kinds},
+        "severities": _by(groups, "severity", SEVERITIES),
+        "status": known["status"],
         "windows": {"judged": sum(judged.values()), **judged},
-        "loss": {**_loss(windows), "by_topic": _by_topic(found.answer)},
-        "witnesses": {kind: [_witness(w) for w in found.witnesses if w["kind"] == kind] for kind in kinds},
-        "evidence": {
-            "captures": sorted(found.captures),
-            "files": sum(found.captures.values()),
-            "quarantined": found.quarantined,
-            "partition_states": found.states,
-        },
-        "made_from": dict(found.made_from),
+        "loss": {**_loss(windows), "by_topic": _by_topic(known["answer"])},
+        "witnesses": {kind: [_witness(w) for w in witnesses if w["kind"] == kind] for kind in kinds},
+        "evidence": known["evidence"],
+        "made_from": known["made_from"],
     }
 
 
-def _valid(found: Summary) -> bool | str:
+def _valid(groups: Sequence[Row], states: int) -> bool | str:
     """false: a loss is proven, or that the log contradicts itself. "unknown": neither is proven, but one may be hidden:
     an undecided window, a gap in the evidence, or no partition state to judge. true: otherwise."""
-    proven = [g for g in found.groups if g["verdict"] == "proven"]
-    if any(g["kind"] == _WINDOW or g["severity"] == "critical" for g in proven):
+    proven = [g for g in groups if g["verdict"] == PROVEN]
+    if any(g["kind"] == HWM_REGRESSION or g["severity"] == "critical" for g in proven):
         return False
-    undecided = any(g["kind"] == _WINDOW and g["verdict"] != "excluded" for g in found.groups)
-    gap = any(g["kind"] == EVIDENCE_GAP for g in found.groups)
-    return UNKNOWN if undecided or gap or not found.states else True
+    undecided = any(g["kind"] == HWM_REGRESSION and g["verdict"] != EXCLUDED for g in groups)
+    gap = any(g["kind"] == EVIDENCE_GAP for g in groups)
+    return "unknown" if undecided or gap or not states else True
 
 
 def _by(groups: Iterable[Mapping[str, Any]], column: str, names: Sequence[str]) -> dict[str, int]:

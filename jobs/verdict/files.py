@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from pyarrow.fs import FileSystem
 
@@ -16,6 +15,7 @@ from evidence.errors import KraftForensicsError
 from jobs.console.version import tool_version
 from jobs.lake.files import first_bytes, write_whole
 from jobs.report.page import HEAD_BYTES, fingerprint_in
+from jobs.report.stage import file_of
 
 Row = dict[str, Any]
 
@@ -36,14 +36,8 @@ class VerdictFiles:
         self.clusters = clusters
 
     def file_of(self, cluster: str) -> Location:
-        """The file of a cluster. Its name has the cluster id, quoted since files name it."""
-        if _is_stream(self.index):
-            return self.index
-        suffix = f"-{quote(cluster, safe='')}"
-        if isinstance(self.index, Remote):
-            stem, dot, kind = self.index.url.rpartition(".")
-            return Remote(f"{stem}{suffix}{dot}{kind}")
-        return self.index.with_name(f"{self.index.stem}{suffix}{self.index.suffix}")
+        """The file of a cluster."""
+        return self.index if _is_stream(self.index) else file_of(self.index, cluster)
 
     def write(self, found: Row) -> Location:
         """Write a cluster's document, bring the index up to date, and delete what is stale: documents and reports of

@@ -6,7 +6,7 @@ and an acknowledgement of it no longer holds. Detect replaces a cluster's findin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,12 +82,6 @@ def counts(findings: pa.Table) -> dict[str, int]:
     """How many findings have each status."""
     found = {row["values"]: row["counts"] for row in findings[STATUS].value_counts().to_pylist()}
     return {name: found.get(name, 0) for name in STATUSES}
-
-
-def ids_of(findings: pa.Table, status: str, most: int) -> Sequence[str]:
-    """The ids of the first findings with a status."""
-    ids: list[str] = findings.filter(pc.equal(findings[STATUS], status))["finding_id"].slice(0, most).to_pylist()
-    return ids
 
 
 def _keys(rows: pa.Table) -> pa.Array:

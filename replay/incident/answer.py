@@ -95,8 +95,7 @@ def topic_text(topic: Row) -> str:
     """One sentence about a topic of `topics`."""
     parts = []
     if topic["proven"]:
-        low, high = topic["records_min"], topic["records_max"]
-        amount = f"{low}" if low == high else f"at least {low}" + ("" if high is None else f" and at most {high}")
+        amount = _amount(topic["records_min"], topic["records_max"])
         parts.append(f"{amount} lost in {count(topic['partitions_lost'], 'partition')}")
     parts += [f"{count(topic[name], 'window')} {name}" for name in ("undecided", "excluded") if topic[name]]
     return f"{visible(topic['topic'])}: {', '.join(parts)}"
@@ -104,11 +103,14 @@ def topic_text(topic: Row) -> str:
 
 def proven_text(window: Row) -> str:
     """One sentence about a window of `proven`."""
-    low, high, first = (window[key] for key in ("loss_min", "loss_max", "first_lost_offset"))
-    amount = f"{low}" if low == high else f"at least {low}" + ("" if high is None else f" and at most {high}")
+    amount, first = _amount(window["loss_min"], window["loss_max"]), window["first_lost_offset"]
     begin = "" if first is None else f", from offset {first} on"
     when = _when(window["start_timestamp_ms"], window["end_timestamp_ms"])
     return f"{place(window)}: {amount} lost{begin}, {when} (finding {window['finding_id']})"
+
+
+def _amount(low: int, high: int | None) -> str:
+    return f"{low}" if low == high else f"at least {low}" + ("" if high is None else f" and at most {high}")
 
 
 def undecided_text(window: Row) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from replay.cluster.boots import Boots
 from replay.findings.statements import prose
 from replay.incident.departures import departing, departure, how_recorded, is_away
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
@@ -69,14 +68,12 @@ def chain(
     states: Sequence[Row],
     sessions: Sequence[Row],
     election: Row | None,
-    boots: Boots,
     logs: NodeLogs = NO_NODE_LOGS,
 ) -> list[str]:
     """The five lines, without labels, in the order of LABELS; empty if the states before the election are unknown.
 
     finding: a window with a proven loss; states: STATES of its partition, by offset; sessions: SESSIONS of all brokers,
-    by offset; election: ELECTION of the window, null if not captured; boots: boot ids of the brokers' machines; logs:
-    what the nodes logged."""
+    by offset; election: ELECTION of the window, null if not captured; logs: of the nodes."""
     at = finding["election_offset"]
     known = [s for s in states if s["offset"] <= at and not s["removed"] and s["isr"] is not None]
     past = [s for s in known if s["offset"] < at]
@@ -93,8 +90,7 @@ def chain(
     in_order = sorted(gone.items(), key=lambda pair: (pair[1] is None, pair[1]["offset"] if pair[1] else 0))
     return [
         _in_sync(spell[0]),
-        " ".join(_went_away(b, event, sessions, boots, finding, logs) for b, event in in_order)
-        or "Nobody left the ISR.",
+        " ".join(_went_away(b, event, sessions, finding, logs) for b, event in in_order) or "Nobody left the ISR.",
         _shrank(spell, sessions, (finding["topic"], finding["partition"]), logs),
         _elected(finding, election),
         prose(s for s in finding["reason"] or () if s["code"] in _BOUNDS),
@@ -123,13 +119,11 @@ def _departure(broker: int, spell: Sequence[Row], sessions: Sequence[Row]) -> Ro
     return same[0] if same else before[-1] if before else None
 
 
-def _went_away(
-    broker: int, event: Row | None, sessions: Sequence[Row], boots: Boots, finding: Row, logs: NodeLogs
-) -> str:
+def _went_away(broker: int, event: Row | None, sessions: Sequence[Row], finding: Row, logs: NodeLogs) -> str:
     if event is None:
         return f"Broker {broker}: no record shows that it stopped; it may only have lagged."
     error_ms, until_ms = finding["clock_error_ms"] or 0, finding["end_timestamp_ms"]
-    return departure(event, _own(broker, sessions), boots, logs, error_ms, until_ms).text
+    return departure(event, _own(broker, sessions), logs, error_ms, until_ms).text
 
 
 def _own(broker: int, sessions: Sequence[Row]) -> list[Row]:

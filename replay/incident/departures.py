@@ -13,15 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
-from types import MappingProxyType
 from typing import Any
 
-from replay.cluster.boots import Boots, is_same_boot
+from replay.cluster.boots import is_same_boot
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
 from replay.plan.step import moment
 
 Row = Mapping[str, Any]
-NO_BOOTS: Boots = MappingProxyType({})
 
 # How a broker went away. PAUSED: the same process came back. GONE: nothing shows how.
 STOPPED, KILLED, REBOOTED, PAUSED = "stopped", "killed", "rebooted", "paused"
@@ -34,11 +32,13 @@ _NO_RESTART, _RESTART = "; its machine did not start again", "; its machine star
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A broker that stopped being active. row: its record, of SESSIONS; way: one of those above; deduced: whether the
+    """A broker that stopped being active, with that record of SESSIONS. way: one of those above; deduced: whether the
     way follows from what came after, and no record says it; unnoticed: a new process registered while the session of
     the one before lasted; text: what is recorded of it, in sentences."""
 
-    row: Row
+    broker_id: int
+    offset: int
+    timestamp_ms: int | None
     way: str
     deduced: bool
     unnoticed: bool
@@ -58,20 +58,17 @@ def departing(sessions: Iterable[Row]) -> list[Row]:
     return [after for before, after in pairwise(sessions) if is_away(after) and not is_away(before)]
 
 
-def departures(
-    sessions: Iterable[Row], boots: Boots = NO_BOOTS, logs: NodeLogs = NO_NODE_LOGS, error_ms: int = 0
-) -> list[Departure]:
-    """Those of all brokers, with the boot ids of the machines, read with clocks that are off by error_ms at most, and
-    what the nodes logged. sessions: SESSIONS in any order."""
+def departures(sessions: Iterable[Row], logs: NodeLogs = NO_NODE_LOGS, error_ms: int = 0) -> list[Departure]:
+    """Those of all brokers. sessions: SESSIONS in any order; error_ms: how far the clocks that boot ids were read with
+    can be off."""
     by_broker = groupby(sorted(sessions, key=lambda s: (s["broker_id"], s["offset"])), key=lambda s: s["broker_id"])
     histories = [list(rows) for _, rows in by_broker]
-    return [departure(event, own, boots, logs, error_ms) for own in histories for event in departing(own)]
+    return [departure(event, own, logs, error_ms) for own in histories for event in departing(own)]
 
 
 def departure(
     event: Row,
     own: Sequence[Row],
-    boots: Boots = NO_BOOTS,
     logs: NodeLogs = NO_NODE_LOGS,
     error_ms: int = 0,
     until_ms: int | None = None,
@@ -89,7 +86,7 @@ def departure(
         start = "this start" if unnoticed else f"its next start, at metadata offset {back['offset']},"
         again = f"; {start} {_restart(back)}"
     how = "registered again, as a new process, while its session lasted," if unnoticed else how_recorded(event)
-    boot = _boot(event, until_ms if back is None else back["timestamp_ms"], boots.get(broker, ()), error_ms)
+    boot = _boot(event, until_ms if back is None else back["timestamp_ms"], logs.boots.get(broker, ()), error_ms)
     happened = f"Broker {broker} {how} at {moment(event['timestamp_ms'])} UTC (metadata offset {event['offset']})"
     fenced = event["fenced"] and not event["in_controlled_shutdown"] and not unnoticed
     said = [logs.departure(broker, event["broker_epoch"] if fenced else None, event["timestamp_ms"])]
@@ -98,7 +95,7 @@ def departure(
     said += [] if back is None or same else [logs.start(broker, back["broker_epoch"])]
     text = " ".join(part for part in (f"{happened}{again}{boot}.", *said) if part)
     way, deduced = (PAUSED, False) if same else _way(event, back, boot, logs)
-    return Departure(event, way, deduced, unnoticed, text)
+    return Departure(broker, event["offset"], event["timestamp_ms"], way, deduced, unnoticed, text)
 
 
 def _way(event: Row, back: Row | None, boot: str, logs: NodeLogs) -> tuple[str, bool]:

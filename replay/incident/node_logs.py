@@ -1,4 +1,4 @@
-"""What nodes' own logs say of a departure, a start or a smaller ISR: facts for the chain of causes.
+"""What nodes' own logs and boot ids say of a departure, a start or a smaller ISR: facts for the chain of causes.
 
 Lines are joined by broker epoch, or by leader and ISR, where they name them; else by time, with the node's own clock in
 UTC. They explain a verdict and are no evidence for it. A line that is missing says nothing.
@@ -9,10 +9,11 @@ Source: docs/broker_logs.md.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from replay.cluster.boots import Boots
 from replay.plan.step import moment
 
 Row = Mapping[str, Any]
@@ -49,11 +50,13 @@ STARTS = ("node_id", "broker_epoch", "unclean_directories", "clean_directories",
 @dataclass(frozen=True, slots=True)
 class NodeLogs:
     """events: by node, EVENTS of EVENT_KINDS with a time in UTC, by time; fenced: by (broker, broker epoch), the node
-    that logged that the session timed out; starts: STARTS by (broker, broker epoch)."""
+    that logged that the session timed out; starts: STARTS by (broker, broker epoch); boots: boot ids of the brokers'
+    machines."""
 
     events: Mapping[int, Sequence[Row]] = field(default_factory=dict)
     fenced: Mapping[tuple[int, int], int] = field(default_factory=dict)
     starts: Mapping[tuple[int, int], Row] = field(default_factory=dict)
+    boots: Boots = field(default_factory=dict)
 
     def departure(self, broker: int, fenced_epoch: int | None, at_ms: int | None) -> str:
         """What was logged of a broker that went away at a time; "" for nothing. fenced_epoch: of its session, if that
@@ -117,8 +120,8 @@ class NodeLogs:
 NO_NODE_LOGS = NodeLogs()
 
 
-def node_logs(events: Iterable[Row], starts: Iterable[Row], brokers: Collection[int]) -> NodeLogs:
-    """The logs of some brokers. events: EVENTS of EVENT_KINDS; starts: STARTS, of NODE_BOOTS."""
+def node_logs(events: Iterable[Row], starts: Iterable[Row], boots: Boots) -> NodeLogs:
+    """events: EVENTS of EVENT_KINDS; starts: STARTS, of NODE_BOOTS."""
     by_node: dict[int, list[Row]] = defaultdict(list)
     fenced = {}
     # Two captures may hold the same line.
@@ -126,7 +129,7 @@ def node_logs(events: Iterable[Row], starts: Iterable[Row], brokers: Collection[
     for line in {tuple(line[n] for n in same): line for line in events}.values():
         if line["kind"] == FENCED and line["broker_epoch"] is not None and line["node_id"] is not None:
             fenced[line["broker_id"], line["broker_epoch"]] = line["node_id"]
-        elif line["node_id"] in brokers and line["logged_at_utc_ms"] is not None:
+        elif line["node_id"] is not None and line["logged_at_utc_ms"] is not None:
             by_node[line["node_id"]].append(line)
     for lines in by_node.values():
         lines.sort(key=lambda line: line["logged_at_utc_ms"])
@@ -135,7 +138,7 @@ def node_logs(events: Iterable[Row], starts: Iterable[Row], brokers: Collection[
         for row in starts
         if row["node_id"] is not None and row["broker_epoch"] is not None
     }
-    return NodeLogs(dict(by_node), fenced, known)
+    return NodeLogs(dict(by_node), fenced, known, boots)
 
 
 def _listed(kind: str, lines: Sequence[Row]) -> str:

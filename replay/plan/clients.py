@@ -7,25 +7,11 @@ __consumer_offsets and __transaction_state holds an id), Utils.abs, KIP-320 (a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from replay.loss.verdicts import PROVEN
-from replay.plan.step import (
-    CHECK,
-    GROUP_IDS,
-    GROUPS,
-    HANGING,
-    MOST_PLACES,
-    TRANSACTION_IDS,
-    Action,
-    Row,
-    Step,
-    about,
-    groups,
-    is_legal,
-    place,
-    some,
-)
+from replay.plan.inputs import PlanInput
+from replay.plan.step import MOST_PLACES, Action, Phase, Row, Step, What, about, groups, is_legal, place, some
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 _CONCERNED = "docs/findings.md#which-consumers-and-transactional-ids-a-loss-concerns"
@@ -33,12 +19,12 @@ _CONCERNED = "docs/findings.md#which-consumers-and-transactional-ids-a-loss-conc
 _COORDINATED = {
     OFFSETS: (
         "consumer groups",
-        GROUP_IDS,
+        What.GROUP_IDS,
         "committed offsets and members: such a group may start again from older offsets, or by auto.offset.reset",
     ),
     TRANSACTIONS: (
         "transactional ids",
-        TRANSACTION_IDS,
+        What.TRANSACTION_IDS,
         "the state of transactions: such an id may be unknown, or have an older epoch, and a transaction may stay open",
     ),
 }
@@ -55,15 +41,10 @@ def coordinator_partition(name: str, partitions: int) -> int:
     return (0 if signed == -(1 << 31) else abs(signed)) % partitions
 
 
-def clients(
-    lost: Sequence[Row], partition_counts: Mapping[str, int], current: Mapping[str, str], left_out: int
-) -> Iterator[Step]:
+def clients(given: PlanInput) -> Iterator[Step]:
     """The step that finds who is concerned: by proven losses, and by windows of the internal topics that are not
-    excluded.
-
-    lost: windows that are not excluded, with `verdict` and `first_lost_offset`; left_out: how many were not read.
-    partition_counts: topic id -> number of partitions of the two internal topics. current: topic name -> id of the
-    topic that has it: no action names a topic that was deleted since."""
+    excluded. No action names a topic that was deleted since."""
+    lost, current, counts = given.lost, given.current, given.partition_counts
     internal = groups([row for row in lost if row["topic"] in _COORDINATED], lambda row: row["topic"])
     proven = [row for row in lost if row["verdict"] == PROVEN and row["topic"] not in _COORDINATED]
     rows = [*proven, *(row for found in internal.values() for row in found)]
@@ -77,30 +58,30 @@ def clients(
             "A consumer beyond the log's end, or of a leader epoch that was cut off, resets by auto.offset.reset, or "
             "fails if that is none (KIP-320)."
         )
-        actions.append(Action(GROUPS))
+        actions.append(Action(What.GROUPS))
         places = {(r["topic"], r["partition"]) for r in proven if _is_current(r, current)}
-        actions += [Action(HANGING, topic, partition) for topic, partition in sorted(places)]
+        actions += [Action(What.HANGING, topic, partition) for topic, partition in sorted(places)]
         gone = sorted({place(row) for row in proven if current.get(row["topic"] or "") != row["topic_id"]})
         if gone:
             facts.append(f"Deleted since, so that no command names them: {some(gone)}.")
     for topic, found in internal.items():
         ids, lists, what = _COORDINATED[topic]
         partitions = tuple(sorted({row["partition"] for row in found}))
-        number = next((partition_counts[r["topic_id"]] for r in found if r["topic_id"] in partition_counts), None)
+        number = next((counts[r["topic_id"]] for r in found if r["topic_id"] in counts), None)
         facts.append(
             f"An id belongs to the partition abs(hashCode(id)) mod {number or 'the number of partitions'} of {topic}; "
             f"concerned: {some([str(p) for p in partitions])}."
         )
         predictions.append(f"What can be lost of {ids} is {what}.")
         actions.append(Action(lists, value=None if number is None else str(number), partitions=partitions))
-    if left_out:
-        facts.append(f"{left_out} more windows were not read for this plan: kraft-forensics findings.")
+    if given.left_out:
+        facts.append(f"{given.left_out} more windows were not read for this plan: kraft-forensics findings.")
     number = len({place(row) for row in proven})
     lossy = "the partition" if number == 1 else f"the {number} partitions"
     named = [f"consumers and transactions of {lossy} that lost records"]
     named = (named if proven else []) + [f"the {_COORDINATED[topic][0]} of {topic}" for topic in internal]
     yield Step(
-        CHECK,
+        Phase.CHECK,
         "check_clients",
         f"Check {' and '.join(named)}.",
         "hwm_regression, P1" + (", coordinator_partition" if internal else ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +17,11 @@ class PlanInput:
     waiting: partitions without a leader; alone: STATES of partitions with several replicas and one member of ISR and
     ELR together, the first ones; alone_count: how many there are, by that member. lost: windows (hwm_regression) that
     are not excluded, with previous_leader of their election; longest: findings last_replica_standing, longest first;
-    known_bugs: rule_mismatch. left_out: how many windows were not read. current: topic name -> id of the topic that
-    has it; partition_counts: topic id -> number of partitions, of the internal topics in `lost`. configs:
-    CONFIG_HISTORY; features: name -> level; brokers: broker -> its BROKER_HISTORY row. last_seen: (topic_id, partition)
-    -> broker -> {log_end_offset, high_watermark}, as last read; null where never read. sizes: (topic name, partition)
+    known_bugs: rule_mismatch with a known bug. left_out: how many windows were not read. current: topic name -> id of
+    the topic that has it; partition_counts: topic id -> number of partitions, of the internal topics in `lost`.
+    configs: CONFIG_HISTORY in force; features: name -> level, empty if not known; brokers: broker -> its BROKER_HISTORY
+    row. last_seen: (topic_id, partition) -> broker -> {log_end_offset, high_watermark}, as last read; null where never
+    read. sizes: (topic name, partition)
     -> broker -> {size_bytes, source, captured_at_ms} of its segments, as last read. finding_ids: (topic_id, partition)
     -> its finding, of `waiting`.
     """
@@ -71,9 +72,17 @@ def places_of(given: PlanInput, waiting: Sequence[Waiting]) -> list[Row]:
     ]
 
 
-def named(waiting: Sequence[Waiting]) -> str:
+def named(waiting: Sequence[Waiting], most: int = 5) -> str:
     """The first partitions, as text."""
-    return some([f"{visible(w.topic, w.topic_id)}-{p}" for w in waiting for p in w.partitions], 5)
+    return some([f"{visible(w.topic, w.topic_id)}-{p}" for w in waiting for p in w.partitions], most)
+
+
+def logs_of(given: PlanInput, waiting: Sequence[Waiting]) -> Iterator[tuple[Waiting, str, Mapping[int, Row]]]:
+    """(its class, its name, broker -> what was last seen of its log) of each partition that `waiting` names."""
+    for each in waiting:
+        for partition in each.partitions:
+            name = f"{visible(each.topic, each.topic_id)}-{partition}"
+            yield each, name, given.last_seen.get((each.topic_id, partition), {})
 
 
 def members_of(waiting: Sequence[Waiting]) -> list[int]:

@@ -14,29 +14,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from replay.plan.clients import clients
-from replay.plan.inputs import PlanInput, about_waiting, members_of, named, places_of
+from replay.plan.inputs import PlanInput, about_waiting, logs_of, members_of, named, places_of
 from replay.plan.prevention import prevention
 from replay.plan.replicas import reassignments
 from replay.plan.start_order import BY_LOG, ELR, LAST_KNOWN, NOBODY, OFF, ON, Waiting, start_order
 from replay.plan.step import (
-    CHECK,
-    COPY,
-    COPY_LOGS,
-    DO_NOT,
-    ELECT,
     EXPOSURE,
     MIN_ISR,
     MOST_PLACES,
-    PREVENT,
-    SET_CONFIG,
-    START,
-    UNAVAILABLE,
     UNCLEAN,
-    UNDER_REPLICATED,
     WINDOWS,
     Action,
+    Phase,
     Row,
     Step,
+    What,
     about,
     broker_state,
     count,
@@ -79,8 +71,8 @@ def make_plan(given: PlanInput) -> list[Step]:
         *_no_unclean_election(given),
         *_keep_disks(given),
         *_check_leaders(given),
-        *clients(given.lost, given.partition_counts, given.current, given.left_out),
-        *prevention(given.configs, given.features, given.known_bugs, given.longest, done),
+        *clients(given),
+        *prevention(given, done),
     ]
 
 
@@ -101,7 +93,7 @@ def _turn_off_unclean(given: PlanInput) -> Iterator[Step]:
     names = [*([None] if whole else []), *sorted(topic for topic in own if topic is not None and is_legal(topic))]
     on, unknown = ([each for each in risky if (each.unclean == ON) is known] for known in (True, False))
     yield Step(
-        PREVENT,
+        Phase.PREVENT,
         "turn_off_unclean",
         f"Before any start: set {UNCLEAN}=false for {' and '.join(where)}.",
         "leaderless, N10",
@@ -112,7 +104,9 @@ def _turn_off_unclean(given: PlanInput) -> Iterator[Step]:
             f"{'While' if on else 'If'} it is on, the first replica that comes back is elected, whatever it holds.",
             *_would_lose(given, risky),
         ),
-        actions=tuple(Action(SET_CONFIG, t, name=UNCLEAN, value="false", by_controller=by_controller) for t in names),
+        actions=tuple(
+            Action(What.SET_CONFIG, t, name=UNCLEAN, value="false", by_controller=by_controller) for t in names
+        ),
         **about_waiting(given, risky),
     )
 
@@ -125,18 +119,16 @@ def _by_layer(waiting: Sequence[Waiting], text: str) -> Iterator[str]:
 def _would_lose(given: PlanInput, waiting: Sequence[Waiting]) -> tuple[str, ...]:
     """What the election of an outsider would lose, by what was last seen of it and of the members."""
     found = []
-    for each in waiting:
-        for partition in each.partitions:
-            seen = given.last_seen.get((each.topic_id, partition), {})
-            marks = [seen[b]["high_watermark"] for b in each.members if b in seen]
-            mark = max((value for value in marks if value is not None), default=None)
-            for broker in each.outsiders:
-                end = seen.get(broker, {}).get("log_end_offset")
-                if mark is not None and end is not None and end < mark:
-                    found.append(
-                        f"{visible(each.topic, each.topic_id)}-{partition}: broker {broker} would lose at least "
-                        f"{mark - end} acknowledged records, if its log still ends at {end}, where it was last seen."
-                    )
+    for each, name, seen in logs_of(given, waiting):
+        marks = [seen[b]["high_watermark"] for b in each.members if b in seen]
+        mark = max((value for value in marks if value is not None), default=None)
+        for broker in each.outsiders:
+            end = seen.get(broker, {}).get("log_end_offset")
+            if mark is not None and end is not None and end < mark:
+                found.append(
+                    f"{name}: broker {broker} would lose at least {mark - end} acknowledged records, if its log still "
+                    f"ends at {end}, where it was last seen."
+                )
     return tuple(found[:MOST_PLACES]) or ("How many records that election would lose is not known.",)
 
 
@@ -155,7 +147,7 @@ def _copy(given: PlanInput) -> Iterator[Step]:
     compare = f" Compare the copies of {named(last)} before {joined(members_of(last))} starts." if last else ""
     folders = (text for b in brokers for text in _folders(given, b, by_broker[b]))
     yield Step(
-        COPY,
+        Phase.COPY,
         "copy",
         f"Before {joined(brokers, 'or')} start{'s' * (len(brokers) == 1)}, copy the partitions' folders and the "
         f"checkpoint files from the disks.{compare}",
@@ -189,7 +181,7 @@ def _folders(given: PlanInput, broker: int, rows: Sequence[Row]) -> Iterator[str
 def _copy_logs(broker: int, rows: Sequence[Row], more: int) -> Iterator[Action]:
     names = sorted({place(row) for row in rows if is_legal(row["topic"])})
     if names:
-        yield Action(COPY_LOGS, name=",".join(names), value=str(more) if more else None, broker=broker)
+        yield Action(What.COPY_LOGS, name=",".join(names), value=str(more) if more else None, broker=broker)
 
 
 def _led(given: PlanInput) -> list[tuple[int, Row]]:
@@ -211,7 +203,7 @@ def _find_old_copies(given: PlanInput) -> Iterator[Step]:
         led = groups(pairs, lambda pair: pair[0])
         brokers = tuple(sorted(led))
         yield Step(
-            COPY,
+            Phase.COPY,
             "find_old_copies",
             f"Find older copies of the disks of {joined(brokers)}; delete no logs.",
             "log_truncation, N1",
@@ -240,7 +232,7 @@ def _start(given: PlanInput) -> Iterator[Step]:
         if_none = "if it gets none" if number == 1 else "if they get none"
         then += f" Elect the leader{'s' * (number > 1)} of {count(number, 'partition')} by hand {if_none}."
     yield Step(
-        START,
+        Phase.START,
         "start",
         text + then,
         "leaderless, H1",
@@ -259,14 +251,9 @@ def _start(given: PlanInput) -> Iterator[Step]:
 
 def _compared(given: PlanInput, by_log: Sequence[Waiting]) -> Iterator[str]:
     """Where the logs of each partition end that is to be elected by hand."""
-    for each in by_log:
-        for partition in each.partitions:
-            seen = given.last_seen.get((each.topic_id, partition), {})
-            ends = [(b, row["log_end_offset"]) for b, row in sorted(seen.items()) if row["log_end_offset"] is not None]
-            yield (
-                f"{visible(each.topic, each.topic_id)}-{partition}: without a leader, "
-                f"{', '.join(f'the log of broker {b} ended at {end}' for b, end in ends)}."
-            )
+    for _, name, seen in logs_of(given, by_log):
+        ends = [(b, row["log_end_offset"]) for b, row in sorted(seen.items()) if row["log_end_offset"] is not None]
+        yield f"{name}: without a leader, {', '.join(f'the log of broker {b} ended at {end}' for b, end in ends)}."
 
 
 def _by_hand(given: PlanInput, by_log: Sequence[Waiting], order: Sequence[int]) -> Iterator[Action]:
@@ -276,7 +263,7 @@ def _by_hand(given: PlanInput, by_log: Sequence[Waiting], order: Sequence[int]) 
         (best,) = each.members
         running = tuple(b for b in each.outsiders if at.get(b, -1) < at.get(best, -1) or is_active(given.brokers, b))
         if is_legal(each.topic):
-            yield from (Action(ELECT, each.topic, p, broker=best, brokers=running) for p in each.partitions)
+            yield from (Action(What.ELECT, each.topic, p, broker=best, brokers=running) for p in each.partitions)
 
 
 def _waited_for(given: PlanInput, order: Sequence[int]) -> Iterator[str]:
@@ -284,8 +271,7 @@ def _waited_for(given: PlanInput, order: Sequence[int]) -> Iterator[str]:
         rows = [each for each in given.waiting if broker in each.members]
         if rows:
             number = sum(each.count for each in rows)
-            some_of = some([f"{visible(w.topic, w.topic_id)}-{p}" for w in rows for p in w.partitions], 10)
-            yield f"{count(number, 'partition')} wait{'s' * (number == 1)} for broker {broker}: {some_of}."
+            yield f"{count(number, 'partition')} wait{'s' * (number == 1)} for broker {broker}: {named(rows, 10)}."
 
 
 def _elections(waiting: Sequence[Waiting]) -> Iterator[str]:
@@ -319,7 +305,7 @@ def _elect(given: PlanInput) -> Iterator[Step]:
     first = f"of {joined(candidates)} start only that one; " if len(candidates) > 1 else ""
     first = f"start {joined(candidates)} only if it is that one; " if len(candidates) == 1 else first
     yield Step(
-        START,
+        Phase.START,
         "elect",
         f"{number} no broker's return helps: find the replica whose copy has the highest (last leader epoch, log end); "
         f"{first}elect it while no other of their replicas runs"
@@ -328,7 +314,7 @@ def _elect(given: PlanInput) -> Iterator[Step]:
         EXPOSURE,
         facts=(f"ISR and ELR were empty, and there was not one last known leader: {named(rows)}.",),
         predictions=("An unclean election takes the first replica in the assignment that runs, whatever it holds.",),
-        actions=tuple(Action(ELECT, w.topic, p) for w in rows if is_legal(w.topic) for p in w.partitions),
+        actions=tuple(Action(What.ELECT, w.topic, p) for w in rows if is_legal(w.topic) for p in w.partitions),
         brokers=candidates,
         **about_waiting(given, rows),
     )
@@ -341,7 +327,7 @@ def _no_unclean_election(given: PlanInput) -> Iterator[Step]:
         other = "other " if any(each.by == BY_LOG for each in given.waiting) else ""
         no_min_isr = " and change no min ISR" if elr else ""
         yield Step(
-            DO_NOT,
+            Phase.DO_NOT,
             "no_unclean_election",
             f"Force no {other}unclean election{no_min_isr}: {count(number, 'partition')} wait{'s' * (number == 1)}.",
             "leaderless, N10",
@@ -370,7 +356,7 @@ def _keep_disks(given: PlanInput) -> Iterator[Step]:
         return
     brokers = tuple(sorted(given.alone_count))
     yield Step(
-        DO_NOT,
+        Phase.DO_NOT,
         "keep_disks",
         f"Wipe no disk of {joined(brokers, 'or')}: {count(sum(given.alone_count.values()), 'partition')} had no other "
         "safe copy.",
@@ -392,7 +378,7 @@ def _check_leaders(given: PlanInput) -> Iterator[Step]:
     moves = tuple(reassignments(given.alone, active))
     gone = sorted(given.down & {b for row in given.alone for b in row["replicas"]} if moves else ())
     yield Step(
-        CHECK,
+        Phase.CHECK,
         "check_leaders",
         "Check that every partition has a leader and every replica is in the ISR."
         + (f" Where {joined(gone, 'or')} will not come back, move its replicas." if gone else ""),
@@ -402,6 +388,6 @@ def _check_leaders(given: PlanInput) -> Iterator[Step]:
             *([_STILL_NONE] if given.waiting else []),
             *(["A moved replica copies from the leader; the move ends when it is in the ISR."] if moves else []),
         ),
-        actions=(Action(UNAVAILABLE), Action(UNDER_REPLICATED), *moves),
+        actions=(Action(What.UNAVAILABLE), Action(What.UNDER_REPLICATED), *moves),
         brokers=tuple(gone),
     )

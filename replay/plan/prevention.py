@@ -3,19 +3,19 @@ one failure from a loss."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 
 from replay.findings.statements import prose
+from replay.plan.inputs import PlanInput
 from replay.plan.step import (
     EXPOSURE,
-    FEATURE,
-    LATER,
     MIN_ISR,
-    SET_CONFIG,
     UNCLEAN,
     Action,
+    Phase,
     Row,
     Step,
+    What,
     about,
     groups,
     is_legal,
@@ -36,27 +36,16 @@ _UNSAFE = (
 )
 
 
-def prevention(
-    configs: Sequence[Row],
-    features: Mapping[str, int],
-    known_bugs: Sequence[Row],
-    longest: Sequence[Row],
-    done: Collection[str | None],
-) -> list[Step]:
-    """configs: CONFIG_HISTORY in force; features: name -> level, empty if not known; known_bugs: rule_mismatch with a
-    known bug; longest: last_replica_standing, longest first; done: topics (null: all brokers) whose unclean election an
-    earlier step turns off."""
+def prevention(given: PlanInput, done: Collection[str | None]) -> list[Step]:
+    """done: topics (null: all brokers) whose unclean election an earlier step turns off."""
     texts, facts, assumptions, predictions, actions = list[str](), list[str](), list[str](), list[str](), list[Action]()
     for name, bad, good, then in _UNSAFE:
         rows = [
-            r for r in configs if r["resource_type"] == "topic" and (r["name"], r["effective_value"]) == (name, bad)
+            row
+            for row in given.configs
+            if (row["resource_type"], row["name"], row["effective_value"]) == ("topic", name, bad)
+            and (name != UNCLEAN or not _is_done(row, done))
         ]
-        if name == UNCLEAN:
-            rows = [
-                r
-                for r in rows
-                if r["resource_name"] not in done and (None not in done or r["source"] in ("topic", "broker"))
-            ]
         topics = sorted({r["resource_name"] for r in rows})
         if not topics:
             continue
@@ -66,36 +55,41 @@ def prevention(
             kind = assumptions if source == "assumed_default" else facts
             kind.append(f"{name} is {bad} for {named} (config layer: {source}).")
         predictions.append(then)
-        actions += [Action(SET_CONFIG, topic, name=name, value=good) for topic in topics if is_legal(topic)]
-    if features and features.get(_ELR, 0) == 0:
-        level = features.get(_METADATA)
+        actions += [Action(What.SET_CONFIG, topic, name=name, value=good) for topic in topics if is_legal(topic)]
+    if given.features and given.features.get(_ELR, 0) == 0:
+        level = given.features.get(_METADATA)
         able = level is not None and level >= _ELR_NEEDS
         texts.append("turn on eligible leader replicas" if able else "upgrade to Kafka 4.0 or later for ELR (KIP-966)")
         facts.append(f"{_ELR} is 0, {_METADATA} is {level} when the log ended.")
         predictions.append("With ELR the controller remembers who has every acknowledged record below min ISR.")
         predictions.append(f"Turning it on removes the values of {MIN_ISR} that are set on single brokers.")
-        actions += [Action(FEATURE, name=_ELR, value="1")] if able else []
-    for ticket in groups(known_bugs, lambda row: row["ticket"]):
+        actions += [Action(What.FEATURE, name=_ELR, value="1")] if able else []
+    for ticket in groups(given.known_bugs, lambda row: row["ticket"]):
         release = _FIXED_IN.get(ticket)
         texts.append(f"upgrade the controllers{f' to {release} or later' if release else ''} ({ticket})")
         facts.append(f"The controllers' release has {ticket}.")
-    rows = list(longest[:MOST_LONGEST])
-    if rows:
+    longest = given.longest[:MOST_LONGEST]
+    if longest:
         texts += [] if texts else ["check why partitions had one safe copy for long"]
-        facts += [f"{place(row)}: {prose(s for s in row['reason'] or () if s['code'] in _LASTED)}" for row in rows]
+        facts += [f"{place(row)}: {prose(s for s in row['reason'] or () if s['code'] in _LASTED)}" for row in longest]
     if not texts:
         return []
     return [
         Step(
-            LATER,
+            Phase.LATER,
             "prevent_next",
             f"Once all are in sync: {'; '.join(texts)}.",
-            "last_replica_standing, H1, H2" + (", rule_mismatch" if known_bugs else ""),
+            "last_replica_standing, H1, H2" + (", rule_mismatch" if given.known_bugs else ""),
             EXPOSURE,
             facts=tuple(facts),
             assumptions=tuple(assumptions),
             predictions=tuple(predictions),
             actions=tuple(actions),
-            **about([*known_bugs, *rows]),
+            **about([*given.known_bugs, *longest]),
         )
     ]
+
+
+def _is_done(config: Row, done: Collection[str | None]) -> bool:
+    """Whether an earlier step sets the topic's config, or that of all brokers, which counts for it."""
+    return config["resource_name"] in done or (None in done and config["source"] not in ("topic", "broker"))

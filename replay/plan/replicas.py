@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 
-from replay.plan.step import MOST_PLACES, REASSIGN, Action, Row, groups, is_legal
+from replay.plan.step import MOST_PLACES, Action, Row, What, groups, is_legal
 
 _LEAST_REPLICAS = 2
 
@@ -23,7 +23,7 @@ def reassignments(states: Sequence[Row], active: Collection[int]) -> Iterator[Ac
     for gone, rows in groups(movable, lambda row: tuple(sorted(set(row["replicas"]) - set(active)))).items():
         if gone and active and (plan := _plan(rows[:MOST_PLACES], gone, active)):
             text = json.dumps({"version": 1, "partitions": plan}, separators=(",", ":"))
-            yield Action(REASSIGN, name=f"replicas-of-{'-'.join(map(str, gone))}.json", value=text)
+            yield Action(What.REASSIGN, name=f"replicas-of-{'-'.join(map(str, gone))}.json", value=text)
 
 
 def _is_movable(state: Row) -> bool:

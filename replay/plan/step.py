@@ -6,26 +6,46 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum, auto
 from typing import Any, TypeVar
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
 
-PREVENT, COPY, START, DO_NOT, CHECK, LATER = "prevent", "copy", "start", "do_not", "check", "later"
-# In the order of a plan.
-PHASES = (PREVENT, COPY, START, DO_NOT, CHECK, LATER)
 MOST_PLACES = 20
 EXPOSURE = "docs/findings.md#exposure"
 WINDOWS = "docs/findings.md#hwm_regression-did-the-high-watermark-go-back"
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
-SET_CONFIG, ELECT, REASSIGN, FEATURE = "set_config", "elect", "reassign", "feature"
-COPY_LOGS = "copy_logs"
-UNAVAILABLE, UNDER_REPLICATED = "unavailable", "under_replicated"
-GROUPS, HANGING, GROUP_IDS, TRANSACTION_IDS = "groups", "hanging", "group_ids", "transaction_ids"
-
 _NEVER = "an unknown time"
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
+
+
+class Phase(StrEnum):
+    """Of a plan, in order."""
+
+    PREVENT = auto()
+    COPY = auto()
+    START = auto()
+    DO_NOT = auto()
+    CHECK = auto()
+    LATER = auto()
+
+
+class What(StrEnum):
+    """What an action does."""
+
+    SET_CONFIG = auto()
+    ELECT = auto()
+    COPY_LOGS = auto()
+    REASSIGN = auto()
+    FEATURE = auto()
+    UNAVAILABLE = auto()
+    UNDER_REPLICATED = auto()
+    GROUPS = auto()
+    HANGING = auto()
+    GROUP_IDS = auto()
+    TRANSACTION_IDS = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +60,7 @@ class Action:
     of them). by_controller: no broker may be there to answer.
     """
 
-    what: str
+    what: What
     topic: str | None = None
     partition: int | None = None
     name: str | None = None
@@ -55,12 +75,12 @@ class Action:
 class Step:
     """A line of a plan, and what is folded behind it. A plan has at most one step of each code.
 
-    phase: of PHASES. text: one line. facts, assumptions, predictions: sentences of one nature each. brokers: what it
+    text: one line. facts, assumptions, predictions: sentences of one nature each. brokers: what it
     is about; of `start` in the order in which to start them. places: topic-partition, at most MOST_PLACES of
     place_count. rule: a number of docs/findings.md, or a kind of finding; see: the section that explains it.
     """
 
-    phase: str
+    phase: Phase
     code: str
     text: str
     rule: str

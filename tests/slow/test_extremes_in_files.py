@@ -21,7 +21,7 @@ from jobs.lake.lake import Lake
 from jobs.queries.flagged_windows import flagged_windows
 from jobs.replay.stage import replay
 from jobs.report.stage import ReportFormat, write_report
-from jobs.verdict.document import document, summarize
+from jobs.verdict.document import document
 from tests.support.small_captures import with_rounds
 
 EXTREMES = [MAX_INT64, MAX_INT64 - 1, -MAX_INT64 - 1, 1 << 62, MAX_INT32, MAX_INT32 + 1, -MAX_INT32 - 1, 1 << 32]
@@ -93,6 +93,6 @@ def test_every_stage_and_every_answer_bears_them(small: Path, tmp_path: Path, se
     for row in rows[:5]:
         assert explain(lake, row["finding_id"]).finding["finding_id"] == row["finding_id"]
     flagged_windows(lake, every=True)
-    document(summarize(lake, cluster))
+    document(lake, cluster)
     for form in ReportFormat:
         write_report(lake, cluster, tmp_path / f"report.{form}", lambda _: None, form)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ from jobs.incident.document import PageOne
 from jobs.incident.events import Events
 from jobs.incident.order import KEYS
 from jobs.incident.plan import as_row
+from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
 from jobs.report.load import exposure_groups
 from jobs.report.rows import ReportInput, Totals
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
@@ -30,6 +33,20 @@ SHA256 = "ab" * 32
 def row(schema: pa.Schema, **values: Any) -> dict[str, Any]:
     assert set(values) <= set(schema.names)
     return dict.fromkeys(schema.names) | values
+
+
+def lake_of(root: Path, cluster: str, **tables: list[dict[str, Any]]) -> Lake:
+    """A lake with these rows of its tables; columns that a row does not have are null."""
+    lake = Lake(root)
+    lake.create()
+    for name, rows in tables.items():
+        lake.put(name, cluster, pa.Table.from_pylist(rows, schema=TABLES[name].file_schema))
+    return lake
+
+
+def evidence_file(**values: Any) -> dict[str, Any]:
+    sizes = {"size_bytes": 9, "parsed_bytes": 9, "quarantined_bytes": 0, "trailing_bytes": 0}
+    return {"capture": "c", "path": "log", "kind": "metadata_segment", "sha256": SHA256, **sizes, **values}
 
 
 def finding(finding_id: str = "hwm-1", **values: Any) -> dict[str, Any]:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
-
-from evidence.tables import BROKER_LOG_EVENTS, NODE_CLOCKS
 from jobs.incident.document import load_answer
-from jobs.lake.lake import Lake
-from replay.arrow.schemas import FINDINGS
 from replay.findings.statements import statement
-from tests.support.report_rows import START_MS, finding
+from tests.support.report_rows import START_MS, finding, lake_of
 
-CLUSTER = "c"
 KOLKATA_MS = 19_800_000
 
 
@@ -38,11 +32,7 @@ def test_spans_of_captured_logs_are_in_utc(tmp_path: Path) -> None:
     clock = {"node_id": 2, "zone_ms": KOLKATA_MS, "from_ms": START_MS, "to_ms": START_MS + 2 * KOLKATA_MS}
     codes = [statement("missing_high_watermark_ceiling", [node]) for node in (1, 2, 3, 4)]
     windows = [finding(str(n), verdict="possible", loss_max=None, reason=[code]) for n, code in enumerate(codes)]
-    lake = Lake(tmp_path)
-    lake.create()
-    lake.put("broker_log_events", CLUSTER, pa.Table.from_pylist(lines, schema=BROKER_LOG_EVENTS))
-    lake.put("node_clocks", CLUSTER, pa.Table.from_pylist([clock], schema=NODE_CLOCKS))
-    lake.put("findings", CLUSTER, pa.Table.from_pylist(windows, schema=FINDINGS))
-    (missing,) = load_answer(lake, CLUSTER)["missing"]
+    lake = lake_of(tmp_path, "c", broker_log_events=lines, node_clocks=[clock], findings=windows)
+    (missing,) = load_answer(lake, "c")["missing"]
     assert (missing["windows"], missing["capture_windows"], missing["logged"]) == (4, 2, [1, 2])
     assert missing["capture"].startswith("server.log and state-change.log of brokers 3, 4, from the election")

@@ -9,26 +9,21 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.incident.deleted import load_deleted
-from jobs.lake.lake import Lake
 from jobs.report.timeline import timeline_of
-from replay.arrow.schemas import FINDINGS, PARTITION_HISTORY
+from replay.arrow.schemas import FINDINGS
 from replay.incident.answer import COLUMNS, Scope, answer
-from tests.support.report_rows import TOPIC_ID, events, finding, state
+from tests.support.report_rows import TOPIC_ID, events, finding, lake_of, state
 
 AGAIN = "B" * 22
 
 
 def removal(offset: int) -> dict[str, Any]:
-    blank = dict.fromkeys(PARTITION_HISTORY.names)
-    kept = {name: value for name, value in state(offset, 3, [3]).items() if name in ("offset", "timestamp_ms")}
-    return blank | kept | {"topic": "ledger", "topic_id": TOPIC_ID, "partition": 0, "removed": True}
+    kept = ("offset", "timestamp_ms", "topic", "topic_id", "partition")
+    return {name: state(offset, 3, [3])[name] for name in kept} | {"removed": True}
 
 
 def deleted(root: Path, *rows: dict[str, Any]) -> list[dict[str, Any]]:
-    lake = Lake(root)
-    lake.create()
-    lake.put("partition_history", "c", pa.Table.from_pylist(list(rows), schema=PARTITION_HISTORY))
-    return load_deleted(lake, "c")
+    return load_deleted(lake_of(root, "c", partition_history=list(rows)), "c")
 
 
 def test_a_topic_with_the_same_name_is_another_one(tmp_path: Path) -> None:

@@ -8,47 +8,44 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from evidence.tables import BOOT_IDS, EVIDENCE_FILES
 from jobs.incident import events
+from jobs.incident.document import load_node_logs
 from jobs.incident.events import Events, load_events
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS
 from jobs.lake.lake import Lake
 from replay.arrow.schemas import BROKER_HISTORY, CONFIG_HISTORY, ELECTIONS, FINDINGS, QUORUM_HISTORY
-from tests.support.report_rows import START_MS, TOPIC_ID, exposure, fault, finding, row
+from tests.support.report_rows import START_MS, TOPIC_ID, evidence_file, exposure, fault, finding, lake_of, row
 
+Row = dict[str, Any]
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 
 
-def loaded(root: Path, findings: list[dict[str, Any]], focus: Focus = ALL, **tables: pa.Table) -> Events:
-    lake = Lake(root)
-    lake.create()
-    for name, table in tables.items():
-        lake.put(name, CLUSTER, table)
+def loaded(root: Path, findings: list[Row], focus: Focus = ALL, **tables: list[Row]) -> Events:
+    lake = lake_of(root, CLUSTER, **tables)
     found = pa.Table.from_pylist(findings, schema=FINDINGS)
-    return load_events(lake, CLUSTER, found.select([*KEYS.names, *events.FINDING]), focus)
+    return load_events(
+        lake, CLUSTER, found.select([*KEYS.names, *events.FINDING]), focus, load_node_logs(lake, CLUSTER)
+    )
 
 
 KEYS_AND_FINDING = FINDINGS.empty_table().select([*KEYS.names, *events.FINDING])
 
 
-def elections(*given: tuple[str, str, int]) -> pa.Table:
-    rows = [
+def elections(*given: tuple[str, str, int]) -> list[Row]:
+    return [
         row(ELECTIONS, topic_id=TOPIC_ID, topic=topic, partition=0, cause=cause, offset=at, timestamp_ms=START_MS + at)
         for topic, cause, at in given
     ]
-    return pa.Table.from_pylist(rows, schema=ELECTIONS)
 
 
-def quorum(*given: tuple[int | None, int, int, int | None]) -> pa.Table:
+def quorum(*given: tuple[int | None, int, int, int | None]) -> list[Row]:
     names = ("leader_id", "controller_epoch", "timestamp_ms", "end_timestamp_ms")
-    rows = [row(QUORUM_HISTORY, offset=n, **dict(zip(names, each, strict=True))) for n, each in enumerate(given)]
-    return pa.Table.from_pylist(rows, schema=QUORUM_HISTORY)
+    return [row(QUORUM_HISTORY, offset=n, **dict(zip(names, each, strict=True))) for n, each in enumerate(given)]
 
 
-def brokers(*given: tuple[int, int]) -> pa.Table:
-    rows = [row(BROKER_HISTORY, broker_id=broker, offset=at, timestamp_ms=START_MS + at) for broker, at in given]
-    return pa.Table.from_pylist(rows, schema=BROKER_HISTORY)
+def brokers(*given: tuple[int, int]) -> list[Row]:
+    return [row(BROKER_HISTORY, broker_id=broker, offset=at, timestamp_ms=START_MS + at) for broker, at in given]
 
 
 def test_the_incident_is_where_the_undecided_and_proven_windows_are(tmp_path: Path) -> None:
@@ -100,9 +97,8 @@ def test_brokers_that_windows_are_about_come_before_others(tmp_path: Path, monke
 
 def test_times_that_no_clock_shows_do_not_stretch_the_timeline(tmp_path: Path) -> None:
     damaged = [finding("a", start_timestamp_ms=2**62), finding("b", start_timestamp_ms=-1)]
-    sizes = dict.fromkeys(("size_bytes", "parsed_bytes", "quarantined_bytes", "trailing_bytes"), 0)
-    files = [row(EVIDENCE_FILES, path="f", capture="c", last_timestamp_ms=2**60, captured_at_ms=-9, **sizes)]
-    found = loaded(tmp_path, [finding(), *damaged], evidence_files=pa.Table.from_pylist(files, schema=EVIDENCE_FILES))
+    files = [evidence_file(last_timestamp_ms=2**60, captured_at_ms=-9)]
+    found = loaded(tmp_path, [finding(), *damaged], evidence_files=files)
     assert found.log == (START_MS + 10_000, START_MS + 30_000)
     assert found.captured == []
     assert found.no_time == 2
@@ -138,10 +134,8 @@ def test_settings_that_a_topic_was_created_with_are_no_change(tmp_path: Path) ->
     rows = [row(CONFIG_HISTORY, **dict(zip(names, each, strict=True))) for each in given]
     for each in rows:  # a topic and its configs are created in one batch
         each["timestamp_ms"] = START_MS + max(each["offset"], 1)
-    table = pa.Table.from_pylist(rows, schema=CONFIG_HISTORY)
-    changed = [
-        (each["offset"], each["before"], each["value"]) for each in loaded(tmp_path, [], config_history=table).configs
-    ]
+    found = loaded(tmp_path, [], config_history=rows)
+    changed = [(each["offset"], each["before"], each["value"]) for each in found.configs]
     assert changed == [(3, "2", "1"), (4, "1", None), (6, None, "3"), (7, None, "true")]
     of_audit = load_events(Lake(tmp_path), CLUSTER, KEYS_AND_FINDING, Focus(topic="audit")).configs
     assert [each["offset"] for each in of_audit] == [6, 7]
@@ -157,11 +151,7 @@ def test_departures_are_judged_with_the_boot_ids_of_the_machines(tmp_path: Path)
             (30, {"incarnation_id": "b", "broker_epoch": 30, "fenced": True, "restart_class": "unclean"}),
         )
     ]
-    table = pa.Table.from_pylist(rows, schema=BROKER_HISTORY)
-    readings = [
-        row(BOOT_IDS, node_id=3, boot_id=boot, captured_at_ms=START_MS + at) for boot, at in (("x", 0), ("y", 60_000))
-    ]
-    boots = pa.Table.from_pylist(readings, schema=BOOT_IDS)
+    boots = [{"node_id": 3, "boot_id": boot, "captured_at_ms": START_MS + at} for boot, at in (("x", 0), ("y", 60_000))]
     for name, given, way in (("without", {}, "killed"), ("with", {"boot_ids": boots}, "rebooted")):
-        (gone,) = loaded(tmp_path / name, [finding()], broker_history=table, **given).departures
-        assert (gone["broker_id"], gone["offset"], gone["way"], gone["deduced"]) == (3, 20, way, True)
+        (gone,) = loaded(tmp_path / name, [finding()], broker_history=rows, **given).departures
+        assert (gone.broker_id, gone.offset, gone.way, gone.deduced) == (3, 20, way, True)

@@ -166,26 +166,9 @@ def test_a_verdict_of_another_release_is_refused() -> None:
         render_report(report([finding(verdict="likely")]))
 
 
-def test_predictions_assumptions_and_facts_are_marked_as_such() -> None:
-    html = render_report(small_report())
-    page = Page(html)
-    assert page.of_class("section", "fact") == 3  # its causes, what the log records, an exact proven loss
-    assert [page.of_class("details", name) for name in ("fact", "prediction")] == [1, 1]  # evidence; other rules
-    assert page.of_class("div", "box") == 2  # policies, and what other rules would have done
-    assert 'prediction-value">2</span> <span class="tag prediction">prediction</span>' in html
-    assert "true (assumed: no config in the evidence) estimate" in page.text
-    assert "2 (topic config)" in page.text
-
-
 def test_a_loss_with_bounds_is_an_estimate() -> None:
     page = Page(render_report(report([finding(loss_max=75)])))
     assert page.of_class("section", "estimate") == 1
-
-
-def test_evidence_names_file_and_digest() -> None:
-    page = Page(render_report(small_report()))
-    for text in ("high_watermark", "replication_offset", "570", "broker-3/replication-offset-checkpoint", SHA256):
-        assert text in page.text
 
 
 def test_quarantine_shows_position_and_reason_but_never_the_bytes() -> None:

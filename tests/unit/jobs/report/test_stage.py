@@ -10,26 +10,25 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from evidence.tables import EVIDENCE_FILES
 from jobs.cli import app
 from jobs.incident.focus import ALL, Focus
-from jobs.lake.lake import Lake
 from jobs.report import load, stage
 from jobs.report.load import exposure_groups, policy_totals
 from jobs.report.page import render_report
 from jobs.report.rows import Section, by_section
-from replay.arrow.schemas import COUNTERFACTUALS, FINDINGS
+from replay.arrow.schemas import COUNTERFACTUALS
 from tests.support.report_rows import (
     START_MS,
     broken_rule,
     counted,
     cut_log,
+    evidence_file,
     exposure,
     fault,
     finding,
     keys_of,
+    lake_of,
     prediction,
-    row,
 )
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
@@ -53,19 +52,12 @@ def findings() -> list[dict[str, Any]]:
     return rows
 
 
-def lake_of(root: Path, rows: list[dict[str, Any]]) -> Lake:
-    lake = Lake(root)
-    lake.create()
-    lake.put("findings", CLUSTER, pa.Table.from_pylist(rows, schema=FINDINGS))
-    return lake
-
-
 def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = findings()
     monkeypatch.setattr(load, "MAX_LISTED", MOST)
-    loaded = load.load_report(lake_of(tmp_path, rows), CLUSTER)
+    loaded = load.load_report(lake_of(tmp_path, CLUSTER, findings=rows), CLUSTER)
     ids = {name: [row["finding_id"] for row in some] for name, some in by_section(loaded.findings).items()}
     wanted = {name: [row["finding_id"] for row in some[:MOST]] for name, some in by_section(rows).items()}
     # Window by window: those of the last election, of the one before, and the larger of the next.
@@ -86,7 +78,11 @@ def _sorted(groups: list[dict[str, Any]]) -> list[list[tuple[str, Any]]]:
 
 
 def test_a_page_is_written_again_only_when_its_tables_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake, page, messages = lake_of(tmp_path / "lake", [finding()]), tmp_path / "report.html", list[str]()
+    lake, page, messages = (
+        lake_of(tmp_path / "lake", CLUSTER, findings=[finding()]),
+        tmp_path / "report.html",
+        list[str](),
+    )
     stage.write_report(lake, CLUSTER, page, messages.append)
     before = page.stat().st_mtime_ns, page.read_bytes()
     with monkeypatch.context() as nothing_is_asked:
@@ -97,7 +93,7 @@ def test_a_page_is_written_again_only_when_its_tables_changed(tmp_path: Path, mo
         "writing the report",
         "the report is up to date",
     ]
-    lake_of(tmp_path / "lake", [finding(loss_min=12_345)])
+    lake_of(tmp_path / "lake", CLUSTER, findings=[finding(loss_min=12_345)])
     stage.write_report(lake, CLUSTER, page, messages.append)
     assert "12345" in page.read_text(encoding="utf-8")
     page.write_text("something else", encoding="utf-8")
@@ -107,11 +103,9 @@ def test_a_page_is_written_again_only_when_its_tables_changed(tmp_path: Path, mo
 
 
 def test_several_clusters_have_an_index_page_the_lost_ones_first(tmp_path: Path) -> None:
-    lake = lake_of(tmp_path / "lake", [finding()])
-    lake.put("findings", "A<b>/c", pa.Table.from_pylist([finding("x", verdict="excluded")], schema=FINDINGS))
-    for name, cluster in (("one", CLUSTER), ("two", "A<b>/c")):
-        files = evidence_file(name)
-        lake.put("evidence_files", cluster, pa.Table.from_pylist([files], schema=EVIDENCE_FILES))
+    lake = lake_of(tmp_path / "lake", CLUSTER, findings=[finding()], evidence_files=[evidence_file()])
+    excluded, file = finding("x", verdict="excluded"), evidence_file(capture="two")
+    lake_of(tmp_path / "lake", "A<b>/c", findings=[excluded], evidence_files=[file])
     pages = stage.write_reports(lake, tmp_path / "report.html")
     assert sorted(path.name for path in tmp_path.glob("*.html")) == [
         *("report-5L6g3nShT-eMCtK--X86sw.html", "report-A%3Cb%3E%2Fc.html", "report.html")
@@ -126,15 +120,10 @@ def test_several_clusters_have_an_index_page_the_lost_ones_first(tmp_path: Path)
     assert "A&lt;b&gt;/c" in index
 
 
-def evidence_file(name: str) -> dict[str, Any]:
-    sizes = {"size_bytes": 9, "parsed_bytes": 9, "quarantined_bytes": 0, "trailing_bytes": 0}
-    return row(EVIDENCE_FILES, capture=name, path="log", kind="metadata_segment", sha256="ab" * 32, **sizes)
-
-
 def test_a_narrowed_report_counts_only_what_is_within_and_never_replaces_the_whole_one(tmp_path: Path) -> None:
     later = {"start_timestamp_ms": START_MS + 90_000, "end_timestamp_ms": START_MS + 99_000}
-    lake = lake_of(tmp_path, [finding(), finding("b", partition=1, **later), finding("c", topic="audit", partition=2)])
-    lake.put("evidence_files", CLUSTER, pa.Table.from_pylist([evidence_file("one")], schema=EVIDENCE_FILES))
+    rows = [finding(), finding("b", partition=1, **later), finding("c", topic="audit", partition=2)]
+    lake = lake_of(tmp_path, CLUSTER, findings=rows, evidence_files=[evidence_file()])
     whole, narrowed = (
         Path(stage.write_reports(lake, focus=focus)[0]) for focus in (ALL, Focus(None, START_MS + 60_000, "ledger"))
     )
@@ -150,8 +139,7 @@ def test_a_narrowed_report_counts_only_what_is_within_and_never_replaces_the_who
 
 @pytest.mark.parametrize(("form", "name"), [("md", "report.md"), ("json", "report.json"), ("html", "report.html")])
 def test_each_format_has_its_file(tmp_path: Path, form: str, name: str) -> None:
-    lake = lake_of(tmp_path, [finding()])
-    lake.put("evidence_files", CLUSTER, pa.Table.from_pylist([evidence_file("one")], schema=EVIDENCE_FILES))
+    lake_of(tmp_path, CLUSTER, findings=[finding()], evidence_files=[evidence_file()])
     result = CliRunner().invoke(app, ["report", "--lake", str(tmp_path), "--format", form])
     assert (result.exit_code, result.stdout) == (0, f"{tmp_path / name}\n")
     assert "LOST: at least 70 acknowledged records" in (tmp_path / name).read_text(encoding="utf-8")
@@ -162,8 +150,7 @@ def test_each_format_has_its_file(tmp_path: Path, form: str, name: str) -> None:
     [("markdown", "**LOST"), ("postmortem", "# Postmortem")],
 )
 def test_a_dash_is_stdout_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, start: str) -> None:
-    lake = lake_of(tmp_path, [finding()])
-    lake.put("evidence_files", CLUSTER, pa.Table.from_pylist([evidence_file("one")], schema=EVIDENCE_FILES))
+    lake_of(tmp_path, CLUSTER, findings=[finding()], evidence_files=[evidence_file()])
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["report", "--lake", str(tmp_path), "--format", form, "--output", "-"])
     assert result.exit_code == 0

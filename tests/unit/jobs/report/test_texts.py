@@ -8,17 +8,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from evidence.tables import EVIDENCE_FILES
 from jobs.cli import app
-from jobs.lake.lake import Lake
 from jobs.report.page import render_report
 from jobs.report.texts import as_postmortem, as_text, as_ticket
-from replay.arrow.schemas import FINDINGS
-from tests.support.report_rows import answered, finding, page_one_of, small_plan, small_report
+from tests.support.report_rows import answered, evidence_file, finding, lake_of, page_one_of, small_plan, small_report
 
 
 def document(*findings: dict[str, Any], plan: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -123,13 +119,7 @@ def test_names_from_a_capture_mark_nothing_up() -> None:
 
 @pytest.mark.parametrize(("form", "start"), [("text", "Cluster c1\nLOST: "), ("markdown", "**LOST: "), ("json", "{")])
 def test_the_command_prints_each_form(tmp_path: Path, form: str, start: str) -> None:
-    lake = Lake(tmp_path / "lake")
-    lake.create()
-    counts = {"size_bytes": 1, "parsed_bytes": 1, "quarantined_bytes": 0, "trailing_bytes": 0}
-    file = {"capture": "c", "path": "p", "sha256": "00", "kind": "other", "status": "parsed", **counts}
-    lake.append("evidence_files", "c1", pa.Table.from_pylist([file], schema=EVIDENCE_FILES))
-    lake.put("findings", "c1", pa.Table.from_pylist([finding()], schema=FINDINGS))
-    arguments = ["verdict", "--lake", str(lake.root), "--cluster", "c1", "--format", form]
-    result = CliRunner().invoke(app, arguments)
+    lake_of(tmp_path, "c1", findings=[finding()], evidence_files=[evidence_file()])
+    result = CliRunner().invoke(app, ["verdict", "--lake", str(tmp_path), "--cluster", "c1", "--format", form])
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(start)

@@ -12,7 +12,7 @@ import pytest
 from jobs.incident.events import Events
 from jobs.report.page import render_report
 from jobs.report.timeline import MOST_WINDOW_LANES, Timeline, timeline_of
-from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED
+from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure
 from tests.support.report_page import Page
 from tests.support.report_rows import START_MS, events, exposure, finding, history, placed, report, state
 
@@ -157,9 +157,8 @@ def test_a_window_whose_loss_is_bounded_is_an_estimate(values: dict[str, Any], e
 
 
 def departure(way: str, deduced: bool) -> Events:
-    gone = {"broker_id": 3, "offset": 105, "timestamp_ms": START_MS + 10_000, "unnoticed": False}
-    gone |= {"way": way, "deduced": deduced, "text": "Broker 3 was fenced."}
-    return replace(events([finding()]), departures=[gone, gone | {"broker_id": 4}])
+    gone = Departure(3, 105, START_MS + 10_000, way, deduced, unnoticed=False, text="Broker 3 was fenced.")
+    return replace(events([finding()]), departures=[gone, replace(gone, broker_id=4)])
 
 
 @pytest.mark.parametrize(

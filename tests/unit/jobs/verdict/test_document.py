@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.verdict.document import Summary, document
+from jobs.verdict import document as verdict
+from jobs.verdict.document import assembled
 from tests.support.paths import ROOT
+from tests.support.report_rows import evidence_file, lake_of
 
 KEYS = [
     "valid",
@@ -39,17 +42,16 @@ def group(kind: str, verdict: str, severity: str = "medium", findings: int = 1, 
     return {**row, "rule_version": 2, "open_losses": 0, "loss_min": None, "loss_max": None, **more}
 
 
-def summary(*groups: dict[str, Any], states: int = 10, **more: Any) -> Summary:
+def document(*groups: dict[str, Any], states: int = 10, **known: Any) -> dict[str, Any]:
     given = {
+        "cluster_id": "c",
         "page_one": {"losses": []},
         "answer": {"status": "not_lost"},
         "plan": {"steps": [], "fill_in": {}},
-        "witnesses": [],
-        "captures": {"b": 2, "a": 3},
-        "quarantined": 1,
-        **more,
+        "evidence": {"partition_states": states},
+        **dict.fromkeys(("log", "report", "status", "made_from")),
     }
-    return Summary(cluster_id="c", groups=groups, states=states, **given)
+    return assembled(given | known, groups, known.get("witnesses", ()))
 
 
 WINDOW = "hwm_regression"
@@ -73,21 +75,19 @@ WINDOW = "hwm_regression"
     ids=lambda value: str(value) if isinstance(value, bool | str) else "+".join(f"{g['kind']}" for g in value),
 )
 def test_valid(groups: tuple[dict[str, Any], ...], expected: bool | str) -> None:
-    assert document(summary(*groups))["valid"] is expected
+    assert document(*groups)["valid"] is expected
 
 
 def test_where_nothing_was_replayed_nothing_is_valid() -> None:
-    assert document(summary(states=0))["valid"] == "unknown"
+    assert document(states=0)["valid"] == "unknown"
 
 
 def test_every_key_is_there_in_its_order() -> None:
     found = document(
-        summary(
-            group(WINDOW, "excluded", "info", 5, loss_min=Decimal(0), loss_max=Decimal(0)),
-            group(WINDOW, "proven", "critical", 2, loss_min=Decimal(100), loss_max=Decimal(130)),
-            group("describe_mismatch", "proven", "high", 1, rule_version=1),
-            group(WINDOW, "possible", "medium", 1, loss_min=Decimal(0), loss_max=Decimal(7)),
-        )
+        group(WINDOW, "excluded", "info", 5, loss_min=Decimal(0), loss_max=Decimal(0)),
+        group(WINDOW, "proven", "critical", 2, loss_min=Decimal(100), loss_max=Decimal(130)),
+        group("describe_mismatch", "proven", "high", 1, rule_version=1),
+        group(WINDOW, "possible", "medium", 1, loss_min=Decimal(0), loss_max=Decimal(7)),
     )
     assert list(found) == KEYS
     assert found["rule_versions"] == {"describe_mismatch": 1, WINDOW: 2}
@@ -96,7 +96,6 @@ def test_every_key_is_there_in_its_order() -> None:
     assert found["severities"] == {"critical": 2, "high": 1, "medium": 1, "low": 0, "info": 5}
     assert found["windows"] == {"judged": 8, "proven": 2, "possible": 1, "undetermined": 0, "excluded": 5}
     assert found["loss"] == {"acks_all_min": 100, "acks_all_max": 137, "by_topic": []}
-    assert found["evidence"] == {"captures": ["a", "b"], "files": 5, "quarantined": 1, "partition_states": 10}
 
 
 def test_the_keys_are_documented_in_their_order() -> None:
@@ -110,23 +109,23 @@ def test_one_open_window_opens_the_whole_loss() -> None:
         group(WINDOW, "proven", loss_min=70, loss_max=80, open_losses=1),
         group("leaderless", "proven", open_losses=4),
     )
-    assert document(summary(*groups))["loss"] == {"acks_all_min": 70, "acks_all_max": None, "by_topic": []}
+    assert document(*groups)["loss"] == {"acks_all_min": 70, "acks_all_max": None, "by_topic": []}
 
 
 def test_nothing_found_is_no_loss() -> None:
-    found = document(summary())
+    found = document()
     assert found["loss"] == {"acks_all_min": 0, "acks_all_max": 0, "by_topic": []}
     assert found["witnesses"] == {}
 
 
 def test_the_order_of_groups_does_not_matter() -> None:
     groups = [group(WINDOW, v) for v in ("proven", "possible")] + [group("leaderless", "proven")]
-    assert json.dumps(document(summary(*groups))) == json.dumps(document(summary(*reversed(groups))))
+    assert json.dumps(document(*groups)) == json.dumps(document(*reversed(groups)))
 
 
 def test_witnesses_are_listed_by_kind() -> None:
     witness = {"kind": "leaderless", "finding_id": "f", "topic": "t", "explanation": "why"}
-    found = document(summary(group("leaderless", "proven"), witnesses=[witness]))
+    found = document(group("leaderless", "proven"), witnesses=[witness])
     assert found["witnesses"] == {"leaderless": [{"finding_id": "f", "topic": "t", "explanation": "why"}]}
 
 
@@ -135,6 +134,16 @@ def test_the_loss_by_topic_is_that_of_the_answer() -> None:
         {"topic": "a", "topic_id": "A", "partitions_lost": 2, "records_min": 140, "records_max": None, "proven": 2},
         {"topic": "b", "topic_id": "B", "partitions_lost": 0, "records_min": 0, "records_max": 9, "proven": 0},
     ]
-    found = document(summary(group(WINDOW, "proven"), answer={"status": "lost", "topics": topics}))
+    found = document(group(WINDOW, "proven"), answer={"status": "lost", "topics": topics})
     lost = {"topic": "a", "topic_id": "A", "partitions": 2, "acks_all_min": 140, "acks_all_max": None}
     assert found["loss"]["by_topic"] == [lost]
+
+
+def test_what_the_evidence_consists_of_is_counted(tmp_path: Path) -> None:
+    files = [evidence_file(capture=capture, path=str(n)) for capture, n in zip("bbaaa", range(5), strict=True)]
+    states = [{"topic_id": "T", "partition": 0, "offset": n} for n in range(10)]
+    lake = lake_of(tmp_path, "c", evidence_files=files, partition_history=states, quarantine=[{"reason": "r"}])
+    found = verdict.document(lake, "c")
+    assert list(found) == KEYS
+    assert found["evidence"] == {"captures": ["a", "b"], "files": 5, "quarantined": 1, "partition_states": 10}
+    assert (found["valid"], found["answer"]["status"]) == (True, "not_lost")

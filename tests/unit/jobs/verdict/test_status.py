@@ -7,18 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner, Result
 
-from evidence.tables import EVIDENCE_FILES
 from jobs.cli import app
 from jobs.console.options import FailOn
 from jobs.lake.lake import Lake
 from jobs.queries.acknowledge import acknowledge, listed, undo
 from jobs.queries.levels import levels
 from jobs.verdict.status import KEY, remember, with_status
-from replay.arrow.schemas import FINDINGS, PARTITION_HISTORY
+from replay.arrow.schemas import PARTITION_HISTORY
+from tests.support.report_rows import evidence_file, lake_of
 
 CLUSTER = "c1"
 LOSS = {"finding_id": "loss-000", "kind": "hwm_regression", "verdict": "possible", "severity": "medium"}
@@ -28,20 +27,13 @@ OTHER = {"finding_id": "other-00", "kind": "leaderless", "verdict": "proven", "s
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    made = Lake(tmp_path / "lake")
-    made.create()
-    counts = {"size_bytes": 1, "parsed_bytes": 1, "quarantined_bytes": 0, "trailing_bytes": 0}
-    file = {"capture": "c", "path": "p", "sha256": "00", "kind": "other", "status": "parsed", **counts}
-    made.append("evidence_files", CLUSTER, pa.Table.from_pylist([file], schema=EVIDENCE_FILES))
     state = {"topic_id": "T", "topic": "t", "partition": 0, "offset": 1}
-    made.put("partition_history", CLUSTER, pa.Table.from_pylist([state], schema=PARTITION_HISTORY))
-    return made
+    return lake_of(tmp_path, CLUSTER, evidence_files=[evidence_file()], partition_history=[state])
 
 
 def find(lake: Lake, *rows: dict[str, Any]) -> None:
     """Replace the cluster's findings, as detect does."""
-    table = pa.Table.from_pylist([{"topic": "t", "partition": 0, **row} for row in rows], schema=FINDINGS)
-    lake.put("findings", CLUSTER, table)
+    lake_of(Path(str(lake.root)), CLUSTER, findings=[{"topic": "t", "partition": 0, **row} for row in rows])
 
 
 def statuses(lake: Lake, running: bool = False) -> dict[str, str]:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from replay.cluster.boots import BootReading
 from replay.findings.statements import statement
 from replay.incident.causes import LABELS, chain, labelled
 from tests.support.report_rows import START_MS, finding, state
@@ -51,7 +48,7 @@ def sessions() -> list[dict[str, Any]]:
 
 def lines(**given: Any) -> dict[str, str]:
     facts: dict[str, Any] = {"finding": WINDOW, "states": states(), "sessions": sessions(), "election": ELECTION}
-    return dict(labelled(chain(**(facts | {"boots": {}} | given))))
+    return dict(labelled(chain(**(facts | given))))
 
 
 def test_the_five_lines_of_an_unclean_election() -> None:
@@ -115,18 +112,6 @@ def test_a_new_leader_that_was_in_sync_and_restarted_is_named() -> None:
     of_isr = [state(100, 3, [3, 1], batch_base_offset=100), state(120, 1, [1, 3], batch_base_offset=120)]
     rows = [session(1, 28, 28), session(1, 106, 106, 106, fenced=True, restart_class="unknown")]
     assert lines(states=of_isr, sessions=rows)["Went away"].startswith("Broker 1 registered again, as a new process")
-
-
-@pytest.mark.parametrize(
-    ("ids", "text"),
-    [(("a", "a"), "its machine did not start again"), (("a", "b"), "its machine started again"), (("a",), None)],
-)
-def test_boot_ids_show_whether_the_machine_started_again(ids: tuple[str, ...], text: str | None) -> None:
-    times = (START_MS + 5_000, START_MS + 60_000)
-    readings = [BootReading(boot, at, at) for boot, at in zip(ids, times, strict=False)]
-    found = lines(boots={3: readings})["Went away"]
-    assert ("machine" in found) == (text is not None)
-    assert text is None or text in found
 
 
 def test_without_states_there_is_no_chain() -> None:

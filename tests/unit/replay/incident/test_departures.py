@@ -17,7 +17,7 @@ from replay.incident.departures import (
     Departure,
     departures,
 )
-from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
+from replay.incident.node_logs import NodeLogs
 from tests.support.report_rows import START_MS
 from tests.unit.replay.incident.test_causes import session
 
@@ -33,7 +33,7 @@ def next_process(offset: int = 125, restart: str = "unclean", **values: Any) -> 
 def only(*rows: dict[str, Any], boots: tuple[str, ...] = ()) -> Departure:
     times = (START_MS + 5_000, START_MS + 60_000)
     readings = [BootReading(boot, at, at) for boot, at in zip(boots, times, strict=False)]
-    (found,) = departures(rows, {3: readings}, NO_NODE_LOGS, 0)
+    (found,) = departures(rows, NodeLogs(boots={3: readings}))
     return found
 
 
@@ -77,7 +77,7 @@ def test_only_two_boot_ids_around_it_show_that_the_machine_started_again() -> No
 def test_what_the_next_start_logged_shows_how_the_last_process_ended(found: str, way: str) -> None:
     start = {"unclean_directories": [], "clean_directories": [], "load_ms": None} | {f"{found}_directories": ["/data"]}
     logs = NodeLogs(starts={(3, 125): start})
-    (event,) = departures([UP, FENCED, next_process(restart="unknown")], {}, logs, 0)
+    (event,) = departures([UP, FENCED, next_process(restart="unknown")], logs)
     assert (event.way, event.deduced) == (way, True)
     assert only(UP, FENCED, next_process(restart="unknown")).way == GONE
 
@@ -89,4 +89,4 @@ def test_a_new_process_within_the_session_of_the_last_one_went_unnoticed() -> No
 
 def test_brokers_are_kept_apart() -> None:
     rows = [UP, session(4, 21, 21), FENCED, session(4, 112, 112, 112, fenced=True, restart_class="clean")]
-    assert [(each.row["broker_id"], each.way) for each in departures(rows)] == [(3, GONE), (4, STOPPED)]
+    assert [(each.broker_id, each.way) for each in departures(rows)] == [(3, GONE), (4, STOPPED)]

@@ -22,7 +22,7 @@ def line(node: int, kind: str, at_ms: int | None, **values: Any) -> Row:
 
 
 def of(*events: Row, starts: tuple[Row, ...] = ()) -> NodeLogs:
-    return node_logs(events, starts, {1, 2, 3})
+    return node_logs(events, starts, {})
 
 
 def boot(node: int, epoch: int, unclean: list[str], load_ms: int | None = 318) -> Row:

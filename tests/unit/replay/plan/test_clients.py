@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from jobs.incident.commands import commands_of
 from replay.plan.clients import clients, coordinator_partition
+from replay.plan.inputs import PlanInput
 from replay.plan.step import Step
 from tests.support.report_rows import TOPIC_ID, finding
 
@@ -42,7 +43,7 @@ def commands(step: Step) -> list[str]:
 
 def test_consumers_of_a_proven_loss_are_checked() -> None:
     rows = [lost("ledger"), lost("ledger", 1, first_lost_offset=None), lost("audit", 2, verdict="possible")]
-    (found,) = clients(rows, {}, {"ledger": TOPIC_ID}, 0)
+    (found,) = clients(PlanInput(lost=rows, current={"ledger": TOPIC_ID}))
     assert (found.code, found.places) == ("check_clients", ("ledger-0", "ledger-1"))
     assert found.facts == ("ledger-0: the first lost offset is 500.", "ledger-1: the first lost offset is not known.")
     assert commands(found) == [
@@ -54,13 +55,13 @@ def test_consumers_of_a_proven_loss_are_checked() -> None:
 
 @pytest.mark.parametrize("current", [{}, {"ledger": "another id"}])
 def test_no_command_names_a_topic_that_was_deleted_since(current: dict[str, str]) -> None:
-    (found,) = clients([lost("ledger")], {}, current, 0)
+    (found,) = clients(PlanInput(lost=[lost("ledger")], current=current))
     assert commands(found) == ['kafka-consumer-groups.sh --bootstrap-server "$BOOTSTRAP" --describe --all-groups']
 
 
 def test_groups_are_those_of_the_lost_partitions() -> None:
     rows = [lost("__consumer_offsets", 7, verdict="possible"), lost("__consumer_offsets", 3, verdict="possible")]
-    (found,) = clients(rows, {TOPIC_ID: 50}, {}, 0)
+    (found,) = clients(PlanInput(lost=rows, partition_counts={TOPIC_ID: 50}))
     assert found.text.startswith("Check the consumer groups of __consumer_offsets.")
     assert found.facts == (
         "An id belongs to the partition abs(hashCode(id)) mod 50 of __consumer_offsets; concerned: 3, 7.",
@@ -72,7 +73,7 @@ def test_groups_are_those_of_the_lost_partitions() -> None:
 
 
 def test_without_the_number_of_partitions_the_rule_is_given_alone() -> None:
-    (found,) = clients([lost("__transaction_state", 3)], {}, {}, 12)
+    (found,) = clients(PlanInput(lost=[lost("__transaction_state", 3)], left_out=12))
     assert "mod the number of partitions of __transaction_state" in found.facts[0]
     assert found.facts[-1].startswith("12 more windows were not read for this plan")
     assert commands(found) == ['kafka-transactions.sh --bootstrap-server "$BOOTSTRAP" list']

@@ -13,7 +13,7 @@ from replay.findings.statements import statement
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
 from replay.plan.start_order import ELR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
-from replay.plan.step import PHASES, Step
+from replay.plan.step import Phase, Step
 from tests.support.paths import ROOT
 from tests.support.report_rows import TOPIC_ID, exposure, finding, other_kind, state
 
@@ -257,5 +257,5 @@ def test_every_step_names_its_rule_mixes_no_natures_and_forbids_no_runnable_text
         assert not any("Prediction" in text for text in (*step.facts, *step.assumptions, *step.predictions))
         assert step.phase != "do_not" or step.actions == ()
         assert ".sh" not in step.text
-    order = [PHASES.index(step.phase) for step in found]
+    order = [list(Phase).index(step.phase) for step in found]
     assert order == sorted(order)

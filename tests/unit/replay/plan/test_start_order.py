@@ -30,7 +30,7 @@ from replay.plan.start_order import (
     start_order,
     to_elect,
 )
-from replay.plan.step import SET_CONFIG, Step
+from replay.plan.step import Step, What
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
 from tests.support.scalar_builder import Case, build
@@ -63,7 +63,7 @@ class Cluster:
     def follow(self, step: Step) -> None:
         """Carry out the configs of a step."""
         for action in step.actions:
-            assert (action.what, action.value) == (SET_CONFIG, "false")
+            assert (action.what, action.value) == (What.SET_CONFIG, "false")
             for number, row in enumerate(self.rows):
                 if action.topic in (None, row.topic) and (action.topic is not None or row.layer != "topic"):
                     self.is_on[number] = False

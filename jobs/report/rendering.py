@@ -1,0 +1,100 @@
+"""The templates of the page and of the texts, with the filters and functions that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
+from markupsafe import Markup
+
+from jobs.report import filters, sections, words
+from jobs.report.glossary import term
+from jobs.report.rows import verdict_of
+from replay.incident.answer import topic_text
+from replay.incident.causes import labelled
+from replay.loss.verdicts import likely_text
+from replay.plan.step import moment, place
+
+_MOST_COMMANDS = 10  # of a step
+
+
+@cache
+def environment(write: Callable[[object], str] | None = None) -> Environment:
+    """The templates. write: how a value becomes text, markup and whole numbers apart; None: escaped for HTML."""
+    made = Environment(
+        loader=PackageLoader("jobs.report"),
+        bytecode_cache=_Compiled(),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=None if write is None else partial(_written, write),
+    )
+    made.filters |= {
+        "visible": filters.visible,
+        "code": filters.markdown_code,
+        "topic": filters.topic_text,
+        "topic_answer": topic_text,
+        "paragraphs": filters.paragraphs,
+        "utc": filters.utc_text,
+        "second": moment,
+        "loss": filters.loss_text,
+        "lost": filters.lost_text,
+        "verdict": verdict_of,
+        "likely": likely_text,
+        "window": filters.window_text,
+        "leader": filters.leader_text,
+        "brokers": filters.brokers_text,
+        "known": filters.or_unknown,
+        "dash": filters.or_dash,
+        "breakable": filters.breakable,
+        "middle": filters.shortened,
+        "partition": filters.partition_text,
+        "place": place,
+        "policy": words.policy_name,
+        "unacked": words.unacked_text,
+        "labelled": labelled,
+        "pieces": sections.pieces,
+        "explain": words.explain_command,
+        "sql": words.sql_command,
+    }
+    made.globals |= {
+        "config_text": words.config_text,
+        "count": words.count,
+        "duration": filters.duration_text,
+        "span_text": words.span_text,
+        "broker_state": sections.broker_state,
+        "folded": words.folded,
+        "most_commands": _MOST_COMMANDS,
+        "exposure_names": sections.EXPOSURE_NAMES,
+        "is_legal_topic": filters.is_legal_topic,
+        "glossary_term": term,
+    }
+    return made
+
+
+def _written(write: Callable[[object], str], value: object) -> object:
+    return value if isinstance(value, int | Markup) else Markup(write(value))
+
+
+def compile_page() -> None:
+    """Compile the templates of the page, and keep that."""
+    made = environment()
+    for name in made.list_templates(filter_func=lambda name: name.endswith((".html.j2", ".css"))):
+        made.get_template(name)
+
+
+class _Compiled(FileSystemBytecodeCache):
+    """Compiled templates, kept beside them as Python keeps modules; made each time where that cannot be written."""
+
+    def __init__(self) -> None:
+        super().__init__(str(Path(__file__).parent / "templates" / "__pycache__"))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            Path(self.directory).mkdir(exist_ok=True)
+            super().dump_bytecode(bucket)
