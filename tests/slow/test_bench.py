@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from bench.figures import growth, with_figures
 from bench.inputs import BROKERS, Input, files_of, write_offsets
@@ -24,8 +23,8 @@ from evidence.errors import CaptureError
 from evidence.metadata_log.inspect import inspect_file
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
-from jobs.cli import app
 from replay.arrow.schemas import CHANGES
+from tests.support.invoked import invoke
 from tests.support.paths import controllers
 from tests.support.pure import changes_of, cluster_state, decode
 
@@ -43,7 +42,7 @@ def types_in(file: Path) -> Counter[str]:
 
 
 def timed(file: Path) -> dict[str, dict[str, Any]]:
-    result = CliRunner().invoke(app, ["bench", str(file), "--runs", "1", "--format", "json"])
+    result = invoke(["bench", str(file), "--runs", "1", "--format", "json"])
     assert result.exit_code == 0, result.output
     return {row["stage"]: row for row in json.loads(result.stdout)}
 
@@ -71,7 +70,7 @@ def test_bench_does_not_replay_a_snapshot(tmp_path: Path) -> None:
 def test_bench_reports_a_file_that_is_not_a_log(name: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_text("neither a log nor an archive, whatever its name says\n")
-    result = CliRunner().invoke(app, ["bench", str(file)])
+    result = invoke(["bench", str(file)])
     assert isinstance(result.exception, CaptureError)
     assert message in str(result.exception)
 
