@@ -15,10 +15,9 @@ import sys
 import time
 from pathlib import Path
 
-import google_crc32c
-
 from bench.inputs import METADATA_LOG, SEGMENT
 from evidence.wire.batches import scan_batches
+from tests.support import writer
 
 _AT_ONCE = 1 << 24
 _AT_A_TIME = 1000  # no-ops in a batch
@@ -52,7 +51,7 @@ def dilute(log: Path, out: Path, records: int, changes: int) -> None:
     """Write a quiet log. Offsets and epochs are not under a batch's checksum (Kafka's DefaultRecordBatch)."""
     data = log.read_bytes()
     batches = [batch for batch in scan_batches(data).batches if batch.base_offset < changes]
-    no_ops = _no_ops(_AT_A_TIME, batches[-1].max_timestamp_ms)
+    no_ops = writer.batch([writer.no_op()] * _AT_A_TIME, timestamp_ms=batches[-1].max_timestamp_ms)
     each = max(0, records - changes) // len(batches) // _AT_A_TIME
     offset = 0
     with out.open("wb") as file:
@@ -63,25 +62,6 @@ def dilute(log: Path, out: Path, records: int, changes: int) -> None:
             ):
                 file.write(struct.pack(">q", offset) + content[8:12] + struct.pack(">i", batch.epoch) + content[16:])
                 offset += count
-
-
-def _no_ops(count: int, ms: int) -> bytes:
-    """A batch of NoOpRecords (format v2). A record: length, attributes, deltas of time and offset, no key, the value
-    (frame version 1, api key 20, version 0, no tagged fields), no headers."""
-    records = b"".join(_record(number) for number in range(count))
-    body = struct.pack(">hiqqqhii", 0, count - 1, ms, ms, -1, -1, -1, count) + records
-    return struct.pack(">qiibI", 0, len(body) + 9, 0, 2, google_crc32c.value(body)) + body
-
-
-def _record(number: int) -> bytes:
-    content = b"\0" + _varint(0) + _varint(number) + _varint(-1) + _varint(4) + b"\x01\x14\0\0" + b"\0"
-    return _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    """Zigzag, seven bits a byte, for values from -1 to 8191."""
-    value = value << 1 if value >= 0 else 1
-    return bytes([value]) if value < 128 else bytes([value & 127 | 128, value >> 7])
 
 
 if __name__ == "__main__":

@@ -77,11 +77,13 @@ class Maker:
         if name == SNAPSHOT:
             return self._snapshot()
         if name == OFFSETS:
-            return self._offsets()
+            count, rounds = self._scaled(OFFSET_PARTITIONS), OFFSET_ROUNDS
+            named = f"{name}-{count}-{rounds}-{self.seed}"
+            return Input(name, *self._once(named, lambda folder: write_offsets(folder, count, rounds, self.seed)))
         if name == SERVER_LOG:
             size = round(SERVER_LOG_BYTES * self.scale)
-            folder, lines = self._once(f"{name}-{size}-{self.seed}", lambda f: write_server_log(f, size, self.seed))
-            return Input(name, folder, lines)
+            named = f"{name}-{size}-{self.seed}"
+            return Input(name, *self._once(named, lambda folder: write_server_log(folder, size, self.seed)))
         return Input(name, self.work)
 
     def java(self, *arguments: str) -> list[str]:
@@ -116,14 +118,6 @@ class Maker:
         folder, records = self._once(f"snapshot-of-{log.parents[1].name}", write)
         (path,) = (folder / METADATA_LOG).glob("*.checkpoint")
         return Input(SNAPSHOT, path, records)
-
-    def _offsets(self) -> Input:
-        partitions = self._scaled(OFFSET_PARTITIONS)
-        folder, values = self._once(
-            f"offsets-{partitions}-{OFFSET_ROUNDS}-{self.seed}",
-            lambda folder: write_offsets(folder, partitions, OFFSET_ROUNDS, self.seed),
-        )
-        return Input(OFFSETS, folder, values)
 
     def _oracle(self, *arguments: str) -> int:
         """Run the Oracle. Returns the number of records that it printed last."""

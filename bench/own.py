@@ -16,8 +16,10 @@ from evidence.errors import KraftForensicsError
 
 _OF_BYTES = ("read", "sha256", "crc", "frame", "decode")
 _OF_A_LOG = ("sort", "reduce")
-_TIMES = ("cold_s", "median_s", "min_s", "max_s")
-COLUMNS = ("stage", "rows", *_TIMES, "rows_per_s", "mb_per_s", "peak_mib", "of_floor", "floor")
+COLUMNS = (
+    *("stage", "rows", "cold_s", "median_s", "min_s", "max_s"),
+    *("rows_per_s", "mb_per_s", "peak_mib", "of_floor", "floor"),
+)
 
 
 def measure_log(log: Path, runs: int, progress: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -33,17 +35,10 @@ def measure_log(log: Path, runs: int, progress: Callable[[str], None]) -> list[d
         results = []
         for stage in stages:
             progress(f"timing {stage}")
-            results.append({"input": made.name, **_measured(stage, log, runs, Path(folder))})
+            try:
+                found = in_own_process(stage, log, runs, Path(folder))
+            except subprocess.CalledProcessError as error:
+                raise KraftForensicsError(f"{log}: the stage {stage} failed; see its message above") from error
+            results.append({"input": made.name, **found})
         figures = with_figures(results, {made.name: made})
-    return [{name: _rounded(row[name], name) for name in COLUMNS} for row in figures]
-
-
-def _measured(stage: str, log: Path, runs: int, folder: Path) -> dict[str, Any]:
-    try:
-        return in_own_process(stage, log, runs, folder)
-    except subprocess.CalledProcessError as error:
-        raise KraftForensicsError(f"{log}: the stage {stage} failed; see its message above") from error
-
-
-def _rounded(value: Any, name: str) -> Any:
-    return round(value, 4) if name in _TIMES else value
+    return [{name: round(v, 4) if isinstance(v := row[name], float) else v for name in COLUMNS} for row in figures]

@@ -6,6 +6,7 @@ of reading the next bucket.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -18,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.pages import as_json, made_up_report
 from bench.prepared import CAPTURE, Prepared
 from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.files import open_capture
@@ -31,6 +31,8 @@ from evidence.tables import LOG_END_OFFSETS
 from evidence.wire.batches import Batches, scan_batches
 from jobs.config.settings import load_settings
 from jobs.report.page import render_report
+from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput
+from jobs.report.sections import MAX_STATES
 from replay import bucket
 from replay.arrow.ragged import PAD, Array
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
@@ -226,14 +228,30 @@ def _scalar_policies(inputs: Prepared) -> Iterator[Work]:
 
 def _report(inputs: Prepared) -> Iterator[Work]:
     """The page of an incident with as many findings as it lists."""
-    report = made_up_report()
+    report = _full_report()
     yield Work(partial(render_report, report), len(report.findings))
 
 
 def _json(inputs: Prepared) -> Iterator[Work]:
     """The floor of report: the same rows as text."""
-    report = made_up_report()
-    yield Work(partial(as_json, report), len(report.findings))
+    report = _full_report()
+    rows = [report.findings, list(report.timelines.values())]
+    yield Work(partial(json.dumps, rows, ensure_ascii=False), len(report.findings))
+
+
+def _full_report() -> ReportInput:
+    """Made-up rows of a page with as many windows, exposures and faults as it lists, and timelines of full length."""
+    from tests.support import report_rows as made
+
+    isr = [1, 2, 3]
+    states = made.placed([made.state(100 + 10 * n, isr[n % 3], isr[n % 3 :]) for n in range(2 * MAX_STATES)])
+    shown = {"topic_id": made.TOPIC_ID, "evidence": made.cut_log("")["evidence"] * 2}
+    findings = [
+        make(f"{make.__name__}-{n}", topic=f"topic-{n:04d}", partition=n, **shown)
+        for make in (made.finding, made.exposure, made.fault)
+        for n in range(MAX_LISTED)
+    ]
+    return made.report(findings, timelines={(made.TOPIC_ID, n): states for n in range(MAX_DETAILS)})
 
 
 STAGES = {

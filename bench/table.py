@@ -9,17 +9,12 @@ from bench.inputs import RANDOM, Input
 from bench.peers import PEERS
 
 Result = dict[str, Any]
-_MIN_LISTED_S = 0.05  # faster messages are left out of the table; the JSON has them
 
 
 def tables(figures: Sequence[Result], inputs: Mapping[str, Input], grown: Sequence[Result]) -> list[str]:
-    """All printed tables: inputs, stages, the messages and memory of `run`, growth."""
+    """All printed tables: inputs, stages, growth."""
     lines = [*_inputs(inputs.values()), "", *_stages(figures)]
-    for result in (r for r in figures if "runs" in r):
-        lines += ["", f"{result['input']}: `{result['stage']}`, its last time", "", *_run(result["runs"][-1])]
-    if grown:
-        lines += ["", *_growth(grown)]
-    return lines
+    return [*lines, "", *_growth(grown)] if grown else lines
 
 
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
@@ -51,17 +46,6 @@ def _share(share: float | None) -> str | None:
     if share is None:
         return None
     return f"{share:.2f}x its time" if share > 0.1 else f"1/{1 / share:.0f} of its time"
-
-
-def _run(run: Result) -> list[str]:
-    messages = [(m["message"], f"{m['seconds']:.1f}") for m in run["messages"] if m["seconds"] >= _MIN_LISTED_S]
-    roles = {"driver": "driver (Python)", "jvm": "JVM", "worker": "largest Python worker", "workers": "all workers"}
-    peaks = [(name, run["peak_mib"][role]) for role, name in {**roles, "all": "everything at once"}.items()]
-    return [
-        *markdown(("message", "s until the next"), messages),
-        "",
-        *markdown(("peak memory", f"{run['memory']} MiB"), peaks),
-    ]
 
 
 def _growth(grown: Iterable[Result]) -> list[str]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from drill.client import ClientError
 from drill.nodes import BROKERS, CLUSTER_ID, wait_for
 from drill.scenario import Step as Played
-from drill.steps import Drill, name_of
+from drill.steps import Drill, lake_of, name_of
 from jobs.config.settings import load_settings
 from jobs.lake.lake import Lake
 from jobs.queries.ahead import Answer, ahead
@@ -41,7 +40,7 @@ def play_ahead(drill: Drill, count: int) -> None:
         lake = _lake(drill)
         states = _states(lake)
         # As likely as a step of another kind, while all brokers run.
-        if not restarts and len(_up(drill)) == len(BROKERS) and (not drill.predicted or drill.rng.random() < 0.2):
+        if not restarts and len(drill.cluster.up) == len(BROKERS) and (not drill.predicted or drill.rng.random() < 0.2):
             restarts = _restarts(drill, lake)
         in_order = bool(restarts)
         step = restarts.pop(0) if restarts else _choose(drill, states)
@@ -83,24 +82,15 @@ def play_ahead(drill: Drill, count: int) -> None:
 
 def _lake(drill: Drill) -> Lake:
     """A lake of what all nodes have now; that of the step before is removed."""
-    from jobs.pipeline import Pipeline
-
     for folder in (capture := drill.out / "now", root := drill.out / "lake-now"):
         shutil.rmtree(folder, ignore_errors=True)
     drill.capture_to(capture)
-    pipeline = Pipeline(str(root), [str(capture)], engine_name="local")
-    pipeline.ingest()
-    pipeline.replay()
-    return Lake(Path(root))
+    return lake_of(root, [capture], is_judged=False)
 
 
 def _states(lake: Lake) -> dict[str, Row]:
     rows = lake.rows("partition_history", CLUSTER_ID, _STATE)
     return {name_of(row): row for row in rows if row["end_offset"] is None and not row["removed"]}
-
-
-def _up(drill: Drill) -> list[int]:
-    return [broker for broker in BROKERS if drill.cluster.nodes[broker].runs]
 
 
 def _restarts(drill: Drill, lake: Lake) -> list[Step]:
@@ -119,15 +109,15 @@ def _churn(drill: Drill, unclean_stops: set[int] | None) -> None:
             drill.play([Played(produce=enough, count=5)])
     except ClientError as error:
         drill.note(f"refused: {error}")
-    if unclean_stops is not None and len(_up(drill)) > 2 and drill.rng.random() < 0.25:
-        broker = drill.rng.choice(_up(drill))
+    if unclean_stops is not None and len(drill.cluster.up) > 2 and drill.rng.random() < 0.25:
+        broker = drill.rng.choice(drill.cluster.up)
         drill.play([Played(kill=[broker])])
         unclean_stops.add(broker)
         time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
 
 
 def _wait_until_in_sync(drill: Drill) -> None:
-    up = set(_up(drill))
+    up = set(drill.cluster.up)
 
     def settled() -> bool:
         rows = drill.partitions()
@@ -137,7 +127,7 @@ def _wait_until_in_sync(drill: Drill) -> None:
 
 
 def _choose(drill: Drill, states: Mapping[str, Row]) -> Step:
-    rng, up = drill.rng, _up(drill)
+    rng, up = drill.rng, drill.cluster.up
     down = [broker for broker in BROKERS if broker not in up]
     topic = rng.choice(sorted(drill.scenario.topics))
     dead = [row for row in states.values() if row["leader"] < 0]

@@ -36,21 +36,15 @@ def play_outage(drill: Drill, count: int) -> None:
     """So many brokers go down by chance, each killed, stopped or by a power loss, some so fast after one another that
     the controllers see them go together; in the end all of them are fenced. Records are written in between."""
     rng = drill.rng
-    up = _up(drill)
+    up = drill.cluster.up
     for broker in rng.sample(up, min(count, len(up))):
         way, lost = rng.choice(("kill", "kill", "stop", "power loss")), rng.randint(1, 25)
-        drill.play([Step(stop=[broker]) if way == "stop" else Step(kill=[broker])])
-        if way == "power loss":
-            drill.play([Step(cut=[broker], count=lost)])
+        drill.play(_steps_down(broker, way, lost))
         if rng.random() < 0.7:
             time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
-            if _up(drill):
+            if drill.cluster.up:
                 _produce(drill)
     time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
-
-
-def _up(drill: Drill) -> list[int]:
-    return [i for i in BROKERS if drill.cluster.nodes[i].runs]
 
 
 def _partition(drill: Drill) -> str:
@@ -64,7 +58,7 @@ def _acks(drill: Drill) -> Literal["all", "1"]:
 
 def _down(action: str) -> Callable[[Drill], None]:
     def play(drill: Drill) -> None:
-        broker, up = drill.rng.choice(BROKERS), _up(drill)
+        broker, up = drill.rng.choice(BROKERS), drill.cluster.up
         if broker in up and len(up) > 1:
             drill.play([Step.model_validate({action: broker})])
 
@@ -72,13 +66,20 @@ def _down(action: str) -> Callable[[Drill], None]:
 
 
 def _power_loss(drill: Drill) -> None:
-    broker, count, up = drill.rng.choice(BROKERS), drill.rng.randint(1, 25), _up(drill)
+    broker, count, up = drill.rng.choice(BROKERS), drill.rng.randint(1, 25), drill.cluster.up
     if broker in up and len(up) > 1:
-        drill.play([Step(kill=[broker]), Step(cut=[broker], count=count)])
+        drill.play(_steps_down(broker, "power loss", count))
+
+
+def _steps_down(broker: int, way: str, lost: int) -> list[Step]:
+    """way: stop, kill or power loss, which takes so many records."""
+    if way == "stop":
+        return [Step(stop=[broker])]
+    return [Step(kill=[broker]), *([Step(cut=[broker], count=lost)] if way == "power loss" else [])]
 
 
 def _start(drill: Drill) -> None:
-    down = [i for i in BROKERS if i not in _up(drill)]
+    down = [i for i in BROKERS if i not in drill.cluster.up]
     broker = drill.rng.choice(BROKERS)
     if down:
         drill.play([Step(start=[broker if broker in down else down[0]])])
@@ -102,14 +103,10 @@ def _cascade(drill: Drill) -> None:
 
 def _goes_down(drill: Drill, broker: int, way: str, partition: str) -> bool:
     count = drill.rng.randint(1, 25)
-    if broker not in _up(drill) or len(_up(drill)) == 1:
+    if broker not in drill.cluster.up or len(drill.cluster.up) == 1:
         return False
-    if way == "stop":
-        drill.play([Step(stop=[broker])])
-    else:
-        drill.play([Step(kill=[broker])])
-        if way == "power loss":
-            drill.play([Step(cut=[broker], count=count)])
+    drill.play(_steps_down(broker, way, count))
+    if way != "stop":
         time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
     _write(drill, [partition], 12, _acks(drill))
     return True
@@ -133,7 +130,7 @@ def _transact(drill: Drill) -> None:
 
 
 def _freeze(drill: Drill) -> None:
-    broker, seconds, up = drill.rng.choice(BROKERS), drill.rng.choice((2, 5, 9)), _up(drill)
+    broker, seconds, up = drill.rng.choice(BROKERS), drill.rng.choice((2, 5, 9)), drill.cluster.up
     if broker in up and len(up) > 1:
         drill.play([Step(freeze=[broker]), Step(sleep=seconds), Step(thaw=[broker])])
 

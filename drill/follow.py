@@ -27,10 +27,9 @@ from drill.ledger import Ledger
 from drill.network import CLIENT
 from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, java
 from drill.score import PLAN_LEADERLESS, PLAN_LOST, Wrong
-from drill.steps import Drill, name_of
+from drill.steps import Drill, lake_of, name_of
 from jobs.incident import commands
 from jobs.incident.plan import load_plan
-from jobs.lake.lake import Lake
 
 Row = dict[str, Any]
 Records = dict[int, str]  # offset -> value
@@ -81,22 +80,16 @@ class Followed:
 
 def follow(drill: Drill, folder: Path, lake: Path) -> Followed:
     """Capture, make the plan, and do what it says. folder: of the nodes; lake: a new one."""
-    from jobs.pipeline import Pipeline
-
     with contextlib.suppress(ClientError):
         drill.client.ask("unload")
     time.sleep(6)  # brokers write their checkpoints every five seconds
     drill.capture()
-    # Kafka needs the machine: no Spark beside it.
-    pipeline = Pipeline(str(lake), [str(capture) for capture in drill.captures], engine_name="local")
-    pipeline.ingest()
-    pipeline.replay()
-    pipeline.detect()
-    rows = Lake(lake).rows("partition_history", CLUSTER_ID, _STATE)
+    made = lake_of(lake, drill.captures)
+    rows = made.rows("partition_history", CLUSTER_ID, _STATE)
     states = [row for row in rows if row["end_offset"] is None and not row["removed"]]
     copies = {name_of(row): copies_of(drill, row) for row in states}
     held = {name_of(row): held_by(row, copies[name_of(row)]) for row in states}
-    steps = load_plan(Lake(lake), CLUSTER_ID)["steps"]
+    steps = load_plan(made, CLUSTER_ID)["steps"]
     followed = Followed(states, steps, held, _copy_all(drill, folder / "copies"))
     for step in steps:
         drill.note(f"plan: {step['phase']}: {step['text']}")
@@ -150,7 +143,7 @@ def best_of(state: Mapping[str, Any], copies: Mapping[int, Copy]) -> list[int]:
 def _copy_all(drill: Drill, folder: Path) -> Path | None:
     """Copy all disks at one moment, if only controllers run: what a broker that runs has in memory is in no copy."""
     nodes = drill.cluster.nodes.values()
-    if any(node.runs for node in nodes if node.id in BROKERS):
+    if drill.cluster.up:
         return None
     running = [node for node in nodes if node.runs]
     for node in running:
@@ -166,9 +159,8 @@ def _copy_all(drill: Drill, folder: Path) -> Path | None:
 def _run_commands(drill: Drill, followed: Followed, step: Row) -> None:
     """As they are printed, by Kafka's tools."""
     places = drill.cluster.places
-    up = [broker for broker in BROKERS if drill.cluster.nodes[broker].runs]
     addresses = {
-        commands.BOOTSTRAP: ",".join(map(places.address, up)),
+        commands.BOOTSTRAP: ",".join(map(places.address, drill.cluster.up)),
         commands.CONTROLLERS: ",".join(map(places.address, CONTROLLERS)),
     }
     for command in step["commands"]:
@@ -266,9 +258,9 @@ def lost_of(ledger: Ledger, held: Mapping[str, Records]) -> dict[str, int]:
 def _wrong(drill: Drill, ended: Ended) -> Iterator[Wrong]:
     for name, count in ended.lost.items():
         yield Wrong(PLAN_LOST, name, f"{count} records that were there before the plan was followed are gone")
-    runs = {broker for broker in BROKERS if drill.cluster.nodes[broker].runs}
+    up = set(drill.cluster.up)
     for row in drill.partitions():
-        able = sorted(runs & {*row["isr"], *(row["elr"] or ())})
+        able = sorted(up & {*row["isr"], *(row["elr"] or ())})
         if row["leader"] < 0 and able:
             yield Wrong(PLAN_LEADERLESS, name_of(row), f"it has no leader, and {able} may lead")
 

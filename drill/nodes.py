@@ -130,6 +130,11 @@ class Cluster:
         """The brokers' addresses."""
         return ",".join(self.places.address(node) for node in BROKERS)
 
+    @property
+    def up(self) -> list[int]:
+        """The brokers that run."""
+        return [broker for broker in BROKERS if self.nodes[broker].runs]
+
     def start(self, ids: Iterable[int]) -> None:
         """Start nodes at once; wait until each says that it has started."""
         for node in self.begin(ids):

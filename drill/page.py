@@ -125,9 +125,13 @@ _OF_RELEASES = tuple(name for name in _FIGURES if name not in _OF_SCENARIOS[3:])
 
 def league(results: Results) -> str:
     """A line for each release, and one for all. results: as drill.score.read_scores returns them."""
-    releases = sorted({r["release"] for r in results}, key=version)
-    groups = [([name], [r for r in results if r["release"] == name]) for name in releases]
-    return _figures(("Kafka",), [*groups, (["all"], results)], _OF_RELEASES)
+    return _figures(("Kafka",), [([name], of) for name, of in _groups(results, "release")], _OF_RELEASES)
+
+
+def _groups(results: Results, key: str) -> list[tuple[str, Results]]:
+    """The results of each scenario or of each release (key), and of all."""
+    names = sorted({r[key] for r in results}, key=version if key == "release" else None)
+    return [*((name, [r for r in results if r[key] == name]) for name in names), ("all", results)]
 
 
 def scenarios_table(results: Results) -> str:
@@ -148,8 +152,7 @@ def _is_quiet(results: Results) -> bool:
 
 def _by_scenario(results: Results, every: Results) -> list[tuple[list[str], Results]]:
     """The results of each scenario, with its name and its releases. every: all results, of which "all" releases are."""
-    groups = [[r for r in results if r["scenario"] == name] for name in sorted({r["scenario"] for r in results})]
-    return [([of[0]["scenario"], _releases(of, every)], of) for of in groups]
+    return [([name, _releases(of, every)], of) for name, of in _groups(results, "scenario")[:-1]]
 
 
 def _releases(results: Results, every: Results) -> str:
@@ -173,10 +176,9 @@ def plans_table(results: Results) -> str:
     figures = ("drills", "windows", "decided", "wrong claims", "not as expected")
     heads = ("records", "lost by the plan", "without a leader after it")
     compared = ("compared", "records lost by all at once", "drills in which it lost some")
-    groups = [*((name, of) for (name, _), of in _by_scenario(followed, results)), ("all", followed)]
     rows = [
         [name, *(str(_FIGURES[figure](of)) for figure in figures), *map(str, _ends([r["plan"] for r in of]))]
-        for name, of in groups
+        for name, of in _groups(followed, "scenario")
     ]
     return "\n".join(["### Plans followed", "", *_without_zeros(("scenario", *figures, *heads, *compared), rows)])
 
@@ -194,9 +196,9 @@ def salvage_table(results: Results) -> str:
         "again": "produced again and read back",
         "below": "below the high watermark for certain",
     }
-    groups = [*((name, of) for (name, _), of in _by_scenario(salvaged, salvaged)), ("all", salvaged)]
     rows = [
-        [name, str(len(of)), *(str(sum(r["salvage"].get(key, 0) for r in of)) for key in heads)] for name, of in groups
+        [name, str(len(of)), *(str(sum(r["salvage"].get(key, 0) for r in of)) for key in heads)]
+        for name, of in _groups(salvaged, "scenario")
     ]
     table = _table(("scenario", "drills", *heads.values()), rows)
     return "\n".join(["### Records got back", "", *table])
@@ -215,9 +217,7 @@ def ahead_table(results: Results) -> str:
     asked = [r for r in results if "ahead" in r]
     if not asked:
         return ""
-    releases = sorted({r["release"] for r in asked}, key=version)
-    groups = [*((name, [r for r in asked if r["release"] == name]) for name in releases), ("all", asked)]
-    rows = [[name, *map(str, _predicted([r["ahead"] for r in of]))] for name, of in groups]
+    rows = [[name, *map(str, _predicted([r["ahead"] for r in of]))] for name, of in _groups(asked, "release")]
     heads = (
         "Kafka",
         "steps",

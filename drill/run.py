@@ -27,7 +27,7 @@ from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait
 from drill.salvage import Saved, salvage_all
 from drill.scenario import Scenario
 from drill.score import AHEAD_WRONG, OF_PLAY, WATCH_WRONG, Score, Wrong, score
-from drill.steps import Drill
+from drill.steps import Drill, lake_of
 from drill.watched import FAULTS, compared, read_anew, watching
 from evidence.text_files import read_properties
 
@@ -143,15 +143,10 @@ def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, describe
 
     out: the folder for both lakes. described: answers of `describe`.
     """
-    from jobs.pipeline import Pipeline
-
     bare = [_without_logs(capture, out / WITHOUT_LOGS) for capture in captures]
     lakes = out / LAKES[0], out / LAKES[1]
     for lake, given in zip(lakes, (captures, bare), strict=True):
-        pipeline = Pipeline(str(lake), [str(capture) for capture in given], engine_name="local")
-        pipeline.ingest()
-        pipeline.replay()
-        pipeline.detect()
+        lake_of(lake, given)
     return score(*lakes, ledger, described)
 
 

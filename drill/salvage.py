@@ -11,7 +11,7 @@ from typing import Any
 from drill.nodes import CLUSTER_ID
 from drill.scenario import number_of, topic_of
 from drill.score import FOREIGN, NOT_AGAIN, NOT_AS_LIVE, NOT_SALVAGED, Wrong
-from drill.steps import Drill
+from drill.steps import Drill, name_of
 from jobs.lake.lake import Lake
 from jobs.salvage.live import LiveCluster
 from jobs.salvage.output import LINES
@@ -56,7 +56,7 @@ class Saved:
 def salvage_all(drill: Drill) -> Saved:
     """Compare each kept disk with the logs of those who lead now, save the difference, and produce it again."""
     result = Saved()
-    leaders = {f"{row['topic']}-{row['partition']}": row["leader"] for row in drill.partitions()}
+    leaders = {name_of(row): row["leader"] for row in drill.partitions()}
     current = drill.copy_logs(sorted(drill.cluster.nodes), "local", "current")
     for name in drill.scenario.partitions:
         lost = [r for r in drill.ledger.records[_place(drill, name)] if r.lost and r.acks == "all"]

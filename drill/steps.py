@@ -23,6 +23,7 @@ from drill.scenario import Scenario, Step, number_of, topic_of
 from drill.score import LAG_MS
 from jobs.collect.stage import MANIFEST, Wishes, collect
 from jobs.collect.targets import Target
+from jobs.lake.lake import Lake
 
 Row = dict[str, Any]
 _STOP_S, _WAIT_S, _SETTLE_S = 60.0, 60.0, 12.0
@@ -43,6 +44,18 @@ _TO_NODES: dict[str, Callable[[Node], None]] = {
 
 def name_of(row: Row) -> str:
     return f"{row['topic']}-{row['partition']}"
+
+
+def lake_of(root: Path, captures: Iterable[Path], is_judged: bool = True) -> Lake:
+    """A lake of captures. Kafka needs the machine: no Spark beside it. is_judged: with findings."""
+    from jobs.pipeline import Pipeline
+
+    pipeline = Pipeline(root, [*captures], engine_name="local")
+    pipeline.ingest()
+    pipeline.replay()
+    if is_judged:
+        pipeline.detect()
+    return pipeline.lake
 
 
 def _has_ended(node: Node) -> bool:

@@ -87,7 +87,7 @@ def read_anew(drill: Drill) -> None:
 
 def compared(out: Path, kills: int) -> Row:
     """What the watch told, and how it differs from one that read everything in one go, and from the run."""
-    watched, anew = (WatchTables(out / name, "") for name in (WATCHED, ANEW))
+    watched, anew = (WatchTables(out / name) for name in (WATCHED, ANEW))
     alarms = sorted(watched.rows(ALARMS), key=lambda a: a["seen_ms"])
     ids = [
         {(a["alarm_id"], a["kind"]) for a in of if a["kind"] != PLAN_CHANGED and a["status"] == "stands"}

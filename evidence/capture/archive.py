@@ -48,7 +48,7 @@ _LEAST_BYTES = 1 << 20
 _SMALL_BYTES = 1 << 16
 _HELD_BYTES = 256 << 20
 # Tasks read these, maybe in other processes.
-_READ_BY_TASKS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT)
+READ_BY_TASKS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT)
 _UNREADABLE = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -218,7 +218,7 @@ class _Unpacking:
             start += chunk
         digest, local = hashlib.sha256(start), Held(f"{self.named}: {spelled_out(name)}", start)
         fits = len(start) <= _SMALL_BYTES and self.held_bytes + len(start) <= _HELD_BYTES
-        if fits and kinds.classify(path) not in _READ_BY_TASKS:
+        if fits and kinds.classify(path) not in READ_BY_TASKS:
             self.held_bytes += len(start)
             self.found.append(Member(path, local, digest.hexdigest(), modified))
             return

@@ -26,16 +26,9 @@ class Blocks:
 
     def __getitem__(self, where: slice, /) -> bytes:
         start, stop, _ = where.indices(self.size_bytes)
-        if start >= stop:
-            return b""
-        first, last = start // self.block_bytes, (stop - 1) // self.block_bytes
-        if first == last:
-            begin = first * self.block_bytes
-            return self._block(first)[start - begin : stop - begin]
         parts = []
-        for number in range(first, last + 1):
-            begin = number * self.block_bytes
-            parts.append(self._block(number)[max(start - begin, 0) : stop - begin])
+        for begin in range(start - start % self.block_bytes, stop, self.block_bytes) if start < stop else ():
+            parts.append(self._block(begin // self.block_bytes)[max(start - begin, 0) : stop - begin])
         return b"".join(parts)
 
     def sha256(self) -> str:

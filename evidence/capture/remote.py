@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evidence import kinds
-from evidence.capture.archive import Names
+from evidence.capture.archive import READ_BY_TASKS, Names
 from evidence.capture.blocks import Blocks
 from evidence.capture.held import Local
 from evidence.errors import CaptureError, spelled_out
@@ -41,7 +41,6 @@ _PARALLEL = 16
 # The stores' names for an object's size, checksum, time and version.
 _IDENTITY = {"size", "etag", "md5hash", "generation", "lastmodified", "last_modified", "last-modified", "updated"}
 _NAMED_PARTS = 3
-_IN_PLACE = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT)
 # Each holds some blocks in memory.
 _FRAMED_AT_ONCE = 4
 
@@ -201,7 +200,7 @@ def _is_in_place(remote: Remote, name: Path, info: Info) -> bool:
     if the URL holds a secret, which tasks must not get."""
     kind = kinds.classify(PurePosixPath(name))
     is_public = remote.scheme not in _WEB and remote.url == str(remote)
-    return is_public and kind in _IN_PLACE and info.get("size") is not None
+    return is_public and kind in READ_BY_TASKS and info.get("size") is not None
 
 
 def _refusal(path: str, info: Info) -> str | None:
@@ -244,7 +243,7 @@ class Store:
     def _opened(self) -> tuple[Any, str]:
         """fsspec's file system, and the URL's path in it."""
         made = _file_system(self.remote)
-        with _Border(str(self.remote)):
+        with _border(str(self.remote)):
             options = {**made._get_kwargs_from_urls(self.remote.url), **_OPTIONS.get(self.remote.scheme, {})}
             return made(skip_instance_cache=True, **options), str(made._strip_protocol(self.remote.url))
 
@@ -258,19 +257,19 @@ class Store:
 
     def info(self) -> Info:
         fs, path = self._opened
-        with _Border(str(self.remote)):
+        with _border(str(self.remote)):
             return dict(fs.info(path))
 
     def identity(self, path: str) -> str:
         """What the store reports of an object now. Errors: CaptureError when it is gone, or cannot be reached."""
         self.fs.invalidate_cache()
-        with _Border(self.shown(path)):
+        with _border(self.shown(path)):
             found = _identity(dict(self.fs.info(path))) or {}
         return repr(sorted((name.lower(), str(value)) for name, value in found.items()))
 
     def range(self, path: str, start: int, end: int) -> bytes:
         """An object's bytes [start, end). Errors: CaptureError when they cannot be read, or fewer arrive."""
-        with _Border(self.shown(path)):
+        with _border(self.shown(path)):
             data = bytes(self.fs.cat_file(path, start=start, end=end))
         if len(data) != end - start:
             raise CaptureError(
@@ -299,7 +298,7 @@ class Store:
         info = self.info()
         if info["type"] == "file":
             return {self.path: info}
-        with _Border(str(self.remote)):
+        with _border(str(self.remote)):
             found = self.fs.find(self.path, detail=True)
         return {p: i for p, i in found.items() if i["type"] != "directory" and (i.get("size") or not p.endswith("/"))}
 
@@ -316,7 +315,7 @@ class Store:
         def one(path: str) -> None:
             target = targets[path]
             target.parent.mkdir(parents=True, exist_ok=True)
-            with _Border(self.shown(path)):
+            with _border(self.shown(path)):
                 self.fs.get_file(path, str(target))
             size, arrived = found[path].get("size"), target.stat().st_size
             if size not in (None, arrived):
@@ -350,18 +349,13 @@ def _file_system(remote: Remote) -> Any:
         ) from None
 
 
-class _Border:
+@contextmanager
+def _border(shown: str) -> Iterator[None]:
     """Convert errors of fsspec and its clients to CaptureError, without their messages."""
-
-    def __init__(self, shown: str) -> None:
-        self.shown = shown
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if isinstance(error, Exception):
-            raise CaptureError(f"{self.shown}: {_reason(error)}") from None
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - each client has its own
+        raise CaptureError(f"{shown}: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:

@@ -8,6 +8,8 @@ import io
 import os
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -117,24 +119,31 @@ def _receive_file(stream: BinaryIO, folder: Path, name: str, size: int, received
         with Path(os.devnull).open("wb") as nowhere:
             _copy(stream, nowhere, size)
         return
-    target, coming, whole = folder / name, folder / COMING, False
+    target, coming = folder / name, folder / COMING
     try:
-        with coming.open("wb") as out:
-            whole = _copy(stream, out, size)
-        if whole:
+        with _written(name):
+            with coming.open("wb") as out:
+                if not _copy(stream, out, size):
+                    return
             target.parent.mkdir(parents=True, exist_ok=True)
             coming.replace(target)
-    except OSError as error:
-        raise BrokenStream(f"{shown(name)}: cannot be written here: {error.strerror}") from error
     finally:
         coming.unlink(missing_ok=True)
-    if whole and _LISTING.fullmatch(name):
+    if _LISTING.fullmatch(name):
         target.with_name(f"{name}.gz").write_bytes(gzip.compress(target.read_bytes(), mtime=0))
         target.unlink()
-    elif whole:
+    else:
         _read_by_now(target)
-    if whole:
-        received.files.add(name)
+    received.files.add(name)
+
+
+@contextmanager
+def _written(name: str) -> Iterator[None]:
+    """A file is written here in the block. Errors: BrokenStream if it cannot be."""
+    try:
+        yield
+    except OSError as error:
+        raise BrokenStream(f"{shown(name)}: cannot be written here: {error.strerror}") from error
 
 
 def _receive_piece(stream: BinaryIO, folder: Path, name: str, start: int, size: int, received: Received) -> None:
@@ -145,7 +154,7 @@ def _receive_piece(stream: BinaryIO, folder: Path, name: str, start: int, size: 
     if not _copy(stream, content, size) or _is_refused(name, received):
         return
     target, coming = folder / name, folder / COMING
-    try:
+    with _written(name):
         if start:
             if not target.is_file() or target.stat().st_size != start:
                 raise BrokenStream(_SOMETHING_ELSE)
@@ -155,8 +164,6 @@ def _receive_piece(stream: BinaryIO, folder: Path, name: str, start: int, size: 
             target.parent.mkdir(parents=True, exist_ok=True)
             coming.write_bytes(content.getbuffer())
             coming.replace(target)
-    except OSError as error:
-        raise BrokenStream(f"{shown(name)}: cannot be written here: {error.strerror}") from error
     received.files.add(name)
     received.more |= size == PIECE_BYTES
 
@@ -181,11 +188,9 @@ def _receive_bundle(stream: BinaryIO, folder: Path, count: int, total: int, rece
         if _is_refused(name, received):
             continue
         target = folder / name
-        try:
+        with _written(name):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
-        except OSError as error:
-            raise BrokenStream(f"{shown(name)}: cannot be written here: {error.strerror}") from error
         _read_by_now(target)
         received.files.add(name)
 

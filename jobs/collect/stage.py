@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import os
@@ -19,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from evidence.capture.files import sha256_of
 from evidence.capture.manifest import read_manifest
 from evidence.limits import MAX_DURATION_MS
 from evidence.text_files import read_properties
@@ -243,9 +243,7 @@ def _write_hashes(folder: Path) -> None:
         name = os.fsencode(path.relative_to(folder))
         escaped = name.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b"\r", b"\\r")
         mark = b"\\" if escaped != name else b""
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest().encode()
-        lines.append(mark + digest + b"  " + escaped + b"\n")
+        lines.append(mark + sha256_of(path).encode() + b"  " + escaped + b"\n")
     (folder / HASHES).write_bytes(b"".join(lines))
 
 

@@ -8,7 +8,7 @@ forgotten, so a `forget` that was cut off goes on when it is repeated.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -123,21 +123,13 @@ def forget(lake: Lake, plan: Plan, again: Sequence[Location], settings: Settings
     Errors: as `ingest`. Repeated after an error, it goes on.
     """
     progress(f"{plan.cluster_id}: removing {', '.join(plan.removed)}")
-    about = {
-        "removed": plan.removed,
-        "capture": plan.capture,
-        "again": plan.again,
-        "by": person(settings.custody.ingested_by),
-        "at_ms": time.time_ns() // 1_000_000,
-    }
+    about = forgotten(settings, plan.removed, plan.capture, plan.again)
     if is_all(lake, plan):
         for name in (*_DERIVED, *_SEEN, KEPT_FINDINGS):
             lake.replace(name, plan.cluster_id, [])
-    removed = pa.array(plan.removed)
     for name in (_LAST, *INGESTED[:-1]):
-        what = {"forgotten": about} if name == _LAST else None
         remove_rows(
-            lake, name, plan.cluster_id, lambda rows: pc.invert(pc.is_in(rows["capture"], value_set=removed)), what
+            lake, name, plan.cluster_id, lambda rows: is_of_others(rows, plan.removed), about if name == _LAST else None
         )
     for place in again:
         ingest(lake, place, settings, progress)
@@ -146,6 +138,20 @@ def forget(lake: Lake, plan: Plan, again: Sequence[Location], settings: Settings
     if not lake.clusters():
         for file in ("verdict.json", f"verdict-{quote(plan.cluster_id, safe='')}.json", "report.html"):
             lake.storage.delete(file)
+
+
+def forgotten(
+    settings: Settings, removed: Sequence[str], capture: str | None, again: Mapping[str, str], **more: int
+) -> dict[str, object]:
+    """What the commit of evidence_files says. capture: the one that was named; again: as in Plan."""
+    by, at_ms = person(settings.custody.ingested_by), time.time_ns() // 1_000_000
+    about = {"removed": [*removed], "capture": capture, "again": {**again}, **more, "by": by, "at_ms": at_ms}
+    return {"forgotten": about}
+
+
+def is_of_others(rows: pa.Table, captures: Sequence[str]) -> pa.ChunkedArray:
+    """Mask of the rows that other captures brought."""
+    return pc.invert(pc.is_in(rows["capture"], value_set=pa.array(captures, pa.string())))
 
 
 def findings_of(lake: Lake, cluster: str) -> set[tuple[str | None, ...]]:

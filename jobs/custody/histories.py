@@ -38,8 +38,9 @@ def check_histories(lake: Lake, cluster: str, settings: Settings) -> Iterator[Di
         except LogConflictError:
             return  # a finding is all that the lake has
         run_detect(again, cluster, settings, lambda _: None)
+        of_cluster = pc.field(CLUSTER_ID) == cluster
         for name in (*REPLAYED, *DETECTED):
-            yield from _compare(lake, again, cluster, name)
+            yield from _differences(name, *(each.dataset(name).filter(of_cluster) for each in (lake, again)))
 
 
 def check_sample(lake: Lake, cluster: str, settings: Settings, sample: int) -> Iterator[Difference]:
@@ -55,12 +56,6 @@ def check_sample(lake: Lake, cluster: str, settings: Settings, sample: int) -> I
         parts = files.parts(bucket)
         stored = read_history(lake.storage, parts[HISTORY], bucket)
         yield from _differences(HISTORY, stored, reduced(read_changes(lake.storage, parts, bucket, state), state))
-
-
-def _compare(lake: Lake, again: Lake, cluster: str, name: str) -> Iterator[Difference]:
-    yield from _differences(
-        name, *(each.dataset(name).filter(pc.field(CLUSTER_ID) == cluster) for each in (lake, again))
-    )
 
 
 def _differences(name: str, stored: pa.Table | Dataset, derived: pa.Table | Dataset) -> Iterator[Difference]:

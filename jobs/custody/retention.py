@@ -9,8 +9,7 @@ when it is repeated.
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -19,11 +18,17 @@ import pyarrow.compute as pc
 
 from evidence.kinds import DUMP_LOG, METADATA_SEGMENT
 from jobs.config.settings import Settings
-from jobs.custody.forget import RowFilter, findings_of, forget_findings, remove_rows
+from jobs.custody.forget import (
+    RowFilter,
+    findings_of,
+    forget_findings,
+    forgotten,
+    is_of_others,
+    remove_rows,
+)
 from jobs.ingest.captures import TABLE as CAPTURES
 from jobs.ingest.captures import found_in
 from jobs.ingest.log_batches import VOTER_TYPES
-from jobs.ingest.receipt import person
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
@@ -71,7 +76,7 @@ def retention_of(lake: Lake, cluster: str, before_ms: int) -> Retention:
     offset, first_ms = _log_from(lake, cluster, old, before_ms)
     found = Retention(cluster, before_ms, old, offset, first_ms)
     rows = {name: _count(lake, found, name) for name in INGESTED if name not in (CAPTURES, _FILES)}
-    return Retention(cluster, before_ms, old, offset, first_ms, {name: count for name, count in rows.items() if count})
+    return replace(found, rows={name: count for name, count in rows.items() if count})
 
 
 def _log_from(lake: Lake, cluster: str, old: list[str], before_ms: int) -> tuple[int, int | None]:
@@ -85,7 +90,7 @@ def _log_from(lake: Lake, cluster: str, old: list[str], before_ms: int) -> tuple
     named: int | None = pc.max(lake.read("metadata_records", cluster, ("offset",), voters)["offset"]).as_py()
     of_logs = pc.field("kind").isin((METADATA_SEGMENT, DUMP_LOG))
     segments = lake.read(_FILES, cluster, ("capture", "base_offset"), of_logs)
-    segments = segments.filter(pc.invert(pc.is_in(segments["capture"], value_set=pa.array(old, pa.string()))))
+    segments = segments.filter(is_of_others(segments, old))
     limit = min(each for each in (limit, named, pc.min(segments["base_offset"]).as_py()) if each is not None)
     for end, epoch in sorted(shape.snapshots, reverse=True):
         kept = table.filter(pc.greater_equal(table["base_offset"], end))
@@ -104,14 +109,13 @@ def _log_from(lake: Lake, cluster: str, old: list[str], before_ms: int) -> tuple
 def _filter_of(lake: Lake, what: Retention, name: str) -> RowFilter:
     """The rows of a table that stay: those of younger captures, also if an older one brought the same file first, and
     the log from from_offset on."""
-    old = pa.array(what.captures, pa.string())
     files = lake.read(_FILES, what.cluster_id, ("capture", "sha256"))
-    shared = files.filter(pc.invert(pc.is_in(files["capture"], value_set=old)))["sha256"].unique()
+    shared = files.filter(is_of_others(files, what.captures))["sha256"].unique()
     if "captured_at_ms" in TABLES[name].key:  # each capture has rows of its own
         shared = shared.slice(0, 0)
 
     def stays(rows: pa.Table) -> pa.ChunkedArray:
-        young = pc.or_(pc.invert(pc.is_in(rows["capture"], value_set=old)), pc.is_in(rows["sha256"], value_set=shared))
+        young = pc.or_(is_of_others(rows, what.captures), pc.is_in(rows["sha256"], value_set=shared))
         if name not in _OFFSETS:
             return young
         offset = rows[_OFFSETS[name]]
@@ -131,24 +135,15 @@ def _count(lake: Lake, what: Retention, name: str) -> int:
 
 def remove(lake: Lake, what: Retention, settings: Settings) -> None:
     """Remove the rows. Derived tables are as they were: their stages find out."""
-    about = {
-        "removed": what.captures,
-        "capture": None,
-        "again": {},
-        "before_ms": what.before_ms,
-        "from_offset": what.from_offset,
-        "by": person(settings.custody.ingested_by),
-        "at_ms": time.time_ns() // 1_000_000,
-    }
+    about = forgotten(settings, what.captures, None, {}, before_ms=what.before_ms, from_offset=what.from_offset)
     for name in what.rows:
         remove_rows(lake, name, what.cluster_id, _filter_of(lake, what, name))
     needed = _needed_files(lake, what)
 
     def stays(rows: pa.Table) -> pa.ChunkedArray:
-        young = pc.invert(pc.is_in(rows["capture"], value_set=pa.array(what.captures, pa.string())))
-        return pc.or_(young, pc.is_in(_places(rows), value_set=needed))
+        return pc.or_(is_of_others(rows, what.captures), pc.is_in(_places(rows), value_set=needed))
 
-    remove_rows(lake, _FILES, what.cluster_id, stays, {"forgotten": about})
+    remove_rows(lake, _FILES, what.cluster_id, stays, about)
     undisturbed(partial(_write_captures, lake, what, needed))
 
 

@@ -185,7 +185,6 @@ def _older(lake: Lake, cluster: str, last: str, heads: Mapping[str, str]) -> Ite
             yield Difference(name, "commits_removed", text)
 
 
-Row = dict[str, Any]
 MOST_ROWS = 10  # of each kind that are named
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from jobs.lake.storage import LakeError
@@ -25,11 +26,8 @@ class ChangedMeanwhileError(LakeError):
 def undisturbed(stage: Callable[[], Result]) -> Result:
     """The result of a stage, which may be called several times. Errors: ChangedMeanwhileError if other runs disturbed
     all of its attempts."""
-    for left in reversed(range(_ROUNDS)):
-        try:
+    for _ in range(_ROUNDS - 1):
+        with suppress(ChangedMeanwhileError):
             return stage()
-        except ChangedMeanwhileError:
-            if not left:
-                raise
-            time.sleep(random.uniform(0, _LONGEST_PAUSE_S))
-    raise AssertionError
+        time.sleep(random.uniform(0, _LONGEST_PAUSE_S))
+    return stage()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence import tables as evidence
+from evidence.tables import column
 from replay.arrow import schemas as replay
 from replay.arrow.schemas import RULE_DIFFERENCES
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
@@ -19,103 +20,97 @@ from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 SCHEMA_VERSION = 3
 CLUSTER_ID = "cluster_id"
 APPEND_ONLY = "delta.appendOnly"
-_CLUSTER = evidence.column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
-_COMMIT = evidence.column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")
+_CLUSTER = column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
+_COMMIT = column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")
 
 STATIC_CONFIGS = pa.schema(
     [
-        evidence.column("node_id", pa.int32(), "node whose server.properties this is"),
-        evidence.column("name", pa.string(), "config name"),
-        evidence.column("value", pa.string(), "value; secrets redacted"),
+        column("node_id", pa.int32(), "node whose server.properties this is"),
+        column("name", pa.string(), "config name"),
+        column("value", pa.string(), "value; secrets redacted"),
         *evidence.PROVENANCE,
     ]
 )
 
 QUALITY_RESULTS = pa.schema(
     [
-        evidence.column("run_id", pa.string(), "which run"),
-        evidence.column("run_at_ms", pa.int64(), "when that run ended"),
-        evidence.column("suite", pa.string(), "expectation suite: the table's name"),
-        evidence.column("suite_fingerprint", pa.string(), "what was expected of the table: changes with its suite"),
-        evidence.column("table", pa.string(), "table that was checked"),
-        evidence.column("expectation", pa.string(), "the expectation's name (docs/quality.md)"),
-        evidence.column(
-            "kind",
-            pa.string(),
-            "completeness, validity, consistency, coverage, reconciliation or agreement",
-        ),
-        evidence.column("column", pa.string(), "columns that name a row that breaks it, joined by a comma"),
-        evidence.column("severity", pa.string(), "error, or warn: does not fail the run"),
-        evidence.column("success", pa.bool_(), "whether the expectation was met"),
-        evidence.column("unexpected_count", pa.int64(), "rows that broke it"),
-        evidence.column("element_count", pa.int64(), "rows that were checked"),
-        evidence.column("sample", evidence.STRING_LIST, "the first rows that broke it: their keys, and what is wrong"),
-        evidence.column("action", pa.string(), "what to do if it is not met"),
-        evidence.column("details", pa.string(), "figures that were measured, met or not, JSON"),
+        column("run_id", pa.string(), "which run"),
+        column("run_at_ms", pa.int64(), "when that run ended"),
+        column("suite", pa.string(), "expectation suite: the table's name"),
+        column("suite_fingerprint", pa.string(), "what was expected of the table: changes with its suite"),
+        column("table", pa.string(), "table that was checked"),
+        column("expectation", pa.string(), "the expectation's name (docs/quality.md)"),
+        column("kind", pa.string(), "completeness, validity, consistency, coverage, reconciliation or agreement"),
+        column("column", pa.string(), "columns that name a row that breaks it, joined by a comma"),
+        column("severity", pa.string(), "error, or warn: does not fail the run"),
+        column("success", pa.bool_(), "whether the expectation was met"),
+        column("unexpected_count", pa.int64(), "rows that broke it"),
+        column("element_count", pa.int64(), "rows that were checked"),
+        column("sample", evidence.STRING_LIST, "the first rows that broke it: their keys, and what is wrong"),
+        column("action", pa.string(), "what to do if it is not met"),
+        column("details", pa.string(), "figures that were measured, met or not, JSON"),
     ]
 )
 
 _FINDING_KEY = (
-    evidence.column("finding_id", pa.string(), "id of the finding"),
-    evidence.column("verdict", pa.string(), "proven, possible, excluded or undetermined"),
-    evidence.column("severity", pa.string(), "critical, high, medium, low or info"),
+    column("finding_id", pa.string(), "id of the finding"),
+    column("verdict", pa.string(), "proven, possible, excluded or undetermined"),
+    column("severity", pa.string(), "critical, high, medium, low or info"),
 )
 
 KEPT_FINDINGS = "kept_findings"
 KEPT = pa.schema(
     [
         *replay.FINDINGS,
-        evidence.column("kept_ms", pa.int64(), "when its evidence was removed from the lake; our clock"),
+        column("kept_ms", pa.int64(), "when its evidence was removed from the lake; our clock"),
     ]
 )
 
 FINDING_FIRST_SEEN = pa.schema(
     [
         *_FINDING_KEY,
-        evidence.column("first_seen_ms", pa.int64(), "when the run ended that found it first; our clock"),
+        column("first_seen_ms", pa.int64(), "when the run ended that found it first; our clock"),
     ]
 )
 
 ACKNOWLEDGEMENTS = pa.schema(
     [
         *_FINDING_KEY,
-        evidence.column("note", pa.string(), "why it needs no alarm"),
-        evidence.column("acknowledged_by", pa.string(), "who acknowledged it, as given"),
-        evidence.column("acknowledged_ms", pa.int64(), "when it was acknowledged; our clock"),
+        column("note", pa.string(), "why it needs no alarm"),
+        column("acknowledged_by", pa.string(), "who acknowledged it, as given"),
+        column("acknowledged_ms", pa.int64(), "when it was acknowledged; our clock"),
     ]
 )
 
 RUNS = pa.schema(
     [
-        evidence.column("run_id", pa.string(), "which run"),
-        evidence.column("command", pa.string(), "run, ingest, replay, detect, quality, report, maintain, ..."),
-        evidence.column("started_ms", pa.int64(), "when it started; our clock"),
-        evidence.column("ended_ms", pa.int64(), "when it ended; our clock"),
-        evidence.column("outcome", pa.string(), "done, failed or stopped (by a signal); a killed run has no row"),
-        evidence.column("exit_code", pa.int32(), "exit code of the command"),
-        evidence.column("error", pa.string(), "the error that ended it"),
-        evidence.column("valid", pa.string(), "true, false or unknown, as in verdict.json"),
-        evidence.column("quality_failed", pa.int64(), "expectations that were not met"),
-        evidence.column("captures", evidence.STRING_LIST, "names of the captures that it was given for the cluster"),
-        evidence.column(
+        column("run_id", pa.string(), "which run"),
+        column("command", pa.string(), "run, ingest, replay, detect, quality, report, maintain, ..."),
+        column("started_ms", pa.int64(), "when it started; our clock"),
+        column("ended_ms", pa.int64(), "when it ended; our clock"),
+        column("outcome", pa.string(), "done, failed or stopped (by a signal); a killed run has no row"),
+        column("exit_code", pa.int32(), "exit code of the command"),
+        column("error", pa.string(), "the error that ended it"),
+        column("valid", pa.string(), "true, false or unknown, as in verdict.json"),
+        column("quality_failed", pa.int64(), "expectations that were not met"),
+        column("captures", evidence.STRING_LIST, "names of the captures that it was given for the cluster"),
+        column(
             "capture_digests",
             evidence.STRING_LIST,
             "for each of them SHA-256 of the list of its files, as in the manifest",
         ),
-        evidence.column("evidence", pa.string(), "version and link of evidence_files' newest commit, at the end"),
-        evidence.column("counts", pa.string(), "rows that it added or made, by table, JSON"),
-        evidence.column("durations_ms", pa.string(), "how long each of its stages took, JSON"),
-        evidence.column(
+        column("evidence", pa.string(), "version and link of evidence_files' newest commit, at the end"),
+        column("counts", pa.string(), "rows that it added or made, by table, JSON"),
+        column("durations_ms", pa.string(), "how long each of its stages took, JSON"),
+        column(
             "tasks",
             pa.string(),
             "by job the number of tasks, the slowest and the largest: rows, bytes, seconds and memory, JSON",
         ),
-        evidence.column("engine", pa.string(), "what ran its tasks: Spark, its version and master, or local"),
-        evidence.column("program", pa.string(), "version of this program"),
-        evidence.column(
-            "code_version", pa.int32(), "version of what the stages write (jobs/provenance/fingerprint.py)"
-        ),
-        evidence.column("rule_version", pa.string(), "version of the rules that judge windows"),
+        column("engine", pa.string(), "what ran its tasks: Spark, its version and master, or local"),
+        column("program", pa.string(), "version of this program"),
+        column("code_version", pa.int32(), "version of what the stages write (jobs/provenance/fingerprint.py)"),
+        column("rule_version", pa.string(), "version of the rules that judge windows"),
     ]
 )
 

@@ -4,7 +4,6 @@ out, into files of mode 0600."""
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evidence.capture.files import sha256_of
 from evidence.wire.data_batches import DataBatch, SegmentBytes
 from jobs.salvage.compare import Comparison, first_offset, only_old
 from jobs.salvage.errors import SalvageError
@@ -106,14 +106,13 @@ def _bytes_of(data: SegmentBytes, batch: DataBatch) -> bytes:
 
 def write_summary(folder: Path, summary: dict[str, Any]) -> None:
     """salvage.json, with size and SHA-256 of every other file; it has no key, value or header."""
-    files = {str(path.relative_to(folder)): _hashed(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+    files = {
+        str(path.relative_to(folder)): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
     with private(folder / SUMMARY) as stream:
         stream.write(json.dumps({**summary, "files": files}, indent=1).encode() + b"\n")
-
-
-def _hashed(path: Path) -> dict[str, Any]:
-    with path.open("rb") as stream:
-        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
 
 
 def _as_text(row: dict[str, Any]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Follower:
         self._file, self._told = folder / "kept.pickle", folder / "told.jsonl"
         self.kept = self._read() or Kept(live)
         self._done: Mapping[str, tuple[int, int]] = {}
-        self.tables = WatchTables(folder, "watch")
+        self.tables = WatchTables(folder)
 
     def _read(self) -> Kept | None:
         try:

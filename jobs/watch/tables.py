@@ -43,26 +43,25 @@ SCHEMAS = {
 
 
 class WatchTables:
-    """folder: of the watch. app: names the stream in commits."""
+    """folder: of the watch."""
 
-    def __init__(self, folder: Path, app: str) -> None:
-        self.folder, self.app = folder, app
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._opened: dict[str, DeltaTable] = {}
 
     def append(self, name: str, rows: pa.Table, batch: int) -> None:
         """Commit a batch's rows, unless that was done."""
-        app, schema, table = f"{self.app}/{name}", SCHEMAS[name], self._table(name)
+        app, schema, table = f"watch/{name}", SCHEMAS[name], self._table(name)
         last = None if table is None else table.transaction_version(app)
         if last is not None and last >= batch:
             return
         properties = CommitProperties(app_transactions=[Transaction(app, batch)])
         plain = pa.schema([pa.field(f.name, f.type) for f in schema])
-        mode = "append" if table is not None else "overwrite"
         if len(rows) or table is None:
             write_deltalake(
                 table or self.folder / name,
                 rows.select(plain.names).cast(plain),
-                mode=mode,
+                mode="append",
                 commit_properties=properties,
             )
 

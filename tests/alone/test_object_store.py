@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 from evidence import kinds
 from evidence.capture.files import open_capture
@@ -23,7 +22,6 @@ from evidence.errors import CaptureError
 from evidence.metadata_log.rows import work_of
 from evidence.metadata_log.scan import scan_files
 from evidence.tables import QUARANTINE
-from jobs.cli import app
 from jobs.config.settings import load_settings
 from jobs.custody.tables import check_tables
 from jobs.ingest.records import DecodingTask
@@ -34,6 +32,7 @@ from jobs.spark.tasks import run_tasks
 from tests.spark.conftest import Job
 from tests.support import s3
 from tests.support.digests import digests
+from tests.support.invoked import invoke
 from tests.support.paths import ROOT, capture, controllers, unpacked
 from tests.support.small_captures import diverged
 from tests.support.spark_lake import SparkLake
@@ -46,8 +45,7 @@ NAME, OTHER = "jbod-4.1.1", "jbod-4.0.2"
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.Store]:
     folder = tmp_path_factory.mktemp("moto")
     with s3.moto(folder / "log") as running, pytest.MonkeyPatch.context() as patch:
-        for name, value in s3.credentials(running.endpoint, folder).items():
-            patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
+        s3.use(patch, running.endpoint, folder)
         yield running
 
 
@@ -152,7 +150,7 @@ def test_explain_shows_bytes_out_of_the_store(job: Job, store: s3.Store) -> None
     store.bucket("shown", {"unclean.tar.xz": capture("unclean").read_bytes()})
     words = ["explain", "ac1562", "--lake", str(job.pipeline.root), "--format", "json", "--capture"]
     places = ("s3://shown/unclean.tar.xz", str(capture("unclean")))
-    shown = [CliRunner().invoke(app, [*words, place]).stdout for place in places]
+    shown = [invoke([*words, place]).stdout for place in places]
     assert shown[0] == shown[1]
     assert any(piece["bytes"]["text"] for piece in json.loads(shown[0])[0]["evidence"])
 
@@ -247,11 +245,11 @@ def test_questions_have_the_answers_of_a_lake_on_disk(runs: tuple[Path, str, lis
         ["whatif", "--strategy", "balanced", *cluster, *JSON],
     ]
     for words in questions:
-        answers = [CliRunner().invoke(app, [*words, "--lake", str(place)]) for place in (disk, url)]
+        answers = [invoke([*words, "--lake", str(place)]) for place in (disk, url)]
         assert [answer.exit_code for answer in answers] == [0, 0], words
         assert answers[0].stdout == answers[1].stdout != "", words
     page = tmp_path / "page.html"
-    done = CliRunner().invoke(app, ["report", "--lake", url, "--output", str(page)])
+    done = invoke(["report", "--lake", url, "--output", str(page)])
     assert done.exit_code == 0
     assert len(list(tmp_path.glob("page-*.html"))) == 2
 
@@ -272,7 +270,7 @@ def test_sql_without_the_jars_for_the_store(
 ) -> None:
     """It says so before Spark starts."""
     monkeypatch.setenv("KRAFT_FORENSICS_SPARK__JARS_DIR", str(tmp_path / "jars"))
-    done = CliRunner().invoke(app, ["sql", "select 1", "--lake", runs[1]])
+    done = invoke(["sql", "select 1", "--lake", runs[1]])
     assert (done.exit_code, "Run `kraft-forensics setup --s3`" in str(done.exception)) == (1, True)
 
 

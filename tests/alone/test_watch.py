@@ -44,7 +44,7 @@ def watched(into: Path, *words: str, **environment: str) -> list[Row]:
 
 
 def states(into: Path) -> list[tuple[Any, ...]]:
-    rows = WatchTables(into, "").rows(STATES)
+    rows = WatchTables(into).rows(STATES)
     return sorted(tuple(r[name] for name in _PLACE) for r in rows)
 
 
@@ -81,7 +81,7 @@ def test_a_log_that_grows_and_is_cut_off(by: str, tmp_path: Path) -> None:
     assert stands == {a["alarm_id"] for a in piece.alarms}
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
     assert told == [["alarm", a["alarm_id"], a["status"]] for a in last]
-    assert len(WatchTables(tmp_path / "watch", "").rows(ALARMS)) == len([*first, *more, *last])
+    assert len(WatchTables(tmp_path / "watch").rows(ALARMS)) == len([*first, *more, *last])
 
 
 def test_a_record_that_is_damaged_twice_ends_it(tmp_path: Path) -> None:

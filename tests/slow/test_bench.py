@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from bench.figures import growth, with_figures
 from bench.inputs import BROKERS, Input, files_of, write_offsets
-from bench.memory import Sampler, processes_below
 from bench.prepared import Prepared, prepare
+from bench.spark_run import tree_bytes
 from bench.stages import STAGES
 from bench.table import tables
 from evidence.capture.files import open_capture
@@ -24,8 +23,8 @@ from evidence.errors import CaptureError
 from evidence.metadata_log.inspect import inspect_file
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
-from jobs.cli import app
 from replay.arrow.schemas import CHANGES
+from tests.support.invoked import invoke
 from tests.support.paths import controllers
 from tests.support.pure import changes_of, cluster_state, decode
 
@@ -43,7 +42,7 @@ def types_in(file: Path) -> Counter[str]:
 
 
 def timed(file: Path) -> dict[str, dict[str, Any]]:
-    result = CliRunner().invoke(app, ["bench", str(file), "--runs", "1", "--format", "json"])
+    result = invoke(["bench", str(file), "--runs", "1", "--format", "json"])
     assert result.exit_code == 0, result.output
     return {row["stage"]: row for row in json.loads(result.stdout)}
 
@@ -71,7 +70,7 @@ def test_bench_does_not_replay_a_snapshot(tmp_path: Path) -> None:
 def test_bench_reports_a_file_that_is_not_a_log(name: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / name
     file.write_text("neither a log nor an archive, whatever its name says\n")
-    result = CliRunner().invoke(app, ["bench", str(file)])
+    result = invoke(["bench", str(file)])
     assert isinstance(result.exception, CaptureError)
     assert message in str(result.exception)
 
@@ -172,13 +171,7 @@ def test_memory_is_that_of_the_whole_tree() -> None:
     with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        sampler = Sampler(process.pid)
-        sampler.look()
-        assert len(processes_below(process.pid)) == 2
+        held = tree_bytes(process.pid)
         process.communicate(b"")
-    peaks = sampler.mib()
-    assert peaks["worker"] == peaks["workers"] >= 64
-    assert 0 < peaks["driver"] < 64
-    assert peaks["jvm"] == 0
-    assert peaks["all"] >= peaks["worker"]
-    assert processes_below(process.pid) == {}
+    assert held >= 64 << 20
+    assert tree_bytes(process.pid) == 0

@@ -14,20 +14,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from typer.testing import CliRunner, Result
 
-from jobs.cli import app
 from jobs.console.options import FailOn
 from jobs.lake.lake import Lake
 from jobs.queries.levels import levels
 from tests.spark.conftest import Job
 from tests.support import writer
+from tests.support.invoked import cli
 
 QUERY = "select topic, partition, verdict, loss_min, loss_max from findings where kind = 'hwm_regression'"
-
-
-def cli(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def test_sql_json_is_one_array_on_one_line(job: Job) -> None:

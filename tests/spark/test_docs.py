@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 from docs_site.tables_page import document
-from jobs.cli import app
 from tests.spark.conftest import Job
+from tests.support.invoked import invoke
 from tests.support.page_examples import examples, failures
 from tests.support.paths import ROOT, unpacked
 
@@ -25,7 +24,7 @@ def test_readme_example(job: Job, command: str, output: str, tmp_path: Path, mon
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "lake").symlink_to(job.pipeline.root)
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, shlex.split(command))
+    result = invoke(shlex.split(command))
     assert result.exit_code == 0, result.output
     assert result.stdout == output
 

@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from jobs.cli import app
 from tests.spark.conftest import Job
+from tests.support.invoked import cli
 from tests.support.paths import capture, unpacked
 
 LEDGER_0 = "ac156266c75d442c"
 CONTROLLER_LOG = "controllers/3000/__cluster_metadata-0/00000000000000000000.log"
-
-
-def cli(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

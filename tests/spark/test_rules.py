@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.queries.whatif import WhatifError, WhatifQuestion
 from replay.controller.profiles import PROFILES
 from replay.whatif.comparison import WHATIF
 from tests.spark.conftest import Job
+from tests.support.invoked import cli
 from tests.support.paths import ROOT
-
-
-def cli(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 def whatif_rows(job: Job, name: str, *options: str) -> list[dict[str, Any]]:

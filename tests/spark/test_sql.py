@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from evidence.errors import KraftForensicsError
-from jobs.cli import app, main
+from jobs.cli import main
 from jobs.console.failures import one_line
 from jobs.console.run_log import discard
 from jobs.lake.lake import Lake
@@ -23,6 +23,7 @@ from jobs.views.catalogue import views
 from jobs.views.read_only import NotReadOnlyError, tables_of
 from jobs.views.sql import ReadOnlySql, SqlError
 from replay.arrow.schemas import ELECTIONS, FINDINGS
+from tests.support.invoked import invoke
 
 CLUSTER = "c1"
 
@@ -248,7 +249,7 @@ def test_a_long_error_of_a_library_is_shortened(tmp_path: Path, monkeypatch: pyt
 
 
 def cli(lake: Lake, *arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, ["sql", *arguments, "--lake", str(lake.root), "--format", "csv"], input=stdin)
+    return invoke(["sql", *arguments, "--lake", str(lake.root), "--format", "csv"], input=stdin)
 
 
 def test_statements_may_come_from_a_script(sql: ReadOnlySql, lake: Lake) -> None:

@@ -13,6 +13,8 @@ from tests.support.paths import capture
 
 NAME = "logs-unclean"
 CONTROLLERS, BROKERS = (3000, 3001, 3002), (1, 2, 3, 4)
+# Debian's sh is dash.
+SHELLS = [name for name in ("sh", "bash", "busybox") if shutil.which(name)]
 
 
 def ssh_like(shell: str) -> str:
@@ -20,16 +22,23 @@ def ssh_like(shell: str) -> str:
     return f"sh -c 'NODE=$1; shift; exec {shell} -c \"$*\"' ssh {{host}}"
 
 
-def busybox(folder: Path) -> str | None:
-    """A command for --via whose only programs are busybox's; None if this machine has no busybox."""
-    path = shutil.which("busybox")
-    if path is None:
-        return None
+def reached_by(shell: str, folder: Path) -> str:
+    """A command for --via with one of SHELLS; that of busybox has its programs in a new folder, and no others."""
+    if shell != "busybox":
+        return ssh_like(shell)
     folder.mkdir()
     tools = "sh cat head wc ls od tr awk find date cksum md5sum sha256sum dd tail"
     for name in tools.split():
-        (folder / name).symlink_to(path)
+        (folder / name).symlink_to(str(shutil.which("busybox")))
     return f"env -i PATH={folder} NODE={{host}}"
+
+
+def program(file: Path, body: str) -> Path:
+    """A shell script that stands for a program."""
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{body}\n")
+    file.chmod(0o700)
+    return file
 
 
 def nodes(folder: Path, chosen: Iterable[int] = (*CONTROLLERS, *BROKERS)) -> dict[int, Path]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import pytest
 
 from tests.support.forwarding import Forwarder, serving
 
@@ -37,6 +38,12 @@ def credentials(endpoint: str, home: Path) -> dict[str, str | None]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "HOME": str(home),
     }
+
+
+def use(patch: pytest.MonkeyPatch, endpoint: str, home: Path) -> None:
+    """Let clients of this process find the store. home: as in `credentials`."""
+    for name, value in credentials(endpoint, home).items():
+        patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
 
 
 @dataclass(frozen=True)

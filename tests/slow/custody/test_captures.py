@@ -8,10 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from evidence.capture.files import open_capture
-from jobs.cli import app
 from jobs.config.settings import load_settings
 from jobs.custody.captures import check_capture
 from jobs.custody.histories import check_histories
@@ -22,6 +20,7 @@ from jobs.ingest.stage import ingest_opened
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
 from jobs.report.stage import ReportFormat, write_report
+from tests.support.invoked import invoke
 from tests.unit.jobs.custody.conftest import remake
 
 
@@ -157,10 +156,10 @@ def test_who_is_named_is_a_setting(pattern: str, has: str | None) -> None:
 
 
 def test_the_command_names_what_differs_and_exits_with_1(lake: Lake, cluster: str) -> None:
-    good = CliRunner().invoke(app, ["verify", "--lake", str(lake.root), "--format", "json"])
+    good = invoke(["verify", "--lake", str(lake.root), "--format", "json"])
     assert (good.exit_code, good.stdout) == (0, "[]\n")
     lake.delta("findings").delete("partition = 0")
-    bad = CliRunner().invoke(app, ["verify", "--lake", str(lake.root), "--format", "csv"])
+    bad = invoke(["verify", "--lake", str(lake.root), "--format", "csv"])
     assert bad.exit_code == 1
     assert "findings,row_missing," in bad.stdout
     assert "finding_id=" in bad.stdout
@@ -175,7 +174,7 @@ def test_a_changed_byte_row_file_and_commit_are_each_named(lake: Lake, cluster: 
     commit = max(Path(lake.storage.url("log_end_offsets"), "_delta_log").glob("*.json"))
     commit.write_text(commit.read_text().replace("kraft-forensics", "another program"))
     words = ["verify", "--lake", str(lake.root), "--capture", str(capture), "--format", "json"]
-    done = CliRunner().invoke(app, words)
+    done = invoke(words)
     found = {(d["table"], d["what"], d["file"]) for d in json.loads(done.stdout) if not d["is_note"]}
     assert done.exit_code == 1
     assert {entry for entry in found if entry[0] != "findings"} == {

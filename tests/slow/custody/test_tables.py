@@ -9,10 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from typer.testing import CliRunner
 
 from evidence.capture.files import open_capture
-from jobs.cli import app
 from jobs.config.settings import load_settings
 from jobs.custody.histories import check_sample
 from jobs.custody.tables import Difference, can_be_replayed, check_tables, only_in, rewritten
@@ -24,6 +22,7 @@ from jobs.provenance.made_from import receipts
 from jobs.quality.stage import run_quality
 from jobs.report.stage import write_report
 from tests.support.digests import digests
+from tests.support.invoked import invoke
 from tests.unit.jobs.custody.conftest import remake
 
 DERIVED = ("findings", "elections", "partition_history", "quorum_history")
@@ -179,7 +178,7 @@ def test_a_table_that_another_program_compacted_is_refused_until_it_is_adopted(
     assert lake.version("evidence_files") == version
     verify = ["verify", str(lake.root), "--sample", "0"]
     for words in ([], ["--adopt"]):
-        assert CliRunner().invoke(app, [*verify, *words]).exit_code == 0
+        assert invoke([*verify, *words]).exit_code == 0
     assert lake.version("evidence_files") == version + 1
     assert lake.made("evidence_files", cluster)["adopted"]["of"].startswith(f"version {version}: OPTIMIZE by")
     assert digests(lake) == before
@@ -192,7 +191,7 @@ def test_a_table_with_other_rows_is_not_adopted(lake: Lake, cluster: str) -> Non
     """Nor one with the same rows that differs in anything else."""
     lake.delta("metadata_records").delete("offset = 20")
     version = lake.version("metadata_records")
-    assert CliRunner().invoke(app, ["verify", str(lake.root), "--adopt", "--sample", "0"]).exit_code == 1
+    assert invoke(["verify", str(lake.root), "--adopt", "--sample", "0"]).exit_code == 1
     assert lake.version("metadata_records") == version
     note, other = Difference("findings", "rewritten", "", is_note=True), Difference("findings", "file_changed", "")
     assert (rewritten([note]), rewritten([note, other])) == (["findings"], [])

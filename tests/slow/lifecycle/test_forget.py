@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from jobs.cli import app
 from jobs.config.settings import load_settings
 from jobs.custody.forget import check_given, forget, plan_of
 from jobs.custody.manifest import manifest
@@ -20,12 +19,13 @@ from jobs.lake.storage import LakeError
 from jobs.provenance.made_from import receipts
 from tests.slow.test_crashes import DiedError, DyingLake
 from tests.support.digests import digests
+from tests.support.invoked import invoke
 
 Captures = tuple[Path, Path]
 
 
 def command(lake: Path, *words: str) -> Result:
-    return CliRunner().invoke(app, [*words, "--lake", str(lake)])
+    return invoke([*words, "--lake", str(lake)])
 
 
 @pytest.fixture(scope="module")

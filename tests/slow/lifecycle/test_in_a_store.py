@@ -22,8 +22,7 @@ def test_the_life_of_a_lake(
     captures: tuple[Path, Path], lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with s3.moto(tmp_path / "log") as store:
-        for name, value in s3.credentials(store.endpoint, tmp_path).items():
-            monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+        s3.use(monkeypatch, store.endpoint, tmp_path)
         store.bucket("lakes", {})
         remote = Lake(location("s3://lakes/one"))
         for capture in reversed(captures):

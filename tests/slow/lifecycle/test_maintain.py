@@ -7,9 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.custody.maintain import GROWING, Maintained, maintain
 from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
@@ -18,6 +16,7 @@ from jobs.lake.tables import TABLES
 from jobs.provenance.made_from import made_from, receipts
 from tests.slow.test_crashes import run
 from tests.support.digests import digests
+from tests.support.invoked import invoke
 from tests.unit.jobs.custody.conftest import remake
 
 
@@ -107,9 +106,9 @@ def test_the_traces_of_another_program_are_not_deleted(lake: Lake, cluster: str)
 
 
 def test_the_command(lake: Lake, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["maintain", str(lake.root), "--retention-days", "0", "--format", "json"])
+    result = invoke(["maintain", str(lake.root), "--retention-days", "0", "--format", "json"])
     assert result.exit_code == 0, result.output
     rows = {row["table"]: row for row in json.loads(result.stdout)}
     assert rows["findings"]["deleted"] > 0
     assert "files deleted" in result.stderr
-    assert CliRunner().invoke(app, ["maintain", "--lake", str(tmp_path / "none")]).exit_code == 1
+    assert invoke(["maintain", "--lake", str(tmp_path / "none")]).exit_code == 1

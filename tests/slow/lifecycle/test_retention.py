@@ -11,10 +11,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from bench.nights import Cluster, kept_files, write_capture
-from jobs.cli import app
 from jobs.config.settings import load_settings
 from jobs.custody.retention import remove, retention_of
 from jobs.custody.tables import check_tables
@@ -25,13 +24,14 @@ from jobs.queries.status import status_of
 from tests.slow.test_crashes import DiedError, DyingLake
 from tests.support import writer
 from tests.support.digests import digests
+from tests.support.invoked import invoke
 
 NIGHTS, DAY_MS = 10, 86_400_000
 Row = dict[str, Any]
 
 
 def command(lake: Lake, *words: str) -> Result:
-    return CliRunner().invoke(app, [*words, "--lake", str(lake.root)])
+    return invoke([*words, "--lake", str(lake.root)])
 
 
 def done(result: Result) -> str:
@@ -121,7 +121,7 @@ def test_what_is_old_is_gone_and_what_is_younger_stays(lake: Lake, nights: list[
     (found,) = status_of(lake, now_ms)["clusters"]
     # That the log begins late is no gap.
     assert (found["found"]["answer"], found["found"]["kept"], found["out_of_date"]) == (answer, len(gone), [])
-    assert f"before: {len(gone)} kept" in CliRunner().invoke(app, ["status", str(lake.root)]).stdout
+    assert f"before: {len(gone)} kept" in invoke(["status", str(lake.root)]).stdout
 
 
 def snapshots(lake: Lake) -> set[tuple[int, int]]:
@@ -147,7 +147,7 @@ def test_the_lake_is_sound_and_goes_on(lake: Lake, nights: list[Path]) -> None:
     assert {receipt["capture"] for receipt in receipts(lake, cluster)} == {n.name for n in nights[NIGHTS - 3 : NIGHTS]}
     done(command(lake, "run", str(nights[NIGHTS])))
     done(command(lake, "verify", "--all", "--capture", str(nights[NIGHTS])))
-    done(CliRunner().invoke(app, ["maintain", str(lake.root)]))
+    done(invoke(["maintain", str(lake.root)]))
     assert not [each for each in check_tables(lake, cluster) if not each.is_note]
 
 

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 from deltalake import write_deltalake
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.cli.lakes import recorded
 from jobs.console.signals import StoppedError
 from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
 from jobs.provenance.fingerprint import CODE_VERSION
 from jobs.provenance.made_from import made_from
+from tests.support.invoked import invoke
 from tests.support.small_captures import diverged
 
 Row = dict[str, Any]
@@ -42,7 +41,7 @@ def lake(capture: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 
 def command(lake: Lake, *words: str) -> int:
-    return CliRunner().invoke(app, [*words, "--lake", str(lake.root)]).exit_code
+    return invoke([*words, "--lake", str(lake.root)]).exit_code
 
 
 def runs(lake: Lake) -> list[Row]:
@@ -116,7 +115,7 @@ def test_what_cannot_be_recorded_is_a_warning(capture: Path, tmp_path: Path) -> 
     assert command(lake, "ingest", str(capture)) == 0
     row = {**runs(lake)[0], "run_id": "planted"}
     write_deltalake(lake.storage.url("runs"), lake.read("runs", None).from_pylist([row]), mode="append")
-    result = CliRunner().invoke(app, ["ingest", str(capture), "--lake", str(lake.root)])
+    result = invoke(["ingest", str(capture), "--lake", str(lake.root)])
     assert result.exit_code == 0
     assert "the run is not recorded in the table runs: " in result.stderr
 

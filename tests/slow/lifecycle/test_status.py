@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as families_of_text_format
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.lake.lake import Lake
 from jobs.provenance import fingerprint
 from jobs.queries.status import gravity, status_of
 from tests.slow.lifecycle.test_maintain import maintained
 from tests.slow.test_crashes import run
 from tests.support.digests import digests
+from tests.support.invoked import invoke
 
 
 def only(lake: Lake, now_ms: int = 0) -> dict[str, Any]:
@@ -75,13 +74,13 @@ def test_the_age_of_the_log(lake: Lake, cluster: str) -> None:
 
 @pytest.mark.parametrize(("age", "code"), [("1s", 3), ("100000d", 0), ("26", 2), ("-1h", 2), ("soon", 2)])
 def test_an_old_log_has_an_exit_code(lake: Lake, cluster: str, age: str, code: int) -> None:
-    result = CliRunner().invoke(app, ["status", str(lake.root), "--max-age", age])
+    result = invoke(["status", str(lake.root), "--max-age", age])
     assert result.exit_code == code, result.output
     assert (f"cluster {cluster}: the newest record of the metadata log is" in result.stderr) == (code == 3)
 
 
 def test_prometheus_reads_the_metrics(lake: Lake, cluster: str) -> None:
-    text = CliRunner().invoke(app, ["status", str(lake.root), "--format", "openmetrics"]).stdout
+    text = invoke(["status", str(lake.root), "--format", "openmetrics"]).stdout
     assert text.endswith("# EOF\n")
     names = {"cluster_id": cluster, "lake": str(lake.root)}
     for parsed in (text_string_to_metric_families(text), families_of_text_format(text)):  # the second for node_exporter
@@ -100,7 +99,7 @@ def test_what_a_new_capture_puts_out_of_date(captures: tuple[Path, Path], tmp_pa
     lake = Lake(tmp_path / "lake")
     run(lake, captures[1])
     assert list(stale(lake)) == ["quality"]
-    assert CliRunner().invoke(app, ["ingest", str(captures[0]), "--lake", str(lake.root)]).exit_code == 0
+    assert invoke(["ingest", str(captures[0]), "--lake", str(lake.root)]).exit_code == 0
     assert stale(lake) == {
         "replay": "log_batches has changed",
         "detect": "replay is out of date",
@@ -124,28 +123,28 @@ def test_tables_of_another_release_are_out_of_date(lake: Lake, monkeypatch: pyte
 def test_several_lakes(lake: Lake, tmp_path: Path) -> None:
     before, other = digests(lake), tmp_path / "other"
     shutil.copytree(lake.root, other)
-    result = CliRunner().invoke(app, ["status", str(lake.root), str(other), "--format", "json"])
+    result = invoke(["status", str(lake.root), str(other), "--format", "json"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)["lakes"]
     assert [each["lake"] for each in found] == [str(lake.root), str(other)]
     assert found[0]["clusters"] == found[1]["clusters"]
     assert digests(lake) == before
-    text = CliRunner().invoke(app, ["status", str(lake.root)], env={"COLUMNS": "160"}).stdout
+    text = invoke(["status", str(lake.root)], env={"COLUMNS": "160"}).stdout
     assert "quality: it has not run to its end" in text
     assert "not known" in text  # no window, but a log that misses something
     assert "evidence" not in text
-    more = CliRunner().invoke(app, ["status", str(lake.root), "--evidence", "--tables"], env={"COLUMNS": "160"}).stdout
+    more = invoke(["status", str(lake.root), "--evidence", "--tables"], env={"COLUMNS": "160"}).stdout
     assert "metadata_segment" in more
     assert "partition_history" in more
     shutil.rmtree(other / "runs")
-    assert "the table runs is missing" in str(CliRunner().invoke(app, ["status", str(other)]).exception)
+    assert "the table runs is missing" in str(invoke(["status", str(other)]).exception)
     assert not (other / "runs").exists()
 
 
 def test_runs_and_captures_are_listed_if_asked_for(captures: tuple[Path, Path], tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake")
     for words in (["ingest", str(captures[1])], ["ingest", str(captures[0])], ["replay"]):
-        assert CliRunner().invoke(app, [*words, "--lake", str(lake.root)]).exit_code == 0
+        assert invoke([*words, "--lake", str(lake.root)]).exit_code == 0
     plain = status_of(lake, 0)
     assert (plain["runs"], plain["captures"]) == ([], [])
     found = status_of(lake, 0, 2, with_captures=True)
@@ -153,11 +152,11 @@ def test_runs_and_captures_are_listed_if_asked_for(captures: tuple[Path, Path], 
     assert found["runs"][1]["captures"] == ["whole"]
     assert [row["capture"] for row in found["captures"]] == ["whole", "alone"]
     words = ["status", str(lake.root), "--runs", "3", "--captures"]
-    text = CliRunner().invoke(app, words, env={"COLUMNS": "200"}).stdout
+    text = invoke(words, env={"COLUMNS": "200"}).stdout
     assert "newest runs" in text
     assert "3000, 3001, 3002" in text
-    assert "newest runs" not in CliRunner().invoke(app, words[:2]).stdout
+    assert "newest runs" not in invoke(words[:2]).stdout
 
 
 def test_no_lake_is_an_error(tmp_path: Path) -> None:
-    assert CliRunner().invoke(app, ["status", str(tmp_path)]).exit_code == 1
+    assert invoke(["status", str(tmp_path)]).exit_code == 1

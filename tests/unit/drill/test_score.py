@@ -120,12 +120,17 @@ def state(leader: int, at_ms: int, end_ms: int | None) -> Row:
     return {**place, **lists, "leader": leader, "timestamp_ms": at_ms, "end_timestamp_ms": end_ms}
 
 
+def described(leader: int, asked_ms: int, **more: int) -> list[Row]:
+    """What a broker answered that knew this leader."""
+    told = {"topic": "a", "topic_id": "id-1", "partition": 0, "leader": leader, "replicas": [1, 3], "isr": [1]}
+    partitions = [{**told, "elr": [], "last_known_elr": []}]
+    return [{"before_ms": asked_ms, "after_ms": asked_ms, "partitions": partitions, **more}]
+
+
 @pytest.mark.parametrize(("leader", "asked_ms", "differs"), [(1, 500, False), (3, 500, True), (3, 600, False)])
 def test_a_broker_may_answer_late_but_not_early(leader: int, asked_ms: int, differs: bool) -> None:
     history = [state(1, 0, 600 + LAG_MS), state(3, 600, None)]
-    told = {"topic": "a", "topic_id": "id-1", "partition": 0, "leader": leader, "replicas": [1, 3], "isr": [1]}
-    answer = {"before_ms": asked_ms, "after_ms": asked_ms, "partitions": [{**told, "elr": [], "last_known_elr": []}]}
-    assert bool(list(differing_states(history, [answer]))) == differs
+    assert bool(list(differing_states(history, described(leader, asked_ms)))) == differs
 
 
 @pytest.mark.parametrize(
@@ -133,20 +138,14 @@ def test_a_broker_may_answer_late_but_not_early(leader: int, asked_ms: int, diff
 )
 def test_a_broker_that_is_cut_off_answers_with_what_it_knew(leader: int, since_ms: int | None, differs: bool) -> None:
     history = [state(1, 0, 600), state(3, 600, None)]
-    told = {"topic": "a", "topic_id": "id-1", "partition": 0, "leader": leader, "replicas": [1, 3], "isr": [1]}
-    asked_ms = 601 + LAG_MS
-    answer = {"before_ms": asked_ms, "after_ms": asked_ms, "partitions": [{**told, "elr": [], "last_known_elr": []}]}
-    if since_ms is not None:
-        answer["outdated_since_ms"] = since_ms
-    assert bool(list(differing_states(history, [answer]))) == differs
+    answers = described(leader, 601 + LAG_MS, **({} if since_ms is None else {"outdated_since_ms": since_ms}))
+    assert bool(list(differing_states(history, answers))) == differs
 
 
 @pytest.mark.parametrize(("asked_ms", "differs"), [(601, False), (601 + LAG_MS, True)])
 def test_a_leader_that_came_while_it_was_asked_may_be_shown_as_none(asked_ms: int, differs: bool) -> None:
     history = [state(1, 0, 600), state(3, 600, None)]
-    told = {"topic": "a", "topic_id": "id-1", "partition": 0, "leader": -1, "replicas": [1, 3], "isr": [1]}
-    answer = {"before_ms": asked_ms, "after_ms": asked_ms, "partitions": [{**told, "elr": [], "last_known_elr": []}]}
-    assert bool(list(differing_states(history, [answer]))) == differs
+    assert bool(list(differing_states(history, described(-1, asked_ms)))) == differs
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pickle
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from evidence.capture.accounts import quarantine_rows
 from evidence.capture.files import Capture, capture_name, open_capture
@@ -23,6 +23,7 @@ from evidence.metadata_log.rows import read_byte_range, work_of
 from evidence.metadata_log.scan import scan_files
 from jobs.lake.storage import LakeError
 from tests.support import s3, writer
+from tests.support.invoked import invoke
 from tests.support.paths import ROOT, capture, unpacked
 from tests.support.small_captures import write_files
 
@@ -57,13 +58,21 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[s3.Store]:
 @pytest.fixture(autouse=True)
 def client(store: s3.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """The environment in which the store is found."""
-    set_environment(monkeypatch, s3.credentials(store.endpoint, tmp_path))
+    s3.use(monkeypatch, store.endpoint, tmp_path)
     return monkeypatch
 
 
-def set_environment(patch: pytest.MonkeyPatch, values: dict[str, str | None]) -> None:
-    for name, value in values.items():
-        patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
+@contextmanager
+def altered(store: s3.Store, client: pytest.MonkeyPatch, name: str, alter: Callable[[bytes], bytes]) -> Iterator[None]:
+    """The store answers with other bytes for objects whose name ends so."""
+
+    def answer(_: str, path: str, body: bytes) -> bytes:
+        return alter(body) if path.partition("?")[0].endswith(name) else body
+
+    with s3.in_front_of(store.endpoint, answer) as endpoint:
+        client.setenv("AWS_ENDPOINT_URL", endpoint)
+        client.setenv("AWS_RESPONSE_CHECKSUM_VALIDATION", "when_required")
+        yield
 
 
 def opened(url: str) -> Capture:
@@ -246,13 +255,7 @@ def test_secrets_of_a_url_are_not_shown(url: str, shown: str) -> None:
 
 def test_an_object_that_arrives_cut_off_is_named(store: s3.Store, client: pytest.MonkeyPatch) -> None:
     store.bucket("cut", {"in/a.log": LOG, "in/b.log": LOG, "in/c.log": LOG})
-
-    def cut(_: str, path: str, body: bytes) -> bytes:
-        return body[:-7] if path.partition("?")[0].endswith("/b.log") else body
-
-    with s3.in_front_of(store.endpoint, cut) as endpoint:
-        client.setenv("AWS_ENDPOINT_URL", endpoint)
-        client.setenv("AWS_RESPONSE_CHECKSUM_VALIDATION", "when_required")
+    with altered(store, client, "/b.log", lambda body: body[:-7]):
         sizes = f"{len(LOG) - 7} bytes arrived, the store reports {len(LOG)}"
         assert refusal("s3://cut/in").startswith(f"s3://cut/in/b.log: {sizes}")
         assert refusal("s3://cut/in/b.log").startswith(f"s3://cut/in/b.log: {sizes}")
@@ -265,13 +268,11 @@ def test_a_capture_that_changes_while_it_is_copied_is_refused(
     store.bucket(bucket := change.replace(" ", "-"), {"in/a.log": LOG, "in/b.log": LOG})
     changed = "b.log" if change == "same size" else "c.log"
 
-    def write(_: str, path: str, body: bytes) -> bytes:
-        if path.partition("?")[0].endswith("/a.log"):
-            store.put(bucket, f"in/{changed}", LOG[::-1])
+    def write(body: bytes) -> bytes:
+        store.put(bucket, f"in/{changed}", LOG[::-1])
         return body
 
-    with s3.in_front_of(store.endpoint, write) as endpoint:
-        client.setenv("AWS_ENDPOINT_URL", endpoint)
+    with altered(store, client, "/a.log", write):
         message = refusal(f"s3://{bucket}/in")
     assert message.startswith(f"s3://{bucket}/in/{changed}: the object changed while the capture was copied.")
 
@@ -312,13 +313,7 @@ def test_an_object_that_changes_after_it_was_framed_is_named(change: bytes | Non
 
 def test_a_segment_that_arrives_cut_off_is_named(store: s3.Store, client: pytest.MonkeyPatch) -> None:
     store.bucket("cut-segment", {f"in/{SEGMENT}": LOG})
-
-    def cut(_: str, path: str, body: bytes) -> bytes:
-        return body[:-7] if path.partition("?")[0].endswith(".log") else body
-
-    with s3.in_front_of(store.endpoint, cut) as endpoint:
-        client.setenv("AWS_ENDPOINT_URL", endpoint)
-        client.setenv("AWS_RESPONSE_CHECKSUM_VALIDATION", "when_required")
+    with altered(store, client, ".log", lambda body: body[:-7]):
         message = refusal("s3://cut-segment/in")
     assert message.startswith(f"s3://cut-segment/in/{SEGMENT}: {len(LOG) - 7} bytes arrived for {len(LOG)} from byte 0")
 
@@ -326,13 +321,11 @@ def test_a_segment_that_arrives_cut_off_is_named(store: s3.Store, client: pytest
 def test_a_segment_that_changes_while_it_is_framed_is_refused(store: s3.Store, client: pytest.MonkeyPatch) -> None:
     store.bucket("moving", {SEGMENT: LOG})
 
-    def write(_: str, path: str, body: bytes) -> bytes:
-        if path.partition("?")[0].endswith(".log"):
-            store.put("moving", SEGMENT, LOG[::-1])
+    def write(body: bytes) -> bytes:
+        store.put("moving", SEGMENT, LOG[::-1])
         return body
 
-    with s3.in_front_of(store.endpoint, write) as endpoint:
-        client.setenv("AWS_ENDPOINT_URL", endpoint)
+    with altered(store, client, ".log", write):
         assert refusal("s3://moving").startswith(f"s3://moving/{SEGMENT}: the object changed while")
 
 
@@ -413,11 +406,9 @@ def test_a_wrong_url_is_reported_before_spark_starts(real: Path, tmp_path: Path)
 def test_a_lake_at_a_url_that_cannot_be_used_is_refused_by_every_command(
     lake: str, tmp_path: Path, client: pytest.MonkeyPatch
 ) -> None:
-    from jobs.cli import app
-
     client.chdir(tmp_path)
     for words in (["detect"], ["sql", "select 1"], ["explain", "abcdef", "--capture", "s3://real/sites"]):
-        result = CliRunner().invoke(app, [*words, "--lake", lake])
+        result = invoke([*words, "--lake", lake])
         assert result.exit_code == 1
         assert isinstance(result.exception, LakeError)
         assert_no_secret(str(result.exception))
@@ -425,10 +416,8 @@ def test_a_lake_at_a_url_that_cannot_be_used_is_refused_by_every_command(
 
 
 def test_a_lake_that_is_not_there(client: pytest.MonkeyPatch) -> None:
-    from jobs.cli import app
-
     for words in (["detect"], ["windows"], ["sql", "select 1"]):
-        result = CliRunner().invoke(app, [*words, "--lake", "s3://real/no-lake"])
+        result = invoke([*words, "--lake", "s3://real/no-lake"])
         assert result.exit_code == 1
         assert str(result.exception).startswith("s3://real/no-lake: no lake here.")
 

@@ -14,25 +14,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from evidence import kinds
 from evidence.broker_logs.boot_ids import read_boot_ids
 from evidence.capture.files import open_capture
 from evidence.redaction import is_secret_config
-from jobs.cli import app
 from replay.bucket import detect
 from tests.support.detection import cluster_of, events_of, windows, with_topic_ids
-from tests.support.nodes import NAME, busybox, nodes, ssh_like, state
+from tests.support.invoked import invoke
+from tests.support.nodes import NAME, SHELLS, nodes, program, reached_by, state
 from tests.support.pure import Decoded, cluster_state, decode, history_of
 
 OF_REPLICA = ("leader-epoch-checkpoint", "partition.metadata", f"{0:020d}.heads")
-# Debian's sh is dash.
-SHELLS = [name for name in ("sh", "bash", "busybox") if shutil.which(name)]
 
 
 def collect(output: Path, *words: str | Path) -> Result:
-    return CliRunner().invoke(app, ["collect", "--output", str(output), *map(str, words)])
+    return invoke(["collect", "--output", str(output), *map(str, words)])
 
 
 def local(folders: dict[int, Path]) -> list[str]:
@@ -83,9 +81,8 @@ def broker(folder: Path) -> Path:
 def test_every_file_comes_as_it_is_through_every_shell(shell: str, tmp_path: Path) -> None:
     folders = nodes(tmp_path / "source", (3000, 1))
     before = state(tmp_path / "source")
-    via = busybox(tmp_path / "bin") if shell == "busybox" else ssh_like(shell)
     words = [word for node, folder in folders.items() for word in ("--node", f"{node}=via:host-{node}:{folder}")]
-    done = collect(tmp_path / "capture", "--via", str(via), *words)
+    done = collect(tmp_path / "capture", "--via", reached_by(shell, tmp_path / "bin"), *words)
     assert (done.exit_code, [line for line in done.stderr.splitlines() if not line.endswith(" files")]) == (0, [])
     assert state(tmp_path / "source") == before
     metadata = {p.name for p in (folders[3000] / "__cluster_metadata-0").iterdir() if "index" not in p.name}
@@ -135,9 +132,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("at", PROGRAMS)
 def test_through_the_programs_that_reach_nodes(at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, body = PROGRAMS[at]
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
-    (tmp_path / "bin" / name).chmod(0o700)
+    program(tmp_path / "bin" / name, body)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     done = collect(tmp_path / "capture", "--node", f"7={at}:{broker(tmp_path / 'kafka')}")
     assert (done.exit_code, done.stderr) == (0, "node 7: done, 30 files\n")
@@ -224,13 +219,8 @@ def test_the_manifest_says_which_machine_it_is_and_when_it_started(tmp_path: Pat
 
 
 def test_of_a_pod_its_kubernetes_node_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bin").mkdir()
-    body = (
-        'if [ "$1" = get ]; then echo "$@" > "$0.asked"; printf worker-3; exit; fi\n'
-        + PROGRAMS["kubectl:kafka/pod-0/broker"][1]
-    )
-    (tmp_path / "bin" / "kubectl").write_text(f"#!/bin/sh\n{body}\n")
-    (tmp_path / "bin" / "kubectl").chmod(0o700)
+    answer = 'if [ "$1" = get ]; then echo "$@" > "$0.asked"; printf worker-3; exit; fi'
+    program(tmp_path / "bin" / "kubectl", f"{answer}\n{PROGRAMS['kubectl:kafka/pod-0/broker'][1]}")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     collect(tmp_path / "capture", "--node", f"7=kubectl:kafka/pod-0/broker:{broker(tmp_path / 'kafka')}")
     assert manifest(tmp_path / "capture")["nodes"][0]["node_name"] == "worker-3"
@@ -301,10 +291,7 @@ def test_a_capture_is_never_written_over(tmp_path: Path) -> None:
 
 def while_reading(tool: str, command: str, folder: Path) -> str:
     """A command for --via: a shell whose `tool` runs a command first, each time."""
-    fake = folder / "bin" / tool
-    fake.parent.mkdir()
-    fake.write_text(f'#!/bin/sh\n{command}\nexec {shutil.which(tool)} "$@"\n')
-    fake.chmod(0o700)
+    fake = program(folder / "bin" / tool, f'{command}\nexec {shutil.which(tool)} "$@"')
     return f"env PATH={fake.parent}:{os.environ['PATH']} NODE={{host}}"
 
 

@@ -17,9 +17,8 @@ from jobs.collect.follow import LOCK, Following
 from jobs.collect.frames import PIECE_BYTES
 from jobs.collect.session import shell
 from jobs.collect.targets import CollectError, Target, parse_node, places_of
-from tests.support.nodes import busybox, nodes, ssh_like, state
+from tests.support.nodes import SHELLS, nodes, program, reached_by, state
 from tests.support.paths import ROOT
-from tests.unit.jobs.collect.test_collect import SHELLS
 
 LOG = "__cluster_metadata-0"
 FIRST, SECOND = f"{0:020d}.log", f"{1000:020d}.log"
@@ -68,10 +67,9 @@ class Rounds:
 
 def counting(folder: Path, inner: str = "") -> tuple[str, Path]:
     """A command for --via, and the file to which it appends whatever the node sends."""
-    program, counted = folder / "counting", folder / "sent"
-    program.write_text(f'#!/bin/sh\n{inner} "$@" | tee -a {counted}\n')
-    program.chmod(0o700)
-    return f"env NODE={{host}} {program}", counted
+    counted = folder / "sent"
+    counter = program(folder / "counting", f'{inner} "$@" | tee -a {counted}')
+    return f"env NODE={{host}} {counter}", counted
 
 
 def wait_for(happened: Callable[[], bool]) -> None:
@@ -95,7 +93,7 @@ def logged(folder: Path) -> dict[str, bytes]:
 def test_copies_are_those_of_a_controller_through_every_shell(name: str, tmp_path: Path) -> None:
     folder = nodes(tmp_path / "source", (3000,))[3000]
     before = state(tmp_path / "source")
-    via = busybox(tmp_path / "bin") if name == "busybox" else ssh_like(name)
+    via = reached_by(name, tmp_path / "bin")
     kept = Following(targets([f"3000=via:host:{folder}"]), via, tmp_path / "copies", 0.05, 20, print)
     with kept:
         kept.wait_for_all()
@@ -114,8 +112,7 @@ def test_copies_are_those_of_a_controller_through_every_shell(name: str, tmp_pat
 def test_only_new_bytes_are_sent(name: str, tmp_path: Path) -> None:
     folder = node(tmp_path / "node", os.urandom(2 * PIECE_BYTES + 12_345))
     log = folder / "data" / LOG / FIRST
-    inner = busybox(tmp_path / "bin") if name == "busybox" else ssh_like(name)
-    via, counted = counting(tmp_path, str(inner).replace("{host}", "host"))
+    via, counted = counting(tmp_path, reached_by(name, tmp_path / "bin").replace("{host}", "host"))
     with Rounds(following(folder, tmp_path / "copies", via)) as asked:
         asked.ask()
         assert copied(tmp_path / "copies") == logged(folder)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 import struct
 import tarfile
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from evidence.capture.files import open_capture
 from evidence.offsets.batch_heads import read_heads
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from evidence.offsets.replica_log import read_tail
-from jobs.cli import app
-from tests.support.nodes import busybox, ssh_like
+from tests.support.invoked import invoke
+from tests.support.nodes import SHELLS, reached_by
 from tests.support.paths import capture
 
-# Debian's sh is dash.
-SHELLS = [name for name in ("sh", "bash", "busybox") if shutil.which(name)]
 SEGMENT = f"{0:020d}.log"
 BASE, LENGTH = 0, 8
 
@@ -37,9 +33,9 @@ def disks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def collected(folder: Path, out: Path, shell: str = "sh") -> Path:
-    via = busybox(out.with_name("bin")) if shell == "busybox" else ssh_like(shell)
-    words = ["collect", "--light", "--output", str(out), "--via", str(via), "--node", f"4=via:x:{folder}"]
-    CliRunner().invoke(app, words)
+    via = reached_by(shell, out.with_name("bin"))
+    words = ["collect", "--light", "--output", str(out), "--via", via, "--node", f"4=via:x:{folder}"]
+    invoke(words)
     return out / "node-4" / "logdir0"
 
 

@@ -7,9 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.collect.targets import (
     CollectError,
     Places,
@@ -20,6 +18,7 @@ from jobs.collect.targets import (
     read_nodes,
     script,
 )
+from tests.support.invoked import invoke
 from tests.support.paths import ROOT
 
 SSH = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "--"]
@@ -170,6 +169,6 @@ def test_the_file_of_nodes_of_the_page(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["collect", "check"])
 def test_help(command: str) -> None:
-    done = CliRunner().invoke(app, [command, "--help"])
+    done = invoke([command, "--help"])
     assert done.exit_code == 0
     assert "Usage" in done.stdout

@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.custody.manifest import check_signed, manifest, signed_document
 from jobs.custody.signatures import SignatureError, check_signature, sign
 from jobs.lake import marks
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
+from tests.support.invoked import invoke
 from tests.support.signing import SSH, check_each_refusal, new_key
 
 
@@ -80,14 +79,14 @@ def test_a_key_that_the_tool_does_not_accept_is_named(tmp_path: Path) -> None:
 def test_the_commands_sign_check_and_compare(lake: Lake, cluster: str, tmp_path: Path) -> None:
     (key, signers), file = new_key(SSH, tmp_path), tmp_path / "m.json"
     root = ["--lake", str(lake.root)]
-    written = CliRunner().invoke(app, ["manifest", *root, "--output", str(file), "--sign", str(key)])
+    written = invoke(["manifest", *root, "--output", str(file), "--sign", str(key)])
     assert (written.exit_code, file.with_name("m.json.sig").is_file()) == (0, True)
     verify = ["verify", *root, "--signed", str(file), "--allowed-signers", str(signers), "--format", "csv"]
-    checked = CliRunner().invoke(app, verify)
+    checked = invoke(verify)
     assert checked.exit_code == 0
     assert "good signature of alice" in checked.output
     file.write_text(file.read_text().replace("controllers/3000", "controllers/3009"))
-    refused = CliRunner().invoke(app, verify)
+    refused = invoke(verify)
     assert "not what was signed" in str(refused.exception)
 
 

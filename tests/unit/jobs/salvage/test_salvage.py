@@ -14,13 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from evidence.errors import KraftForensicsError
-from jobs.cli import app
 from jobs.salvage.produce import _Chosen, _Ledger
 from jobs.salvage.stage import salvage
 from tests.support.data_logs import TIME_MS, Written, write_copy
+from tests.support.invoked import invoke
 from tests.support.writer import crc32c
 
 SECRET = b"secret-payload"
@@ -110,7 +109,7 @@ def test_only_the_files_that_were_asked_for_have_payloads(tmp_path: Path) -> Non
     assert {stat.S_IMODE(path.parent.stat().st_mode) for path in files} == {0o700}
     assert SECRET not in (tmp_path / "out/salvage.json").read_bytes()
     words = ["salvage", "--from", str(tmp_path / "old"), "--current", str(tmp_path / "new")]
-    done = CliRunner().invoke(app, [*words, "--format", "json"])
+    done = invoke([*words, "--format", "json"])
     assert (done.exit_code, SECRET.decode() in done.output) == (0, False)
     assert json.loads(done.stdout)["partitions"][0]["records"] == 7
 
@@ -148,7 +147,7 @@ def test_archives_are_read_like_folders_and_leave_nothing(tmp_path: Path, monkey
     assert not (tmp_path / "cut").exists()
     assert list((tmp_path / "temp").iterdir()) == []
     words = ["salvage", "--from", str(tmp_path / "out/salvage.json"), "--current", str(archives[0])]
-    assert "neither a folder nor an archive" in str(CliRunner().invoke(app, words).exception)
+    assert "neither a folder nor an archive" in str(invoke(words).exception)
 
 
 def test_a_torn_end_is_no_loss_of_what_is_before_it(tmp_path: Path) -> None:
@@ -174,7 +173,7 @@ def test_damage_in_the_middle_is_passed_over_and_named(tmp_path: Path) -> None:
     assert found["bytes"]["damaged"] == len(LOST[0].bytes)
     assert any(f"byte {at} (offset 3): stored CRC32C" in note for note in found["notes"])
     words = ["salvage", "--from", str(tmp_path / "old"), "--current", str(tmp_path / "new")]
-    done = CliRunner().invoke(app, words)
+    done = invoke(words)
     assert (done.exit_code, f"PARTIAL: {len(LOST[0].bytes)} bytes" in done.output) == (1, True)
 
 
@@ -255,7 +254,7 @@ def test_a_copy_that_cannot_be_used(tmp_path: Path, change: Callable[[Path], Non
     saved(tmp_path)
     change(tmp_path)
     words = ["salvage", "--from", str(tmp_path / "old"), "--current", str(tmp_path / "new")]
-    done = CliRunner().invoke(app, words)
+    done = invoke(words)
     assert done.exit_code == 1
     assert message in str(done.exception)
 
@@ -279,22 +278,22 @@ def test_a_current_copy_that_ends_in_a_common_epoch_shows_no_parting(tmp_path: P
 def test_what_cannot_be_produced_is_refused_before_a_broker_is_asked(tmp_path: Path) -> None:
     saved(tmp_path)
     words = ["salvage", "--output", str(tmp_path / "out"), "--bootstrap", "127.0.0.1:1", "--produce-to"]
-    done = CliRunner().invoke(app, [*words, "ledger"])
+    done = invoke([*words, "ledger"])
     assert (done.exit_code, "--into-original allows that" in str(done.exception)) == (1, True)
-    assert CliRunner().invoke(app, ["salvage", "--produce-to", "other"]).exit_code == 2
-    assert CliRunner().invoke(app, ["salvage", "--output", str(tmp_path / "out")]).exit_code == 2
+    assert invoke(["salvage", "--produce-to", "other"]).exit_code == 2
+    assert invoke(["salvage", "--output", str(tmp_path / "out")]).exit_code == 2
     copies = ["salvage", "--from", str(tmp_path / "old")]
-    assert CliRunner().invoke(app, copies).exit_code == 2
+    assert invoke(copies).exit_code == 2
     both = ["--current", str(tmp_path / "new"), "--bootstrap", "127.0.0.1:1"]
-    assert CliRunner().invoke(app, [*copies, *both]).exit_code == 2
+    assert invoke([*copies, *both]).exit_code == 2
     words[2] = str(tmp_path / "old")
-    assert "holds no records" in str(CliRunner().invoke(app, [*words, "other"]).exception)
+    assert "holds no records" in str(invoke([*words, "other"]).exception)
     assert not (tmp_path / "out/produced.jsonl").exists()
     (tmp_path / "client.properties").write_text("socket.timeout.ms=2 s\n")
     live = [*copies, "--bootstrap", "127.0.0.1:1", "--client-config", str(tmp_path / "client.properties")]
-    assert "socket.timeout.ms=2 s is no number" in str(CliRunner().invoke(app, live).exception)
+    assert "socket.timeout.ms=2 s is no number" in str(invoke(live).exception)
     (tmp_path / "client.properties").write_text("no.such.property=1\n")
-    assert '"no.such.property"' in str(CliRunner().invoke(app, live).exception)
+    assert '"no.such.property"' in str(invoke(live).exception)
 
 
 def test_what_is_left_out_when_records_are_produced(tmp_path: Path) -> None:
