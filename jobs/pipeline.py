@@ -30,6 +30,7 @@ from jobs.lake.storage import within
 from jobs.lake.tables import CLUSTER_ID
 from jobs.provenance.made_from import digest_of
 from jobs.provenance.runs import Run
+from jobs.quality.library import prepare
 from jobs.quality.stage import QualityResult, run_quality
 from jobs.queries.levels import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from
@@ -40,7 +41,6 @@ from jobs.spark.tasks import engine, start_early
 from jobs.verdict.document import document, summarize
 from jobs.verdict.files import VerdictFiles
 from jobs.verdict.status import remember
-from quality.process import prepare
 
 Row = dict[str, Any]
 

@@ -22,9 +22,9 @@ from jobs.lake.lake import Lake, Row
 from jobs.lake.storage import within
 from jobs.lake.tables import CHECKED, DETECTED, INGESTED, QUALITY_RESULTS, REPLAYED, TABLES
 from jobs.provenance.fingerprint import completion, input_fingerprint, is_up_to_date
+from jobs.quality.library import prepare, run_suites
 from jobs.quality.source import source_of
 from quality.check import Check, Limits, checks, fingerprint
-from quality.process import prepare, run_suites
 from quality.run import Outcome, run
 from quality.trend import MAX_RUNS, page
 
