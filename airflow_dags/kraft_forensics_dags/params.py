@@ -13,25 +13,8 @@ PATH_PATTERN = r"^(?!-)[^\u0000]+$"
 CLUSTER_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 # The levels of --fail-on: verdicts and severities, of all findings or of new ones.
-LEVELS = [
-    "none",
-    "unknown",
-    "possible",
-    "proven",
-    "critical",
-    "high",
-    "medium",
-    "low",
-    "info",
-    "new-unknown",
-    "new-possible",
-    "new-proven",
-    "new-critical",
-    "new-high",
-    "new-medium",
-    "new-low",
-    "new-info",
-]
+_LEVELS = ["unknown", "possible", "proven", "critical", "high", "medium", "low", "info"]
+LEVELS = ["none", *_LEVELS, *(f"new-{level}" for level in _LEVELS)]
 
 
 def path_param(default: str, description: str) -> Param:

@@ -15,7 +15,7 @@ import typer
 
 from evidence.errors import KraftForensicsError
 from jobs.console.options import DocumentFormat, DocumentFormatOption
-from jobs.console.output import printable, show_message
+from jobs.console.output import printable, say
 
 if TYPE_CHECKING:
     from evidence.completeness.lacks import Lack
@@ -141,7 +141,7 @@ def collect(
     for line in done.problems:
         say(line)
     if wishes.producers_data:
-        show_message(printable(f"{done.path} holds producers' data: only its owner can read it"))
+        say(f"{done.path} holds producers' data: only its owner can read it")
     typer.echo(done.path)
     if done.problems:
         raise typer.Exit(KraftForensicsError.exit_code)
@@ -156,11 +156,6 @@ def _follow(
     with Following(targets, via, folder, every_s, silence_s, say, (lambda _: sys.maxsize) if delete else None):
         while True:
             time.sleep(3600)
-
-
-def say(line: str) -> None:
-    """A message of a node."""
-    show_message(printable(line))
 
 
 def _time_ms(text: str | None) -> int | None:

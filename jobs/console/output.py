@@ -93,6 +93,11 @@ def show_message(message: str, level: int = INFO) -> None:
     log(message, level)
 
 
+def say(line: str) -> None:
+    """Print a line that may hold names from elsewhere to stderr."""
+    show_message(printable(line))
+
+
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
     """Print to stdout; that its reader has gone (`... | head`) is no failure of what was done before."""
