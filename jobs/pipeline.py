@@ -175,12 +175,18 @@ class Pipeline:
     def replay(self, start: str = EARLIEST) -> None:
         for cluster in self._clusters():
             with progress_steps(1) as (describe, _):
-                self._replay_only(cluster, describe, start)
+                self._replay(cluster, None, describe, start)
 
-    def _replay_only(self, cluster: str, describe: Callable[[str], None], start: str) -> None:
-        with self.record.timed("replay", cluster) as known:
-            done = replay(self.lake, cluster, self.settings, describe, start)
-            known["counts"]["partition_history"] = done.rows
+    def _replay(self, cluster: str, files: VerdictFiles | None, describe: Callable[[str], None], start: str) -> None:
+        try:
+            with self.record.timed("replay", cluster) as known:
+                done = replay(self.lake, cluster, self.settings, describe, start)
+                known["counts"]["partition_history"] = done.rows
+        except LogConflictError:
+            # The command fails, but the conflict is a finding: replace the verdict of an earlier run.
+            if files is not None:
+                self._write_verdict(cluster, files, None)
+            raise
         self._stage_ended(cluster)
         _report_replayed(done)
 
@@ -206,14 +212,6 @@ class Pipeline:
         for cluster in clusters:
             remember(self.lake, cluster, now_ms)
         return found
-
-    def _replay(self, cluster: str, files: VerdictFiles, describe: Callable[[str], None], start: str) -> None:
-        try:
-            self._replay_only(cluster, describe, start)
-        except LogConflictError:
-            # The command fails, but the conflict is a finding: replace the verdict of an earlier run.
-            self._write_verdict(cluster, files, None)
-            raise
 
     def _detect(self, cluster: str, files: VerdictFiles, describe: Callable[[str], None], report: str | None) -> str:
         try:

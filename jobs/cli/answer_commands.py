@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -23,7 +22,7 @@ from jobs.console.options import (
     FormatOption,
     LakeOption,
 )
-from jobs.console.output import Format, print_rows, print_table, printable, show_message, utc
+from jobs.console.output import Format, print_rows, print_table, printable, show_message, utc, utc_ms
 from jobs.console.text import known_width
 
 _MOST = 50
@@ -196,12 +195,11 @@ def acknowledge(
         show_message("they count as known: an alarm on new findings leaves them out as long as they stay as they are")
 
 
-def _parse_time(text: str) -> datetime:
+def _time_ms(text: str) -> int:
     try:
-        moment = datetime.fromisoformat(text)
+        return utc_ms(text)
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is not an ISO 8601 time, e.g. 2026-11-21T00:39:36.570Z") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def describe(
@@ -210,22 +208,21 @@ def describe(
     at_offset: Annotated[
         int | None, typer.Option("--at-offset", min=0, help="State after the record at this metadata offset.")
     ] = None,
-    at_time: Annotated[
-        datetime | None,
-        typer.Option("--at-time", parser=_parse_time, metavar="ISO", help="State at this time (UTC if no zone)."),
+    at_ms: Annotated[
+        int | None,
+        typer.Option("--at-time", parser=_time_ms, metavar="ISO", help="State at this time (UTC if no zone)."),
     ] = None,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show topics and partitions as `kafka-topics --describe` does, at any point of the captured log; exit code 1
     outside of it. Starts no JVM."""
-    if at_offset is not None and at_time is not None:
+    if at_offset is not None and at_ms is not None:
         raise typer.BadParameter("give --at-offset or --at-time, not both")
     from jobs.queries.describe import COLUMNS, as_kafka_topics, outside_log, partitions_at
     from jobs.verdict.document import log_range
 
     files = lake_to_show(lake, cluster)
-    at_ms = None if at_time is None else int(at_time.timestamp() * 1000)
     only = files.one_cluster(cluster)
     rows = partitions_at(files, only, topic, at_offset, at_ms)
     if form is Format.TABLE:

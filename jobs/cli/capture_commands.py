@@ -15,7 +15,7 @@ import typer
 
 from evidence.errors import KraftForensicsError
 from jobs.console.options import DocumentFormat, DocumentFormatOption
-from jobs.console.output import printable, say
+from jobs.console.output import printable, say, utc_ms
 
 if TYPE_CHECKING:
     from evidence.completeness.lacks import Lack
@@ -162,10 +162,9 @@ def _time_ms(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        return utc_ms(text)
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is not a time, e.g. 2026-11-21T00:40Z") from error
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def check(

@@ -109,6 +109,12 @@ def reader_may_leave() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def utc_ms(text: str) -> int:
+    """Milliseconds since the Unix epoch of an ISO 8601 time; without a zone it is UTC. Errors: ValueError."""
+    moment = datetime.fromisoformat(text)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
 def utc(timestamp_ms: int | None) -> str:
     """Format milliseconds since the Unix epoch as ISO 8601 UTC; '' for None."""
     if timestamp_ms is None:
