@@ -11,7 +11,7 @@ from airflow.dag_processing.dagbag import DagBag
 
 
 def test_a_night_with_findings(
-    airflow_db: None, kraft_forensics: str, capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kraft_forensics: str, capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """spark-submit ends with exit code 3, and the task well. A template in a capture's name stays text."""
     programs = Path(kraft_forensics).parent
