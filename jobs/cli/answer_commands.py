@@ -28,6 +28,7 @@ from jobs.console.text import known_width
 _MOST = 50
 # Columns that a narrow table of findings leaves out, the least important first.
 _DROP = ("cluster_id", "status", "since (UTC)", "severity", "partition", "verdict")
+_ACKNOWLEDGED = "finding_id", "verdict", "severity", "acknowledged (UTC)", "acknowledged_by", "note", "cluster_id"
 _DROP_ACKNOWLEDGED = ("cluster_id", "severity", "acknowledged_by", "acknowledged (UTC)", "verdict", "note")
 
 
@@ -86,20 +87,14 @@ def findings(
     elif not rows:
         print("no findings")
     else:
-        names = ("finding_id", "kind", "verdict", "severity", "status")
-        clusters = sorted({r["cluster_id"] for r in rows})
-        more = ("cluster_id",) if len(clusters) > 1 else ()
-        shown = [
-            {
-                **{n: r[n] for n in names},
-                "partition": "" if r["topic"] is None else f"{r['topic']}-{r['partition']}",
-                "since (UTC)": utc(r["start_timestamp_ms"]),
-                **{n: r[n] for n in more},
-            }
-            for r in rows
-        ]
+        clusters = sorted({row["cluster_id"] for row in rows})
+        for row in rows:
+            row["partition"] = "" if row["topic"] is None else f"{row['topic']}-{row['partition']}"
+            row["since (UTC)"] = utc(row["start_timestamp_ms"])
+        shown = ["finding_id", "kind", "verdict", "severity", "status", "partition", "since (UTC)"]
+        shown += ["cluster_id"] if len(clusters) > 1 else []
         of = f"cluster {printable(clusters[0])}" if len(clusters) == 1 else f"{len(clusters)} clusters"
-        print_table(list(shown[0]), shown, f"{count} finding{'' if count == 1 else 's'} of {of}", _DROP)
+        print_table(shown, rows, f"{count} finding{'' if count == 1 else 's'} of {of}", _DROP)
     if count > len(rows):
         show_message(f"{count - len(rows)} more findings are not shown: raise --limit or add filters")
 
@@ -178,19 +173,9 @@ def acknowledge(
     elif not rows:
         print("nothing is acknowledged")
     else:
-        names = ("finding_id", "verdict", "severity")
-        shown = [
-            {
-                **{name: row[name] for name in names},
-                "acknowledged (UTC)": utc(row["acknowledged_ms"]),
-                "acknowledged_by": row["acknowledged_by"],
-                "note": row["note"],
-                "cluster_id": row["cluster_id"],
-            }
-            for row in rows
-        ]
+        rows = [{**row, "acknowledged (UTC)": utc(row["acknowledged_ms"])} for row in rows]
         what = "no longer acknowledged" if undo else "acknowledged"
-        print_table(list(shown[0]), shown, f"{len(rows)} findings {what}", _DROP_ACKNOWLEDGED)
+        print_table(_ACKNOWLEDGED, rows, f"{len(rows)} findings {what}", _DROP_ACKNOWLEDGED)
     if undo:
         show_message("they count as known: an alarm on new findings leaves them out as long as they stay as they are")
 
