@@ -12,8 +12,13 @@ import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import Settings
-from jobs.detect.inputs import judging_inputs, topic_lifetimes
-from jobs.detect.node_logs import judging_events, measured_clocks, registration_mismatches
+from jobs.detect.inputs import (
+    judging_events,
+    judging_inputs,
+    measured_clocks,
+    registration_mismatches,
+    topic_lifetimes,
+)
 from jobs.detect.scratch import write_evidence
 from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, counts_of
 from jobs.ingest.records import RECORDS, SNAPSHOTS

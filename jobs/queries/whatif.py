@@ -16,8 +16,7 @@ from evidence.tables import LOG_END_OFFSETS, NODE_CLOCKS
 from jobs.config.settings import Settings
 from jobs.console.output import Format, print_rows, print_table, show_message, utc
 from jobs.console.text import range_text
-from jobs.detect.inputs import judging_inputs
-from jobs.detect.node_logs import judging_events
+from jobs.detect.inputs import judging_events, judging_inputs, newest_ms
 from jobs.lake.lake import Lake
 from replay.arrow import schemas
 from replay.arrow.ragged import INT64_MAX
@@ -139,11 +138,8 @@ def _buckets(rows: pa.Table, most_rows: int) -> Iterator[pa.Array]:
 
 
 def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None) -> int:
-    if to_offset is not None:
-        inside = (pc.field("base_offset") <= to_offset) & (pc.field("commit_state") == "committed")
-        found = pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
-        last_ms = last_ms if found is None else found
-    return last_ms or 0
+    found = None if to_offset is None else newest_ms(lake, cluster, pc.field("base_offset") <= to_offset)
+    return (last_ms if found is None else found) or 0
 
 
 def _answer(

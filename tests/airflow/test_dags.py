@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -189,10 +191,9 @@ def test_bad_conf_never_becomes_a_run(name: str, bad: dict[str, Any]) -> None:
         load(name).test(run_conf=bad)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_fail_on_takes_every_level_of_the_command(level: str) -> None:
+def test_fail_on_takes_every_level_of_the_command() -> None:
     param = load().params.get_param("fail_on")
-    assert param.resolve(level) == level
+    assert [param.resolve(level) for level in LEVELS] == LEVELS
 
 
 def test_unknown_key_fails_for_good(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -270,3 +271,27 @@ def test_no_captures_for_the_interval_is_a_good_run(tmp_path: Path) -> None:
     run = load().test(run_conf={"captures": str(tmp_path), "lakes": str(tmp_path / "lakes")})
     assert run.state == "success"
     assert {state for task, (state, _) in tasks_of(run).items() if task != "discover"} == {"skipped"}
+
+
+def test_a_night_with_findings_by_spark_submit(
+    kraft_forensics: str, capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """spark-submit ends with exit code 3, and the task well. A template in a capture's name stays text."""
+    programs = Path(kraft_forensics).parent
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+    monkeypatch.setenv("KRAFT_FORENSICS_DAG_LAUNCHER", "spark-submit")
+    own = {"conf": {"spark.pyspark.python": str(programs / "python")}}
+    monkeypatch.setenv("KRAFT_FORENSICS_DAG_OPERATOR", json.dumps(own))
+    captures = tmp_path / "captures" / "alpha"
+    captures.mkdir(parents=True)
+    (captures / "2026-03-01 {{ 7 * 7 }}.tar.xz").write_bytes(capture.read_bytes())
+    conf = {"captures": str(captures.parent), "lakes": str(tmp_path / "lakes"), "late_days": 10_000}
+    run = load().test(run_conf=conf)
+    assert run.state == "success"
+    (instance,) = [task for task in run.get_task_instances() if task.task_id == "cluster.run"]
+    found = instance.xcom_pull(task_ids="cluster.run", map_indexes=0)
+    assert found == {"command": "run", "exit_code": 3, "findings": True}
+    answer = instance.xcom_pull(task_ids="cluster.answer", map_indexes=0)
+    assert (answer["cluster"], answer["valid"], answer["findings"]) == ("alpha", False, True)
+    assert Path(answer["report"]).is_file()

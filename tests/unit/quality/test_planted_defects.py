@@ -12,15 +12,14 @@ from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from quality.check import Check, Limits, checks
 from quality.run import InMemory, Outcome, run
+from tests.support import planted_evidence, planted_results
 from tests.support.paths import capture
-from tests.support.planted import PLANTED
-from tests.support.planting import Plant, Tables, capture_of, tables_of, wrong_values
+from tests.support.planting import Plant, Tables, capture_of, keys_and_files, tables_of, wrong_values
 
+PLANTED = (*keys_and_files(), *planted_evidence.PLANTED, *planted_results.PLANTED)
 CLEAN = ("unclean", "jbod-4.0.2", "logs-4.1.1")  # others: tests/slow/test_quality.py, tests/spark/test_run.py
 OF = {check.full_name: check for check in checks()}
 LIMITS = Limits()
-
-
 Lakes = Callable[[str], Tables]
 
 
