@@ -312,17 +312,16 @@ def _report_replayed(result: Replayed) -> None:
 
 
 def _report_detected(result: DetectSummary) -> None:
-    if result.up_to_date:
-        show_message(f"{result.cluster_id}: findings are up to date")
-    else:
-        compared = f"{result.compared} partition states compared with snapshots"
-        show_message(f"{result.cluster_id}: {compared}, {result.mismatches} differ")
-        as_predicted = result.predicted - sum(result.differences.values())
-        classes = "".join(f", {count} {name}" for name, count in sorted(result.differences.items()))
-        changes = f"{result.predicted} partition changes, {as_predicted} match Kafka's rules{classes}"
-        show_message(f"{result.cluster_id}: {changes}")
-        broken = ", ".join(f"{name} ({count})" for name, count in sorted(result.violations.items()))
-        show_message(f"{result.cluster_id}: broken invariants: {broken or 'none'}")
-        if result.described:
-            printed = f"{result.described} partition states compared with the output of Kafka's tools"
-            show_message(f"{result.cluster_id}: {printed}, {result.contradicted} differ")
+    as_predicted = result.predicted - sum(result.differences.values())
+    classes = "".join(f", {count} {name}" for name, count in sorted(result.differences.items()))
+    broken = ", ".join(f"{name} ({count})" for name, count in sorted(result.violations.items()))
+    lines = [
+        f"{result.compared} partition states compared with snapshots, {result.mismatches} differ",
+        f"{result.predicted} partition changes, {as_predicted} match Kafka's rules{classes}",
+        f"broken invariants: {broken or 'none'}",
+    ]
+    if result.described:
+        printed = f"{result.described} partition states compared with the output of Kafka's tools"
+        lines.append(f"{printed}, {result.contradicted} differ")
+    for line in ["findings are up to date"] if result.up_to_date else lines:
+        show_message(f"{result.cluster_id}: {line}")
