@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.simulator.detection import detected
 from tests.simulator.faults import FAULTS, SHARED, life
-from tests.simulator.judge import judged, report
+from tests.simulator.judge import groups, judged, report
+from tests.simulator.less import shuffled, with_evidence
 from tests.simulator.life import Life, from_json
 from tests.simulator.setup import Setup, Step
 from tests.simulator.shrink import lines
@@ -90,6 +92,22 @@ def test_lives_that_were_judged_wrongly_once_are_not_any_more() -> None:
         # A case that the simulator lives otherwise now may show nothing of what it is for.
         recorded = (path.parent / "lines.txt").read_text().splitlines()
         assert lines(case) == recorded, f"{path.parent.name}: look for another seed, with the condition left out"
+
+
+FIRST = 64 * 100  # a seed of its own: other tests judge the first ones
+
+
+@pytest.mark.parametrize("fault", ["everything", "fail-overs", "moved replicas", "missing rows", "missing log"])
+def test_the_order_of_evidence_does_not_matter(fault: str) -> None:
+    """tests/alone takes evidence away."""
+    found = 0
+    for group in groups(life(fault, seed) for seed in range(FIRST, FIRST + 16)):
+        one = detected(group)
+        other = detected([with_evidence(each, shuffled(each)) for each in group])
+        found += len(one.findings)
+        assert one.findings.to_pylist() == other.findings.to_pylist()
+        assert one.counterfactuals.to_pylist() == other.counterfactuals.to_pylist()
+    assert found
 
 
 # The smallest sequences that once misled a verdict.
