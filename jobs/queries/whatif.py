@@ -123,8 +123,8 @@ def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Setting
     for topic_ids in _buckets(chosen, settings.replay.rows_per_bucket):
         of_bucket = pc.field("topic_id").isin(topic_ids)
         history = lake.read("partition_history", cluster, schemas.PARTITION_HISTORY.names, of_bucket)
-        rows = offsets.filter(of_bucket), events.filter(of_bucket)
-        answers.append(_answer(history, rows, facts, question, end_ms))
+        ends, lines = offsets.filter(of_bucket), events.filter(of_bucket)
+        answers.append(_answer(history, ends, lines, facts, question, end_ms))
     order = [(name, "ascending") for name in ("topic", "partition", "from_offset")]
     return pa.concat_tables(answers).sort_by(order)
 
@@ -143,10 +143,9 @@ def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None
 
 
 def _answer(
-    history: pa.Table, rows_of: tuple[pa.Table, pa.Table], facts: ClusterFacts, question: WhatifQuestion, end_ms: int
+    history: pa.Table, offsets: pa.Table, events: pa.Table, facts: ClusterFacts, question: WhatifQuestion, end_ms: int
 ) -> pa.Table:
-    """WHATIF of one bucket of topics. rows_of: its log end offsets, and lines of brokers' own logs."""
-    offsets, events = rows_of
+    """WHATIF of one bucket of topics. offsets: its log end offsets. events: lines of brokers' own logs."""
     to_offset = INT64_MAX - 1 if question.to_offset is None else question.to_offset
     scenario, bucket = question.scenario(), Bucket(history, facts)
     rows, states = bucket.history, bucket.states
