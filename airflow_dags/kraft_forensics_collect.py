@@ -22,9 +22,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_forensics_dags.assets import CAPTURES
 from kraft_forensics_dags.captures import capture_name, copy_to, nodes_of
 from kraft_forensics_dags.command import CommandError, run_command
-from kraft_forensics_dags.hook import failure_callback, require_hook
-from kraft_forensics_dags.params import path_param, run_params
-from kraft_forensics_dags.settings import ROOT, application_limits, number, schedule, setting, task_defaults
+from kraft_forensics_dags.hook import require_hook
+from kraft_forensics_dags.params import of_every_dag, path_param, run_params
+from kraft_forensics_dags.settings import ROOT, application_limits, number, schedule, setting
 
 PARAMS = {
     "captures": path_param(
@@ -97,12 +97,9 @@ def collecting(dag_id: str, description: str, times: Any, light: bool) -> DAG:
         description=description,
         doc_md=__doc__,
         schedule=times,
-        start_date=datetime(2026, 1, 1, tzinfo=UTC),
-        catchup=False,
         max_active_runs=1,
         params=LIGHT_PARAMS if light else PARAMS,
-        default_args=task_defaults() | failure_callback(),
-        tags=["kafka", "kraft", "forensics"],
+        **of_every_dag(),
     ) as dag:
         one = collect.override(outlets=[] if light else [CAPTURES], **application_limits())
         one.expand_kwargs(discover(light))

@@ -8,15 +8,14 @@ findings stay. Captures are not touched. `airflow_dags/README.md` describes para
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, Param, chain, task, task_group
 from kraft_forensics_dags.captures import folders_of
-from kraft_forensics_dags.hook import failure_callback, require_hook
+from kraft_forensics_dags.hook import require_hook
 from kraft_forensics_dags.launch import launch
-from kraft_forensics_dags.params import path_param, run_params
-from kraft_forensics_dags.settings import ROOT, application_limits, number, schedule, setting, task_defaults
+from kraft_forensics_dags.params import of_every_dag, path_param, run_params
+from kraft_forensics_dags.settings import ROOT, application_limits, number, schedule, setting
 
 PARAMS = {
     "lakes": path_param(setting("LAKES", f"{ROOT}/lakes"), "Folder or prefix with a lake for each cluster."),
@@ -69,11 +68,8 @@ with DAG(
     description="Compact and verify the tables of every lake",
     doc_md=__doc__,
     schedule=schedule("MAINTENANCE_SCHEDULE", "@weekly"),
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
-    catchup=False,
     max_active_runs=1,
     params=PARAMS,
-    default_args=task_defaults() | failure_callback(),
-    tags=["kafka", "kraft", "forensics"],
+    **of_every_dag(),
 ) as dag:
     lake.expand_kwargs(discover())

@@ -13,26 +13,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import json
+import textwrap
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param, get_current_context, task, task_group
-from kraft_forensics_dags.answers import answer_of
 from kraft_forensics_dags.assets import NIGHT, OF_TABLES
 from kraft_forensics_dags.captures import captures_of, folders_of
-from kraft_forensics_dags.command import log, run_command
-from kraft_forensics_dags.hook import failure_callback, on_clear, on_findings, require_hook
+from kraft_forensics_dags.command import CommandError, log, printable, run_command
+from kraft_forensics_dags.hook import call_hook, require_hook
 from kraft_forensics_dags.launch import launch
-from kraft_forensics_dags.params import CLUSTER_PATTERN, LEVELS, PATH_PATTERN, path_param, run_params
-from kraft_forensics_dags.settings import (
-    ROOT,
-    application_limits,
-    json_object,
-    number,
-    schedule,
-    setting,
-    task_defaults,
-)
+from kraft_forensics_dags.params import CLUSTER_PATTERN, LEVELS, PATH_PATTERN, of_every_dag, path_param, run_params
+from kraft_forensics_dags.settings import ROOT, application_limits, json_object, number, schedule, setting
 
 PARAMS = {
     "captures": path_param(
@@ -62,6 +55,9 @@ PARAMS = {
     ),
 }
 
+MOST_CHARACTERS = 120  # of a note: it is shown in a narrow column
+LINKS = {"report": "report.html", "verdict": "verdict.json"}
+
 
 @task(multiple_outputs=False)
 def discover() -> list[dict[str, Any]]:
@@ -80,6 +76,29 @@ def discover() -> list[dict[str, Any]]:
     return found
 
 
+def link(lake: str, name: str, file: str) -> str:
+    """Where a file of a cluster's lake is; with KRAFT_FORENSICS_DAG_LINKS the URL of a web server that shows it."""
+    shown = setting("LINKS", "")
+    return f"{shown.rstrip('/')}/{name}/{file}" if shown else f"{lake.rstrip('/')}/{file}"
+
+
+def answer_of(name: str, lake: str, findings: bool) -> dict[str, Any]:
+    """{cluster, valid, text, loss, status, findings, report, verdict, note}: docs/verdict.md has the first ones.
+    Errors: as `run_command`; CommandError if the command prints something else."""
+    document = run_command("verdict", "--lake", lake, "--format", "json", quiet=True)[1]
+    try:
+        found = json.loads(document)
+        text = [printable(line) for line in found["answer"]["text"]]
+        loss = {key: found["loss"][key] for key in ("acks_all_min", "acks_all_max")}
+        known = {key: found["status"][key] for key in ("new", "known", "acknowledged")}
+        of_cluster = {"cluster": name, "valid": found["valid"], "text": text, "loss": loss, "status": known}
+        note = textwrap.shorten(f"{name}: {text[0]}", MOST_CHARACTERS, placeholder=" ...")
+    except (ValueError, TypeError, LookupError) as error:
+        raise CommandError(f"kraft-forensics verdict: not the document of docs/verdict.md: {error!r}") from error
+    links = {key: link(lake, name, file) for key, file in LINKS.items()}
+    return of_cluster | links | {"findings": findings, "lake": lake, "note": note}
+
+
 @task(multiple_outputs=False, map_index_template="{{ note }}", outlets=OF_TABLES)
 def answer(name: str, lake: str, ended: dict[str, Any]) -> dict[str, Any]:
     """Verdict, loss and links of a cluster. The note is the task's label in Airflow's pages."""
@@ -89,9 +108,9 @@ def answer(name: str, lake: str, ended: dict[str, Any]) -> dict[str, Any]:
     for asset in OF_TABLES:
         context["outlet_events"][asset].extra = {"cluster": name, "lake": lake}
     if found["findings"]:
-        on_findings(found)
+        call_hook("findings", context, **found)
     elif not found["status"]["new"] and not found["status"]["known"]:
-        on_clear(found)
+        call_hook("clear", context, **found)  # an alarm can end
     return found
 
 
@@ -128,12 +147,9 @@ with DAG(
     description="Replay the metadata log of every Kafka cluster and report lost records that are new",
     doc_md=__doc__,
     schedule=schedule("SCHEDULE", "@daily"),
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
-    catchup=False,
     max_active_runs=number("RUNS", 1, least=1),
     params=PARAMS,
-    default_args=task_defaults() | failure_callback(),
-    tags=["kafka", "kraft", "forensics"],
+    **of_every_dag(),
 ) as dag:
     answers = cluster.expand_kwargs(discover())
     summary(answers)

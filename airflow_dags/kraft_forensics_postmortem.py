@@ -13,10 +13,10 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
-from kraft_forensics_dags.hook import failure_callback, require_hook
+from kraft_forensics_dags.hook import require_hook
 from kraft_forensics_dags.launch import launch
-from kraft_forensics_dags.params import PATH_PATTERN, path_param, run_params
-from kraft_forensics_dags.settings import ROOT, setting, task_defaults
+from kraft_forensics_dags.params import PATH_PATTERN, of_every_dag, path_param, run_params
+from kraft_forensics_dags.settings import ROOT, setting
 
 # Airflow's form offers a date picker for this format; without a package of its own it does not check it.
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?$"
@@ -81,10 +81,8 @@ with DAG(
     description="Report what an incident did to a Kafka cluster, from its captures",
     doc_md=__doc__,
     schedule=None,
-    start_date=datetime(2026, 1, 1, tzinfo=UTC),
     params=PARAMS,
-    default_args=task_defaults() | failure_callback(),
-    tags=["kafka", "kraft", "forensics"],
+    **of_every_dag(),
 ) as dag:
     plan = prepare()
     read = launch("run", plan["run"], "run", pool=setting("POOL", "default_pool"))

@@ -30,6 +30,7 @@ from jobs.lake.storage import within
 from jobs.lake.tables import CLUSTER_ID
 from jobs.provenance.made_from import digest_of
 from jobs.provenance.runs import Run
+from jobs.quality.library import prepare
 from jobs.quality.stage import QualityResult, run_quality
 from jobs.queries.levels import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from
@@ -40,7 +41,6 @@ from jobs.spark.tasks import engine, start_early
 from jobs.verdict.document import document
 from jobs.verdict.files import VerdictFiles
 from jobs.verdict.status import remember
-from quality.process import prepare
 
 Row = dict[str, Any]
 
@@ -175,12 +175,18 @@ class Pipeline:
     def replay(self, start: str = EARLIEST) -> None:
         for cluster in self._clusters():
             with progress_steps(1) as (describe, _):
-                self._replay_only(cluster, describe, start)
+                self._replay(cluster, None, describe, start)
 
-    def _replay_only(self, cluster: str, describe: Callable[[str], None], start: str) -> None:
-        with self.record.timed("replay", cluster) as known:
-            done = replay(self.lake, cluster, self.settings, describe, start)
-            known["counts"]["partition_history"] = done.rows
+    def _replay(self, cluster: str, files: VerdictFiles | None, describe: Callable[[str], None], start: str) -> None:
+        try:
+            with self.record.timed("replay", cluster) as known:
+                done = replay(self.lake, cluster, self.settings, describe, start)
+                known["counts"]["partition_history"] = done.rows
+        except LogConflictError:
+            # The command fails, but the conflict is a finding: replace the verdict of an earlier run.
+            if files is not None:
+                self._write_verdict(cluster, files, None)
+            raise
         self._stage_ended(cluster)
         _report_replayed(done)
 
@@ -206,14 +212,6 @@ class Pipeline:
         for cluster in clusters:
             remember(self.lake, cluster, now_ms)
         return found
-
-    def _replay(self, cluster: str, files: VerdictFiles, describe: Callable[[str], None], start: str) -> None:
-        try:
-            self._replay_only(cluster, describe, start)
-        except LogConflictError:
-            # The command fails, but the conflict is a finding: replace the verdict of an earlier run.
-            self._write_verdict(cluster, files, None)
-            raise
 
     def _detect(self, cluster: str, files: VerdictFiles, describe: Callable[[str], None], report: str | None) -> str:
         try:
@@ -314,17 +312,16 @@ def _report_replayed(result: Replayed) -> None:
 
 
 def _report_detected(result: DetectSummary) -> None:
-    if result.up_to_date:
-        show_message(f"{result.cluster_id}: findings are up to date")
-    else:
-        compared = f"{result.compared} partition states compared with snapshots"
-        show_message(f"{result.cluster_id}: {compared}, {result.mismatches} differ")
-        as_predicted = result.predicted - sum(result.differences.values())
-        classes = "".join(f", {count} {name}" for name, count in sorted(result.differences.items()))
-        changes = f"{result.predicted} partition changes, {as_predicted} match Kafka's rules{classes}"
-        show_message(f"{result.cluster_id}: {changes}")
-        broken = ", ".join(f"{name} ({count})" for name, count in sorted(result.violations.items()))
-        show_message(f"{result.cluster_id}: broken invariants: {broken or 'none'}")
-        if result.described:
-            printed = f"{result.described} partition states compared with the output of Kafka's tools"
-            show_message(f"{result.cluster_id}: {printed}, {result.contradicted} differ")
+    as_predicted = result.predicted - sum(result.differences.values())
+    classes = "".join(f", {count} {name}" for name, count in sorted(result.differences.items()))
+    broken = ", ".join(f"{name} ({count})" for name, count in sorted(result.violations.items()))
+    lines = [
+        f"{result.compared} partition states compared with snapshots, {result.mismatches} differ",
+        f"{result.predicted} partition changes, {as_predicted} match Kafka's rules{classes}",
+        f"broken invariants: {broken or 'none'}",
+    ]
+    if result.described:
+        printed = f"{result.described} partition states compared with the output of Kafka's tools"
+        lines.append(f"{printed}, {result.contradicted} differ")
+    for line in ["findings are up to date"] if result.up_to_date else lines:
+        show_message(f"{result.cluster_id}: {line}")

@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any
 
 import pyarrow as pa
 
@@ -63,12 +62,12 @@ class Limits:
 class Values:
     """What a table's values must be (quality/checks/tables.toml)."""
 
-    key: tuple[str, ...]
-    by_topic: bool
-    not_null: tuple[str, ...]
-    one_of: Mapping[str, tuple[str, ...]]
-    least: Mapping[str, int]
-    ordered: tuple[tuple[str, str], ...]
+    key: Sequence[str]
+    by_topic: bool = False
+    not_null: Sequence[str] = ()
+    one_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    least: Mapping[str, int] = field(default_factory=dict)
+    ordered: Sequence[tuple[str, str]] = ()
 
     def in_sql(self) -> dict[str, str]:
         """What stands for the placeholders of a shared check. {broken}: where a rule is broken; {why}: which ones."""
@@ -128,14 +127,7 @@ class Check:
 def values() -> dict[str, Values]:
     """What the values of each table must be."""
     found = tomllib.loads((_FILES / "checks" / "tables.toml").read_text("utf-8"))
-    return {table: _values(about) for table, about in found.items()}
-
-
-def _values(about: Mapping[str, Any]) -> Values:
-    one_of = {column: tuple(allowed) for column, allowed in about.get("one_of", {}).items()}
-    ordered = tuple((low, high) for low, high in about.get("ordered", ()))
-    key, not_null = tuple(about["key"]), tuple(about.get("not_null", ()))
-    return Values(key, about.get("by_topic", False), not_null, one_of, about.get("least", {}), ordered)
+    return {table: Values(**about) for table, about in found.items()}
 
 
 @cache

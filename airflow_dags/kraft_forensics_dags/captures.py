@@ -30,26 +30,25 @@ def folder_at(place: str) -> Any:
 
 
 def folders_of(root: str) -> dict[str, str]:
-    """name -> path or URL of every folder in `root`, by name. Other entries are logged and left out.
-    Errors: OSError, without such a folder."""
-    found = {}
-    for entry in folder_at(root).iterdir():
-        if re.fullmatch(CLUSTER_PATTERN, entry.name) and entry.is_dir():
-            found[entry.name] = str(entry)
-        else:
-            log.warning("not a cluster's folder, left out: %r", entry.name)
-    return dict(sorted(found.items()))
+    """name -> path or URL of every folder in `root`, by name. Errors: OSError, without such a folder."""
+    return _of_clusters(folder_at(root), "", "a cluster's folder")
 
 
 def nodes_of(folder: str) -> dict[str, str]:
-    """cluster -> path of `<cluster>.toml` in a folder on the worker, by name. Other entries are logged and left out.
-    Errors: OSError, without such a folder."""
+    """cluster -> path of `<cluster>.toml` in a folder on the worker, by name. Errors: OSError, without that folder."""
+    return _of_clusters(Path(folder), ".toml", "a file <cluster>.toml")
+
+
+def _of_clusters(folder: Any, suffix: str, what: str) -> dict[str, str]:
+    """The folders, or the files with a suffix, that clusters are named by. Other entries are logged and left out."""
     found = {}
-    for entry in Path(folder).iterdir():
-        if entry.suffix == ".toml" and re.fullmatch(CLUSTER_PATTERN, entry.stem) and entry.is_file():
-            found[entry.stem] = str(entry)
+    for entry in folder.iterdir():
+        name = entry.name.removesuffix(suffix)
+        is_named = name + suffix == entry.name and re.fullmatch(CLUSTER_PATTERN, name)
+        if is_named and (entry.is_file() if suffix else entry.is_dir()):
+            found[name] = str(entry)
         else:
-            log.warning("not a file <cluster>.toml, left out: %r", entry.name)
+            log.warning("not %s, left out: %r", what, entry.name)
     return dict(sorted(found.items()))
 
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any
 
-from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_forensics_dags.settings import PREFIX, hook_name
+from kraft_forensics_dags.settings import PREFIX, setting
+
+
+def hook_name() -> str:
+    """KRAFT_FORENSICS_DAG_HOOK: `module:function`, or an empty text without a hook. Errors: ValueError."""
+    text = setting("HOOK", "")
+    if text and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", text):
+        raise ValueError(f"{PREFIX}HOOK must be module:function, not {text!r}")
+    return text
 
 
 def call_hook(event: str, context: Any, **details: Any) -> None:
@@ -42,23 +50,6 @@ def require_hook() -> None:
         raise AirflowFailException(f"{PREFIX}HOOK: {hook_name()} is no function")
 
 
-def failure_callback() -> dict[str, Any]:
-    """The arguments of every task that report its failure. Errors: ValueError if the setting is no `module:function`,
-    which Airflow shows as an import error. Nothing is imported: the DAG processor may lack the hook's module."""
-    hook_name()
-    return {"on_failure_callback": on_failure}
-
-
 def on_failure(context: Any) -> None:
     """Callback of a task that failed and is not tried again. Airflow logs the hook's errors."""
     call_hook("failure", context, text=str(context.get("exception") or "the task's process ended"))
-
-
-def on_findings(answer: dict[str, Any]) -> None:
-    """Call the hook for findings at or above `fail_on`. answer: what the task `answer` returns."""
-    call_hook("findings", get_current_context(), **answer)
-
-
-def on_clear(answer: dict[str, Any]) -> None:
-    """Call the hook for a cluster whose findings are all acknowledged, or that has none: an alarm can end."""
-    call_hook("clear", get_current_context(), **answer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -52,14 +51,6 @@ def schedule(name: str, default: str) -> CronDataIntervalTimetable | None:
     """A cron expression or preset, in UTC; None for `none`: the DAG runs when it is triggered."""
     text = setting(name, default)
     return None if text == "none" else CronDataIntervalTimetable(text, timezone="UTC")
-
-
-def hook_name() -> str:
-    """`module:function`, or an empty text without a hook."""
-    text = setting("HOOK", "")
-    if text and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", text):
-        raise ValueError(f"{PREFIX}HOOK must be module:function, not {text!r}")
-    return text
 
 
 def task_defaults() -> dict[str, Any]:

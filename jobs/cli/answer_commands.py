@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -23,12 +22,13 @@ from jobs.console.options import (
     FormatOption,
     LakeOption,
 )
-from jobs.console.output import Format, print_rows, print_table, printable, show_message, utc
+from jobs.console.output import Format, print_rows, print_table, printable, show_message, utc, utc_ms
 from jobs.console.text import known_width
 
 _MOST = 50
 # Columns that a narrow table of findings leaves out, the least important first.
 _DROP = ("cluster_id", "status", "since (UTC)", "severity", "partition", "verdict")
+_ACKNOWLEDGED = "finding_id", "verdict", "severity", "acknowledged (UTC)", "acknowledged_by", "note", "cluster_id"
 _DROP_ACKNOWLEDGED = ("cluster_id", "severity", "acknowledged_by", "acknowledged (UTC)", "verdict", "note")
 
 
@@ -87,20 +87,14 @@ def findings(
     elif not rows:
         print("no findings")
     else:
-        names = ("finding_id", "kind", "verdict", "severity", "status")
-        clusters = sorted({r["cluster_id"] for r in rows})
-        more = ("cluster_id",) if len(clusters) > 1 else ()
-        shown = [
-            {
-                **{n: r[n] for n in names},
-                "partition": "" if r["topic"] is None else f"{r['topic']}-{r['partition']}",
-                "since (UTC)": utc(r["start_timestamp_ms"]),
-                **{n: r[n] for n in more},
-            }
-            for r in rows
-        ]
+        clusters = sorted({row["cluster_id"] for row in rows})
+        for row in rows:
+            row["partition"] = "" if row["topic"] is None else f"{row['topic']}-{row['partition']}"
+            row["since (UTC)"] = utc(row["start_timestamp_ms"])
+        shown = ["finding_id", "kind", "verdict", "severity", "status", "partition", "since (UTC)"]
+        shown += ["cluster_id"] if len(clusters) > 1 else []
         of = f"cluster {printable(clusters[0])}" if len(clusters) == 1 else f"{len(clusters)} clusters"
-        print_table(list(shown[0]), shown, f"{count} finding{'' if count == 1 else 's'} of {of}", _DROP)
+        print_table(shown, rows, f"{count} finding{'' if count == 1 else 's'} of {of}", _DROP)
     if count > len(rows):
         show_message(f"{count - len(rows)} more findings are not shown: raise --limit or add filters")
 
@@ -179,29 +173,18 @@ def acknowledge(
     elif not rows:
         print("nothing is acknowledged")
     else:
-        names = ("finding_id", "verdict", "severity")
-        shown = [
-            {
-                **{name: row[name] for name in names},
-                "acknowledged (UTC)": utc(row["acknowledged_ms"]),
-                "acknowledged_by": row["acknowledged_by"],
-                "note": row["note"],
-                "cluster_id": row["cluster_id"],
-            }
-            for row in rows
-        ]
+        rows = [{**row, "acknowledged (UTC)": utc(row["acknowledged_ms"])} for row in rows]
         what = "no longer acknowledged" if undo else "acknowledged"
-        print_table(list(shown[0]), shown, f"{len(rows)} findings {what}", _DROP_ACKNOWLEDGED)
+        print_table(_ACKNOWLEDGED, rows, f"{len(rows)} findings {what}", _DROP_ACKNOWLEDGED)
     if undo:
         show_message("they count as known: an alarm on new findings leaves them out as long as they stay as they are")
 
 
-def _parse_time(text: str) -> datetime:
+def _time_ms(text: str) -> int:
     try:
-        moment = datetime.fromisoformat(text)
+        return utc_ms(text)
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is not an ISO 8601 time, e.g. 2026-11-21T00:39:36.570Z") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def describe(
@@ -210,22 +193,21 @@ def describe(
     at_offset: Annotated[
         int | None, typer.Option("--at-offset", min=0, help="State after the record at this metadata offset.")
     ] = None,
-    at_time: Annotated[
-        datetime | None,
-        typer.Option("--at-time", parser=_parse_time, metavar="ISO", help="State at this time (UTC if no zone)."),
+    at_ms: Annotated[
+        int | None,
+        typer.Option("--at-time", parser=_time_ms, metavar="ISO", help="State at this time (UTC if no zone)."),
     ] = None,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show topics and partitions as `kafka-topics --describe` does, at any point of the captured log; exit code 1
     outside of it. Starts no JVM."""
-    if at_offset is not None and at_time is not None:
+    if at_offset is not None and at_ms is not None:
         raise typer.BadParameter("give --at-offset or --at-time, not both")
     from jobs.queries.describe import COLUMNS, as_kafka_topics, outside_log, partitions_at
     from jobs.verdict.document import log_range
 
     files = lake_to_show(lake, cluster)
-    at_ms = None if at_time is None else int(at_time.timestamp() * 1000)
     only = files.one_cluster(cluster)
     rows = partitions_at(files, only, topic, at_offset, at_ms)
     if form is Format.TABLE:

@@ -15,7 +15,7 @@ import typer
 
 from evidence.errors import KraftForensicsError
 from jobs.console.options import DocumentFormat, DocumentFormatOption
-from jobs.console.output import printable, show_message
+from jobs.console.output import printable, say, utc_ms
 
 if TYPE_CHECKING:
     from evidence.completeness.lacks import Lack
@@ -141,7 +141,7 @@ def collect(
     for line in done.problems:
         say(line)
     if wishes.producers_data:
-        show_message(printable(f"{done.path} holds producers' data: only its owner can read it"))
+        say(f"{done.path} holds producers' data: only its owner can read it")
     typer.echo(done.path)
     if done.problems:
         raise typer.Exit(KraftForensicsError.exit_code)
@@ -158,19 +158,13 @@ def _follow(
             time.sleep(3600)
 
 
-def say(line: str) -> None:
-    """A message of a node."""
-    show_message(printable(line))
-
-
 def _time_ms(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        return utc_ms(text)
     except ValueError as error:
         raise typer.BadParameter(f"{text!r} is not a time, e.g. 2026-11-21T00:40Z") from error
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def check(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -36,6 +36,8 @@ def lake_to_show(root: Location, cluster: str | None = None) -> Lake:
 @contextmanager
 def recorded(command: str, root: Location) -> Iterator[Run]:
     """Run a command; yields what takes its figures. What it raises is recorded and raised."""
+    from jobs.lake.lake import Lake
+    from jobs.lake.storage import LakeError
     from jobs.provenance.runs import DONE, FAILED, STOPPED, Run
     from jobs.provenance.task_figures import measured
 
@@ -55,15 +57,5 @@ def recorded(command: str, root: Location) -> Iterator[Run]:
             error = (str(raised).splitlines() or [type(raised).__name__])[0]
         raise
     finally:
-        _write(run, root, outcome, exit_code, error)
-
-
-def _write(run: Run, root: Location, outcome: str, exit_code: int, error: str | None) -> None:
-    from jobs.lake.lake import Lake
-    from jobs.lake.storage import LakeError
-
-    try:
-        lake = Lake(root)
-    except LakeError:
-        return  # no lake can be there, which is the error that ended the command
-    run.write(lake, outcome, exit_code, error)
+        with suppress(LakeError):  # no lake can be there, which is the error that ended the command
+            run.write(Lake(root), outcome, exit_code, error)

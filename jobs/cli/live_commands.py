@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.cli.capture_commands import SILENCE_S, NodeOption, NodesOption, ViaOption, named_nodes, say
+from jobs.cli.capture_commands import SILENCE_S, NodeOption, NodesOption, ViaOption, named_nodes
 from jobs.cli.lakes import lake_to_show
 from jobs.cli.stage_commands import EXIT_FINDINGS
 from jobs.console.log import WARNING
 from jobs.console.options import DEFAULT_LAKE, ClusterOption, DocumentFormat, DocumentFormatOption, LakeOption
-from jobs.console.output import printable, show_message, utc
+from jobs.console.output import printable, say, show_message, utc
 
 
 def watch(

@@ -11,7 +11,7 @@ import typer
 
 from jobs.console.log import WARNING
 from jobs.console.options import ClusterOption, DocumentFormat, DocumentFormatOption
-from jobs.console.output import printable, show_message
+from jobs.console.output import printable, say, show_message
 
 if TYPE_CHECKING:
     from jobs.salvage.live import LiveCluster
@@ -84,7 +84,7 @@ def salvage(
 
         done = produce(output, Target(produce_to, bootstrap, client_config, into_original, superseded), send)
         reasons = "".join(f", {count} left out: {why}" for why, count in sorted(done.left_out.items()))
-        show_message(printable(f"{produce_to}: {done.to_send} records, {done.before} sent before{reasons}"))
+        say(f"{produce_to}: {done.to_send} records, {done.before} sent before{reasons}")
         show_message(f"{done.sent} sent now" if send else "nothing was sent: --send does it")
 
 
@@ -114,7 +114,7 @@ def _save(
     known = (files, files.one_cluster(cluster)) if files else None
     limits = load_settings().limits.of_captures()
     only = partition or ()
-    summary = compare(source, current, only, known, output, lambda line: show_message(printable(line)), limits)
+    summary = compare(source, current, only, known, output, say, limits)
     if form is DocumentFormat.JSON:
         print(json.dumps(summary))
     else:

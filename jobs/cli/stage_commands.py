@@ -29,7 +29,7 @@ from jobs.console.options import (
 from jobs.console.output import Format, reader_may_leave, show_message
 
 if TYPE_CHECKING:
-    from jobs.pipeline import Pipeline
+    from jobs.pipeline import Outcome, Pipeline
     from jobs.provenance.runs import Run
 
 EXIT_FINDINGS, EXIT_QUALITY = 3, 4
@@ -49,15 +49,10 @@ def run(
     engine: EngineOption = None,
 ) -> None:
     """Run the whole job: ingest, replay, detect, quality and report, one after the other."""
-    from jobs.queries.flagged_windows import print_windows
-
     with recorded("run", lake) as record:
         pipeline = _pipeline(lake, record, captures, engine)
         outcome = pipeline.run(report, start, verdict)
-        with reader_may_leave():
-            print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
-        for line in [*outcome.summary, f"next:      kraft-forensics verdict --lake {pipeline.lake.root}"]:
-            show_message(line)
+        _show(pipeline, outcome, form, f"next:      kraft-forensics verdict --lake {pipeline.lake.root}")
         _exit(outcome.levels, fail_on, outcome.quality_failed)
 
 
@@ -81,16 +76,11 @@ def detect(
     engine: EngineOption = None,
 ) -> None:
     """Check every leader change for lost records, and predict which leader other rules would have elected."""
-    from jobs.queries.flagged_windows import print_windows
-
     with recorded("detect", lake) as record:
         pipeline = _pipeline(lake, record, engine=engine)
         outcome = pipeline.detect(verdict)
-        with reader_may_leave():
-            print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
-        for line in outcome.summary:
-            show_message(line)
-        _exit(outcome.levels, fail_on, [])
+        _show(pipeline, outcome, form)
+        _exit(outcome.levels, fail_on, outcome.quality_failed)
 
 
 def quality(lake: LakeOption = DEFAULT_LAKE, engine: EngineOption = None) -> None:
@@ -160,6 +150,15 @@ def _pipeline(lake: Location, record: Run, captures: Sequence[str] = (), engine:
     from jobs.pipeline import Pipeline
 
     return Pipeline(lake, captures, record, engine)
+
+
+def _show(pipeline: Pipeline, outcome: Outcome, form: Format, *more: str) -> None:
+    from jobs.queries.flagged_windows import print_windows
+
+    with reader_may_leave():
+        print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
+    for line in (*outcome.summary, *more):
+        show_message(line)
 
 
 def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:

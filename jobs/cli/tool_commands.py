@@ -16,7 +16,7 @@ from evidence.errors import KraftForensicsError
 from evidence.wire.schemas import RELEASE
 from jobs.console.log import ERROR, WARNING, log
 from jobs.console.options import DEFAULT_LAKE, FormatOption, LakeOption
-from jobs.console.output import Format, print_rows, printable, show_message
+from jobs.console.output import Format, print_rows, say, show_message
 
 _PACKAGES = ("evidence", "replay", "jobs", "quality", "kraft_forensics")
 
@@ -216,7 +216,7 @@ def drill(
                 continue
             folder = out / f"{scenario.name}-{release}-{number}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
             try:
-                result = play_and_score(scenario, release, number, jars, folder, _say)
+                result = play_and_score(scenario, release, number, jars, folder, say)
             except DrillError as error:  # of this drill: the next one may succeed
                 log(str(error), ERROR)
                 bad += 1
@@ -235,7 +235,3 @@ def _told(folder: Path, result: Mapping[str, Any]) -> int:
     wrong = len(result["wrong"]) + (not result["as_expected"])
     typer.echo(f"{folder / 'drill.md'}: {sum(result['lost'].values())} records lost, {wrong} wrong")
     return wrong
-
-
-def _say(line: str) -> None:
-    show_message(printable(line))

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
@@ -245,10 +244,11 @@ def effective_settings() -> list[dict[str, Any]]:
     origin: `default`, the path of the site's file, or the name of an environment variable. Errors: SettingsError.
     """
     settings = load_settings()
-    site, environment = site_values(), EnvSettingsSource(Settings)()
+    origins = dict.fromkeys(_leaves(site_values()), os.environ.get(CONF_VARIABLE))
+    origins |= {path: _variable(path) for path in _leaves(EnvSettingsSource(Settings)())}
     return [
-        {"setting": ".".join(path), "value": _shown(path, value), "origin": _origin(path, site, environment)}
-        for path, value in _leaves(settings.model_dump(mode="json"))
+        {"setting": ".".join(path), "value": _shown(path, value), "origin": origins.get(path, "default")}
+        for path, value in _leaves(settings.model_dump(mode="json")).items()
     ]
 
 
@@ -259,26 +259,12 @@ def unknown_variables() -> list[str]:
     return sorted(n for n in named if n.upper().removeprefix(_PREFIX).split(_DELIMITER)[0] not in sections)
 
 
-def _leaves(tree: dict[str, Any], path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
+def _leaves(tree: dict[str, Any], path: _Path = ()) -> dict[_Path, Any]:
+    """The values of settings, by the names of their sections and their own."""
+    found: dict[_Path, Any] = {}
     for name, value in tree.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, (*path, name))
-        else:
-            yield (*path, name), value
-
-
-def _origin(path: _Path, site: dict[str, Any], environment: dict[str, Any]) -> str:
-    if _names(environment, path):
-        return _variable(path)
-    return os.environ[CONF_VARIABLE] if _names(site, path) else "default"
-
-
-def _names(tree: Any, path: _Path) -> bool:
-    for name in path:
-        if not isinstance(tree, dict) or name not in tree:
-            return False
-        tree = tree[name]
-    return True
+        found |= _leaves(value, (*path, name)) if isinstance(value, dict) else {(*path, name): value}
+    return found
 
 
 def _variable(path: _Path) -> str:

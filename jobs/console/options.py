@@ -19,37 +19,23 @@ from replay.loss.verdicts import POSSIBLE, PROVEN, SEVERITIES
 DEFAULT_LAKE = Path("lake")
 
 
-class FailOn(StrEnum):
-    """--fail-on: the least verdict or severity of a finding that gives exit code 3; with `new-`, only of a finding that
-    is new in this run and not acknowledged."""
+# Worst first.
+_LOSS = (PROVEN, POSSIBLE, "unknown")
+_SCALES = (_LOSS, SEVERITIES, *(tuple(f"new-{level}" for level in scale) for scale in (_LOSS, SEVERITIES)))
 
-    NONE = "none"
-    UNKNOWN = "unknown"
-    POSSIBLE = "possible"
-    PROVEN = "proven"
-    CRITICAL = "critical"
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-    INFO = "info"
-    NEW_UNKNOWN = "new-unknown"
-    NEW_POSSIBLE = "new-possible"
-    NEW_PROVEN = "new-proven"
-    NEW_CRITICAL = "new-critical"
-    NEW_HIGH = "new-high"
-    NEW_MEDIUM = "new-medium"
-    NEW_LOW = "new-low"
-    NEW_INFO = "new-info"
 
+class _Level(StrEnum):
     def levels(self) -> set[str]:
         """This level and the worse ones on its scale; empty for NONE."""
         scale = next((s for s in _SCALES if self in s), ())
         return {level for level in scale if scale.index(level) <= scale.index(self)}
 
 
-# Worst first.
-_LOSS = (PROVEN, POSSIBLE, "unknown")
-_SCALES = (_LOSS, SEVERITIES, *(tuple(f"new-{level}" for level in scale) for scale in (_LOSS, SEVERITIES)))
+# --fail-on: the least verdict or severity of a finding that gives exit code 3; with `new-`, only of a finding that is
+# new in this run and not acknowledged.
+_LEVELS = (*reversed(_LOSS), *SEVERITIES)
+_NAMED = ("none", *_LEVELS, *(f"new-{level}" for level in _LEVELS))
+FailOn = _Level("FailOn", [(level.upper().replace("-", "_"), level) for level in _NAMED])
 
 
 class Start(StrEnum):

@@ -93,6 +93,11 @@ def show_message(message: str, level: int = INFO) -> None:
     log(message, level)
 
 
+def say(line: str) -> None:
+    """Print a line that may hold names from elsewhere to stderr."""
+    show_message(printable(line))
+
+
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
     """Print to stdout; that its reader has gone (`... | head`) is no failure of what was done before."""
@@ -102,6 +107,12 @@ def reader_may_leave() -> Iterator[None]:
     except BrokenPipeError:
         # What is still buffered goes nowhere, also when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def utc_ms(text: str) -> int:
+    """Milliseconds since the Unix epoch of an ISO 8601 time; without a zone it is UTC. Errors: ValueError."""
+    moment = datetime.fromisoformat(text)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def utc(timestamp_ms: int | None) -> str:

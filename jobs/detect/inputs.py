@@ -1,24 +1,35 @@
-"""The cluster's facts, loaded from the lake: what `detect` and `whatif` need beside the partitions."""
+"""What `detect`, `whatif` and `ahead` need beside the partitions, loaded from the lake: the cluster's facts, and the
+lines of nodes' own logs that verdicts use, with how far each node's clock was off."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.broker_logs.anchors import boots_in_utc
+from evidence.broker_logs.anchors import KINDS_OF_ANCHORS, boots_in_utc, node_clocks, with_utc
 from evidence.capture.clock_bounds import minimum_clock_error_ms
-from evidence.tables import NODE_BOOTS
+from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS, NODE_CLOCKS
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import load_cluster_state, replayed_from, static_files
 from replay.cluster.boots import BOOT_COLUMNS, boots_of, processes_of
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
-from replay.cluster.state import ClusterState
+from replay.cluster.log import is_complete
+from replay.cluster.state import ClusterState, LogShape
+from replay.findings.log_lines import COMPARED
+from replay.findings.registration_lines import LINES, REGISTRATION_KINDS, SESSIONS, registration_findings
+from replay.offsets.broker_lines import KINDS
 from replay.offsets.clock_anchors import least_clock_error_ms
-from replay.offsets.topic_ids import LIFETIME_COLUMNS, lifetimes_of
+from replay.offsets.topic_ids import LIFETIME_COLUMNS, events_with_topic_ids, lifetimes_of
 
 _OPENED = ["topic_id", "topic", "partition", "leader_epoch", "timestamp_ms", "origin"]
 _LINES = ["topic_id", "topic", "partition", "leader_epoch", "epoch_start_offset", "captured_at_ms", "uncertainty_ms"]
+_STATES = ["topic_id", "topic", "partition", "leader_epoch", "partition_epoch", "timestamp_ms", "isr", "origin"]
+# The lines that verdicts use or that are compared with the history, and those that name topic ids for others of a file.
+USED = tuple(dict.fromkeys((*KINDS, *COMPARED, "partition_created", "log_load_completed")))
+_SESSIONS = ["broker_id", "broker_epoch", "incarnation_id", "timestamp_ms", "in_controlled_shutdown", "origin"]
 
 
 def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Table) -> tuple[ClusterState, ClusterFacts]:
@@ -56,5 +67,35 @@ def topic_lifetimes(lake: Lake, cluster: str) -> pa.Table:
 
 def log_end_ms(lake: Lake, cluster: str, state: ClusterState) -> int | None:
     """The time of the last batch of the log, after which the state is unknown; None if the log has no batch."""
-    inside = (pc.field("last_offset") < state.shape.log_end) & (pc.field("commit_state") == "committed")
-    return pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
+    return newest_ms(lake, cluster, pc.field("last_offset") < state.shape.log_end)
+
+
+def newest_ms(lake: Lake, cluster: str, inside: pc.Expression) -> int | None:
+    """The newest time of the committed batches of the log that match; None if there is none."""
+    wanted = inside & (pc.field("commit_state") == "committed")
+    return pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], wanted)["max_timestamp_ms"]).as_py()
+
+
+def measured_clocks(lake: Lake, cluster: str) -> pa.Table:
+    """NODE_CLOCKS of the cluster, by lines about records of the metadata log."""
+    anchors = lake.read("broker_log_events", cluster, BROKER_LOG_EVENTS.names, pc.field("kind").isin(KINDS_OF_ANCHORS))
+    if not len(anchors):
+        return NODE_CLOCKS.empty_table()
+    of_topics = pc.field("topic").isin(anchors["topic"].unique().drop_null())
+    states = lake.read("partition_history", cluster, _STATES, of_topics)
+    sessions = lake.read("broker_history", cluster, _SESSIONS)
+    return node_clocks(anchors, states, sessions, lake.read("node_boots", cluster, NODE_BOOTS.names))
+
+
+def judging_events(lake: Lake, cluster: str, shape: LogShape, clocks: pa.Table, lifetimes: pa.Table) -> pa.Table:
+    """The BROKER_LOG_EVENTS rows that verdicts use, with their topic_id and, as far as `clocks` shows it, their
+    time in UTC. lifetimes: LIFETIMES of the cluster's topics."""
+    used = pc.field("kind").isin(USED)
+    events = lake.read("broker_log_events", cluster, BROKER_LOG_EVENTS.names, used)
+    return events_with_topic_ids(with_utc(events, clocks), lifetimes, is_complete(shape.runs))
+
+
+def registration_mismatches(lake: Lake, cluster: str) -> list[dict[str, Any]]:
+    """schemas.FINDINGS rows: lines about brokers' registrations that contradict the metadata log."""
+    lines = lake.rows("broker_log_events", cluster, LINES, pc.field("kind").isin(REGISTRATION_KINDS))
+    return registration_findings(lines, lake.rows("broker_history", cluster, SESSIONS), cluster) if lines else []

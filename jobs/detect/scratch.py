@@ -6,8 +6,8 @@ the log has been replayed. The files are below the lake, where every task can re
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from types import TracebackType
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from uuid import uuid4
 
 import pyarrow as pa
@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from evidence.tables import BROKER_LOG_EVENTS, DESCRIBED_PARTITIONS, LOG_END_OFFSETS
 from jobs.lake.lake import Lake
 from jobs.lake.row_groups import Bucket, FilePart, SlicedFile, Slices
-from jobs.lake.storage import Storage
 from replay.offsets.topic_ids import with_topic_ids
 
 LOG_ENDS, PRINTED, LINES = "log_ends", "printed", "lines"
@@ -24,46 +23,40 @@ TOPICS = ("topic_id",)
 _FOLDER = "_scratch"
 
 
-class Scratch:
-    """The files, while the context is open. count: number of buckets."""
-
-    def __init__(self, storage: Storage, count: int) -> None:
-        self.storage = storage
-        self.count = count
-        self._names: dict[str, str] = {}
-        self._slices: dict[str, Slices] = {}
-
-    def write(self, name: str, schema: pa.Schema, parts: Iterable[pa.Table]) -> None:
-        """Write rows with the column topic_id."""
-        self._names[name] = f"{_FOLDER}/{uuid4().hex}.parquet"
-        file = SlicedFile(self.storage, self._names[name], schema, self.count, TOPICS)
-        for part in parts:
-            file.write(part)
-        file.close()
-        self._slices[name] = Slices(self.storage, [self._names[name]])
-
-    def parts(self, bucket: Bucket) -> dict[str, list[FilePart]]:
-        """The parts to read for a bucket, by the name given to `write`."""
-        return {name: slices.parts(bucket) for name, slices in self._slices.items()}
-
-    def __enter__(self) -> Scratch:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for name in self._names.values():
-            self.storage.delete(name)
-
-
-def write_evidence(lake: Lake, cluster: str, scratch: Scratch, lines: pa.Table, lifetimes: pa.Table) -> None:
+@contextmanager
+def write_evidence(
+    lake: Lake, cluster: str, count: int, lines: pa.Table, lifetimes: pa.Table
+) -> Iterator[Callable[[Bucket], dict[str, list[FilePart]]]]:
     """Write the log end offsets (LOG_ENDS), the printed states (PRINTED) and the lines of nodes' logs (LINES) of a
-    cluster. lines: BROKER_LOG_EVENTS rows with a topic id. lifetimes: LIFETIMES of the cluster's topics. A printed
-    state without a topic id is written once for each topic of its name."""
+    cluster; yields a function that gives the parts to read for a bucket, by these names.
+
+    count: number of buckets. lines: BROKER_LOG_EVENTS rows with a topic id. lifetimes: LIFETIMES of the cluster's
+    topics. A printed state without a topic id is written once for each topic of its name.
+    """
+    files: dict[str, str] = {}
+    try:
+        for name, schema, parts in _evidence(lake, cluster, lines, lifetimes):
+            files[name] = f"{_FOLDER}/{uuid4().hex}.parquet"
+            file = SlicedFile(lake.storage, files[name], schema, count, TOPICS)
+            for part in parts:
+                file.write(part)
+            file.close()
+        slices = {name: Slices(lake.storage, [file]) for name, file in files.items()}
+        yield lambda bucket: {name: of_file.parts(bucket) for name, of_file in slices.items()}
+    finally:
+        for path in files.values():
+            lake.storage.delete(path)
+
+
+def _evidence(
+    lake: Lake, cluster: str, lines: pa.Table, lifetimes: pa.Table
+) -> Iterator[tuple[str, pa.Schema, Iterable[pa.Table]]]:
     ends = lake.parts("log_end_offsets", cluster, LOG_END_OFFSETS.names)
-    scratch.write(LOG_ENDS, LOG_END_OFFSETS, (with_topic_ids(part.cast(LOG_END_OFFSETS), lifetimes) for part in ends))
+    yield LOG_ENDS, LOG_END_OFFSETS, (with_topic_ids(part.cast(LOG_END_OFFSETS), lifetimes) for part in ends)
     timed = pc.field("captured_at_ms").is_valid()
     printed = lake.read("described_partitions", cluster, DESCRIBED_PARTITIONS.names, timed)
-    scratch.write(PRINTED, DESCRIBED_PARTITIONS, [_with_every_id(printed, lifetimes)])
-    scratch.write(LINES, BROKER_LOG_EVENTS, [lines.cast(BROKER_LOG_EVENTS)])
+    yield PRINTED, DESCRIBED_PARTITIONS, [_with_every_id(printed, lifetimes)]
+    yield LINES, BROKER_LOG_EVENTS, [lines.cast(BROKER_LOG_EVENTS)]
 
 
 def _with_every_id(printed: pa.Table, lifetimes: pa.Table) -> pa.Table:

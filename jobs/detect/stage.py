@@ -12,9 +12,14 @@ import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import Settings
-from jobs.detect.inputs import judging_inputs, topic_lifetimes
-from jobs.detect.node_logs import judging_events, measured_clocks, registration_mismatches
-from jobs.detect.scratch import Scratch, write_evidence
+from jobs.detect.inputs import (
+    judging_events,
+    judging_inputs,
+    measured_clocks,
+    registration_mismatches,
+    topic_lifetimes,
+)
+from jobs.detect.scratch import write_evidence
 from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, counts_of
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.conflicts import undisturbed
@@ -98,9 +103,8 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     task = DetectTask(lake.storage, state.for_tasks(), facts, question, _comparable(state), facts.log_end_ms, most)
     lifetimes = topic_lifetimes(lake, cluster)
     lines = judging_events(lake, cluster, state.shape, clocks, lifetimes)
-    with Scratch(lake.storage, len(wanted)) as scratch:
-        write_evidence(lake, cluster, scratch, lines, lifetimes)
-        items = [BucketItem(bucket, files.parts(bucket) | scratch.parts(bucket)) for bucket in wanted]
+    with write_evidence(lake, cluster, len(wanted), lines, lifetimes) as evidence_of:
+        items = [BucketItem(bucket, files.parts(bucket) | evidence_of(bucket)) for bucket in wanted]
         results = run_tasks(task, items, rows, settings, f"detect: {len(items)} buckets of {cluster}", BucketItem.size)
     mismatches = [row for r in results for row in r.mismatches]
     compared, contradicted = _printed(cluster, results)
@@ -153,10 +157,7 @@ def _check_findings(cluster: str, results: list[JudgedBucket], others: int, most
 
 
 def _total(results: list[JudgedBucket], name: str) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for result in results:
-        total.update(result.counts[name])
-    return total
+    return sum((Counter(result.counts[name]) for result in results), Counter())
 
 
 def _comparable(state: ClusterState) -> dict[int, bool]:

@@ -43,11 +43,8 @@ class LakeSource:
     at once; what a check must see as a whole, DuckDB reads piece by piece."""
 
     def __init__(self, lake: Lake, cluster: str, settings: Settings) -> None:
-        self._lake = lake
-        self._cluster = cluster
-        self._settings = settings
-        self._most = settings.replay.rows_per_bucket
-        self._tables = LakeTables(lake, cluster, self._most)
+        self._lake, self._cluster, self._settings = lake, cluster, settings
+        self._tables = LakeTables(lake, cluster, settings.replay.rows_per_bucket)
 
     def each(self, checks: Sequence[Check], function: Callable[[Sequence[Part]], Outcomes]) -> Iterable[Outcomes]:
         rows = _large_rows(self._lake, self._cluster)
@@ -67,7 +64,7 @@ class LakeSource:
         cut = [name for name in needs_of(own, _SCHEMAS) if TABLES[name].topics]
         files = BucketFiles(self._lake, self._cluster, cut)
         # As many buckets as replay has, so that a file is not read for two of them.
-        count = power_of_two(max(files.rows(name) for name in cut) / self._most)
+        count = power_of_two(max(files.rows(name) for name in cut) / self._tables.most)
         items = [BucketItem(bucket, files.parts(bucket)) for bucket in (Bucket(n, count) for n in range(count))]
         yield from (_Topics(self._tables, own, items[at::most]) for at in range(min(most, count)))
         yield _Topics(self._tables, own, [BucketItem(WITHOUT_TOPIC, files.parts(WITHOUT_TOPIC))])
@@ -85,21 +82,21 @@ class LakeSource:
             yield from (_Files(self._tables, own, table, files[at::most]) for at in range(min(most, len(files))))
 
 
+@dataclass(frozen=True)
 class LakeTables:
     """The tables of a cluster. most: rows of a piece, unless a row group has more. columns, everywhere: names, or
     dotted paths of fields. A column that a file of an earlier release lacks is null. Strings are dictionary-encoded."""
 
-    def __init__(self, lake: Lake, cluster: str, most: int) -> None:
-        self._lake = lake
-        self._cluster = cluster
-        self._most = most
+    lake: Lake
+    cluster: str
+    most: int
 
     def pieces(self, name: str, columns: Sequence[str], files: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows of a table, or of some of its files, piece by piece."""
-        for file in [file.path for file in self._lake.files(name, self._cluster)] if files is None else files:
-            for part in pieces_of(self._lake.storage, f"{name}/{file}", self._most):
+        for file in [file.path for file in self.lake.files(name, self.cluster)] if files is None else files:
+            for part in pieces_of(self.lake.storage, f"{name}/{file}", self.most):
                 rows = self.of_parts(name, [part], columns, _ALL)
-                yield from (rows.slice(at, self._most) for at in range(0, len(rows), self._most))
+                yield from (rows.slice(at, self.most) for at in range(0, len(rows), self.most))
                 pa.default_memory_pool().release_unused()
 
     def held(self, name: str, columns: Sequence[str]) -> pa.Table:
@@ -108,12 +105,12 @@ class LakeTables:
 
     def stream(self, name: str, columns: Sequence[str]) -> Stream:
         """All rows of a table, read when they are wanted."""
-        rows = sum(file.rows for file in self._lake.files(name, self._cluster))
+        rows = sum(file.rows for file in self.lake.files(name, self.cluster))
         return Stream(rows, _empty(name, columns).schema, partial(self.pieces, name, columns))
 
     def of_parts(self, name: str, parts: Sequence[FilePart], columns: Sequence[str], bucket: Bucket) -> pa.Table:
         """The rows of a bucket."""
-        found = read_bucket(self._lake.storage, parts, columns, bucket, TABLES[name].topics, as_codes=True)
+        found = read_bucket(self.lake.storage, parts, columns, bucket, TABLES[name].topics, as_codes=True)
         return pa.concat_tables([_empty(name, columns), *found], promote_options="permissive")
 
 

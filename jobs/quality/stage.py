@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,14 +17,14 @@ from evidence.capture.remote import Location
 from jobs.config.settings import Settings, SettingsError
 from jobs.console.output import show_message
 from jobs.lake.conflicts import undisturbed
-from jobs.lake.data_files import DataFile, write_file
+from jobs.lake.data_files import write_file
 from jobs.lake.lake import Lake, Row
 from jobs.lake.storage import within
 from jobs.lake.tables import CHECKED, DETECTED, INGESTED, QUALITY_RESULTS, REPLAYED, TABLES
 from jobs.provenance.fingerprint import completion, input_fingerprint, is_up_to_date
+from jobs.quality.library import prepare, run_suites
 from jobs.quality.source import source_of
 from quality.check import Check, Limits, checks, fingerprint
-from quality.process import prepare, run_suites
 from quality.run import Outcome, run
 from quality.trend import MAX_RUNS, page
 
@@ -65,12 +65,15 @@ def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[s
         progress(f"{cluster}: checking all tables")
         run_id = uuid4().hex[:16]
         prepare()
-        found = run(checks(), source_of(lake, cluster, checks(), settings), _limits(settings))
+        limits = Limits(**settings.quality.model_dump(exclude={"severity"}))
+        found = run(checks(), source_of(lake, cluster, checks(), settings), limits)
         with TemporaryDirectory() as folder:
             met = run_suites(checks(), found, warns, Path(folder))
-            rows = [_row(check, found[check.full_name], met, warns, suites, run_id) for check in checks()]
+            when = {"run_id": run_id, "run_at_ms": time.time_ns() // 1_000_000}
+            rows = [when | _row(check, found[check.full_name], met, warns, suites) for check in checks()]
+            file = write_file(lake.storage, RESULTS, pa.Table.from_pylist(rows, schema=QUALITY_RESULTS))
             about = {"run_id": run_id, **completion(lake, cluster, _INPUTS, CHECKED, inputs)}
-            lake.commit(RESULTS, cluster, [_file(lake, rows)], about=about, since=since)
+            lake.commit(RESULTS, cluster, [file], about=about, since=since)
             trend = Path(folder) / "trend.html"
             trend.write_text(page(cluster, _newest_runs(lake, cluster)), encoding="utf-8")
             lake.storage.empty(f"{DOCS}/{cluster}/validations")
@@ -96,22 +99,11 @@ def _warns(settings: Settings) -> dict[str, bool]:
     return warns
 
 
-def _limits(settings: Settings) -> Limits:
-    names = Limits.__dataclass_fields__
-    return Limits(**{name: value for name, value in settings.quality.model_dump().items() if name in names})
-
-
 def _row(
-    check: Check,
-    outcome: Outcome,
-    met: Mapping[str, bool],
-    warns: Mapping[str, bool],
-    suites: Mapping[str, str],
-    run_id: str,
+    check: Check, outcome: Outcome, met: Mapping[str, bool], warns: Mapping[str, bool], suites: Mapping[str, str]
 ) -> Row:
+    """Of quality_results, but for the run."""
     return {
-        "run_id": run_id,
-        "run_at_ms": time.time_ns() // 1_000_000,
         "suite": check.table,
         "suite_fingerprint": suites[check.table],
         "table": check.table,
@@ -126,13 +118,6 @@ def _row(
         "action": check.action,
         "details": json.dumps(outcome.measured),
     }
-
-
-def _file(lake: Lake, rows: Sequence[Row]) -> DataFile:
-    """The rows of a run, all of one time, written."""
-    now = rows[0]["run_at_ms"]
-    table = pa.Table.from_pylist([{**row, "run_at_ms": now} for row in rows], schema=QUALITY_RESULTS)
-    return write_file(lake.storage, RESULTS, table)
 
 
 def _newest_runs(lake: Lake, cluster: str) -> list[Row]:

@@ -77,7 +77,6 @@ def _replace(lake: Lake, cluster: str, new: Mapping[str, Row | None]) -> None:
 
     def replaced(old: pa.Table) -> pa.Table:
         kept = [row for row in old.to_pylist() if row["finding_id"] not in new]
-        rows = [{name: row[name] for name in SCHEMA.names} for row in (*kept, *filter(None, new.values()))]
-        return pa.Table.from_pylist(rows, schema=SCHEMA).sort_by("finding_id")
+        return pa.Table.from_pylist([*kept, *filter(None, new.values())], schema=SCHEMA).sort_by("finding_id")
 
     change(lake, ACKNOWLEDGEMENTS, cluster, replaced)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -190,8 +191,9 @@ def _merged(found: dict[Branch, list[Row]], steps: Sequence[str]) -> list[Row]:
     for row in (r for of in found.values() for r in of):
         own = {**row, "condition": None} if key(row) in shared else row
         rows[repr(own)] = own
-    places = [(steps.index(r["step"]), r["topic"], r["partition"], r["condition"] or "") for r in rows.values()]
-    return [row for _, row in sorted(zip(places, rows.values(), strict=True), key=lambda pair: pair[0])]
+    return sorted(
+        rows.values(), key=lambda r: (steps.index(r["step"]), r["topic"], r["partition"], r["condition"] or "")
+    )
 
 
 def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, answer: Answer) -> None:
@@ -202,17 +204,12 @@ def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, answer: Answer) -
     topics = pc.field("topic").isin(sorted({r["topic"] for r in wanted}))
     lifetimes = lifetimes_of(lake.read("partition_history", cluster, LIFETIME_COLUMNS, topics))
     offsets = with_topic_ids(lake.read("log_end_offsets", cluster, LOG_END_OFFSETS.names, topics), lifetimes)
-    numbers = {
-        place: i
-        for i, place in enumerate(
-            zip(now.names["topic_id"].to_pylist(), now.names["partition"].to_pylist(), strict=True)
-        )
-    }
+    places = zip(now.names["topic_id"].to_pylist(), now.names["partition"].to_pylist(), strict=True)
+    numbers = {place: number for number, place in enumerate(places)}
     evidence = evidence_of(bucket.history, bucket.states, offsets, np.unique(bucket.states.key))
     for row in wanted:
         at = numbers[row["topic_id"], row["partition"]]
-        known = now.cases.last_known_elr[at]
-        holder = int(known[0])
+        holder = int(now.cases.last_known_elr[at][0])
         if now.cases.leader[at] >= 0 or not stopped_cleanly(bucket.facts.brokers.states.get(holder, [])):
             continue
         since_ms = now.names["timestamp_ms"][at].as_py()
@@ -250,15 +247,6 @@ def _unknown(answer: Answer, bucket: Bucket, steps: Sequence[Step], restart_all:
         yield "log_ends", "log ends that bound what an election from outside ISR and ELR loses"
 
 
-def effect_counts(answer: Answer) -> dict[str, int]:
-    """Effect -> how many partitions have it, in any branch and step."""
-    found = {(e, r["topic_id"], r["partition"]) for r in answer.rows for e in r["effects"]}
-    counts: dict[str, int] = {}
-    for effect, *_ in sorted(found):
-        counts[effect] = counts.get(effect, 0) + 1
-    return counts
-
-
 _DROP = ("elr", "isr", "lost at most", "if")
 _MOST = 100
 
@@ -282,7 +270,8 @@ def print_answer(answer: Answer, form: DocumentFormat) -> None:
         print("no partition would change")
     for note in answer.notes:
         print(note)
-    for effect, count in effect_counts(answer).items():
+    of_partitions = {(e, r["topic_id"], r["partition"]) for r in answer.rows for e in r["effects"]}
+    for effect, count in sorted(Counter(effect for effect, *_ in of_partitions).items()):
         print(f"{count} partition{'' if count == 1 else 's'}: {EFFECTS[effect]}")
     if answer.order is not None:
         _print_order(answer)
@@ -297,23 +286,21 @@ def _print_order(answer: Answer) -> None:
     print("each must be back in the ISR of all its partitions before the next one stops")
     for broker, rows in answer.stuck.items():
         row = _worst_first(rows)[0]
-        place, more = (
-            printable(f"{row['topic']}-{row['partition']}"),
-            len({(r["topic"], r["partition"]) for r in rows}) - 1,
-        )
+        place = printable(f"{row['topic']}-{row['partition']}")
+        more = len({(r["topic"], r["partition"]) for r in rows}) - 1
         also = f", and {more} more partitions" if more else ""
         print(f"broker {broker} cannot be stopped: {place} {EFFECTS[_worst(row)]}{also}")
 
 
-def _worst(row: dict[str, Any]) -> str:
-    return min(row["effects"], key=list(EFFECTS).index)
+def _worst(row: Row) -> str | None:
+    return next((effect for effect in EFFECTS if effect in row["effects"]), None)
 
 
-def _worst_first(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: min((list(EFFECTS).index(e) for e in row["effects"]), default=len(EFFECTS)))
+def _worst_first(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: [*EFFECTS, None].index(_worst(row)))
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _shown(row: Row) -> Row:
     leaders = [("none" if n < 0 else str(n)) for n in (row["recorded_leader"], row["leader"])]
     return {
         "step": row["step"],

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +66,8 @@ def _difference(file: Path, numbered: tuple[int, int, Row], profile: Profile | N
 
 def _chunks(file: Path) -> Iterator[list[tuple[int, int, Row]]]:
     """(line number, byte position, case) of each case, in chunks."""
-    chunk: list[tuple[int, int, Row]] = []
-    for numbered in _cases(file):
-        chunk.append(numbered)
-        if len(chunk) == _CHUNK_CASES:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+    cases = _cases(file)
+    return iter(lambda: list(islice(cases, _CHUNK_CASES)), [])
 
 
 def _cases(file: Path) -> Iterator[tuple[int, int, Row]]:

@@ -99,14 +99,14 @@ def _partition(row: dict[str, Any]) -> list[str]:
     return [*fields, f"Since: {utc(row['timestamp_ms'])}", f"SinceOffset: {row['offset']}"]
 
 
-def _line(fields: list[str], indent: str = "", width: int | None = None) -> str:
+def _line(fields: list[str], indent: str, width: int | None) -> str:
     """Join fields with tabs; characters in a captured name that could end the line or a field are escaped. width: of
     the terminal: a longer line is broken between two fields."""
-    lines = [indent]
-    for text in map(printable, fields):
-        longer = text if not lines[-1].strip() else f"{lines[-1]}\t{text}"
-        longer = indent + longer if not lines[-1].strip() else longer
-        if width is None or cell_len(longer.expandtabs()) <= width or not lines[-1].strip():
+    first, *others = map(printable, fields)
+    lines = [indent + first]
+    for text in others:
+        longer = f"{lines[-1]}\t{text}"
+        if width is None or cell_len(longer.expandtabs()) <= width:
             lines[-1] = longer
         else:
             lines.append(f"{indent}\t{text}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
+from jobs.console.output import utc_ms
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID
@@ -119,7 +119,6 @@ def time_ms(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        time = datetime.fromisoformat(text)
+        return utc_ms(text)
     except ValueError as error:
         raise FilterError(f"{text!r} is not a time. Write it like 2026-11-21T00:40:34Z.") from error
-    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -106,7 +106,7 @@ def _cluster(
     return {
         "cluster_id": cluster,
         "captures": pc.count_distinct(own["capture"]).as_py(),
-        "found": _found(lake, cluster, tables),
+        "found": _found(lake, cluster),
         "log_until_ms": until_ms,
         "log_age_ms": None if until_ms is None else now_ms - until_ms,
         "last_run": _run(of_cluster[-1]) if of_cluster else None,
@@ -133,12 +133,12 @@ def _newest(runs: list[Row], column: str) -> Any:
     return next((row[column] for row in reversed(runs) if row[column] is not None), None)
 
 
-def _found(lake: Lake, cluster: str, tables: Mapping[str, DeltaTable]) -> Row:
+def _found(lake: Lake, cluster: str) -> Row:
     """answer: one of ANSWERS; lost_records: of the proven windows together, at least; how many windows are proven, open
     (neither proven nor excluded) and excluded; new: findings that are new and not acknowledged; since_ms: what is known
     begins with a snapshot's state at this time, null if it begins with the cluster; kept: findings without their
     evidence (`forget --older-than --keep-findings`), kept_proven: proven windows among them."""
-    is_judged = "findings" in tables and "inputs" in lake.made("findings", cluster)
+    is_judged = "inputs" in lake.made("findings", cluster)
     columns = ("kind", "loss_min", "rule", "start_offset", *KEY)
     rows = with_status(lake, cluster, lake.read("findings", cluster, columns))
     # Nothing is said of the time before the first snapshot, so that a log begins late is no gap in what is said.

@@ -34,9 +34,9 @@ def print_status(lakes: Sequence[Row], with_evidence: bool = False, with_tables:
     clusters = sorted(
         ({**cluster, "lake": lake["lake"]} for lake in lakes for cluster in lake["clusters"]), key=gravity
     )
-    columns = [name for name in _CLUSTER if name != "lake" or len(lakes) > 1]
-    if clusters:
-        print_table(columns, [_cluster(each) for each in clusters], None, _DROP)
+    if rows := [_cluster(each) for each in clusters]:
+        columns = [name for name in rows[0] if name != "lake" or len(lakes) > 1]
+        print_table(columns, rows, None, _DROP)
     for lake in lakes:
         of_lake = f" of {printable(lake['lake'])}" if len(lakes) > 1 else ""
         if not lake["clusters"]:
@@ -59,30 +59,27 @@ def print_status(lakes: Sequence[Row], with_evidence: bool = False, with_tables:
             )
 
 
-_CLUSTER = ("cluster", "found", "new", "log age", "last run (UTC)", "outcome", "size", "out of date", "lake")
 _DROP = ("size", "outcome", "out of date", "lake", "last run (UTC)")
 # Columns that a narrow table leaves out.
 _LESS = {
     "newest runs": ("exit", "captures", "took", "valid"),
     "captures": ("nodes", "Kafka", "until (UTC)", "size"),
 }
-_EVIDENCE = ("cluster", "kind", "files", "newest (UTC)", "age")
 
 
 def _cluster(row: Row) -> Row:
     run = row["last_run"] or {}
-    values = (
-        row["cluster_id"],
-        _found(row["found"]),
-        row["found"]["new"],
-        _age(row["log_age_ms"]) or "no log",
-        utc(run.get("ended_ms"))[:19],
-        f"{run.get('command', 'none')} {run.get('outcome', '')}".rstrip(),
-        size_text(row["bytes"]),
-        "; ".join(f"{each['stage']}: {each['because']}" for each in row["out_of_date"]) or "nothing",
-        row["lake"],
-    )
-    return dict(zip(_CLUSTER, values, strict=True))
+    return {
+        "cluster": row["cluster_id"],
+        "found": _found(row["found"]),
+        "new": row["found"]["new"],
+        "log age": _age(row["log_age_ms"]) or "no log",
+        "last run (UTC)": utc(run.get("ended_ms"))[:19],
+        "outcome": f"{run.get('command', 'none')} {run.get('outcome', '')}".rstrip(),
+        "size": size_text(row["bytes"]),
+        "out of date": "; ".join(f"{each['stage']}: {each['because']}" for each in row["out_of_date"]) or "nothing",
+        "lake": row["lake"],
+    }
 
 
 def _found(found: Row) -> str:
@@ -124,8 +121,8 @@ def _capture(row: Row) -> Row:
 
 
 def _evidence(cluster: Row, row: Row) -> Row:
-    values = (cluster["cluster_id"], row["kind"], row["files"], utc(row["newest_ms"]), _age(row["age_ms"]))
-    return dict(zip(_EVIDENCE, values, strict=True))
+    newest = {"newest (UTC)": utc(row["newest_ms"]), "age": _age(row["age_ms"])}
+    return {"cluster": cluster["cluster_id"], "kind": row["kind"], "files": row["files"], **newest}
 
 
 def metrics_of(lakes: Sequence[Row]) -> str:

@@ -16,8 +16,7 @@ from evidence.tables import LOG_END_OFFSETS, NODE_CLOCKS
 from jobs.config.settings import Settings
 from jobs.console.output import Format, print_rows, print_table, show_message, utc
 from jobs.console.text import range_text
-from jobs.detect.inputs import judging_inputs
-from jobs.detect.node_logs import judging_events
+from jobs.detect.inputs import judging_events, judging_inputs, newest_ms
 from jobs.lake.lake import Lake
 from replay.arrow import schemas
 from replay.arrow.ragged import INT64_MAX
@@ -124,8 +123,8 @@ def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Setting
     for topic_ids in _buckets(chosen, settings.replay.rows_per_bucket):
         of_bucket = pc.field("topic_id").isin(topic_ids)
         history = lake.read("partition_history", cluster, schemas.PARTITION_HISTORY.names, of_bucket)
-        rows = offsets.filter(of_bucket), events.filter(of_bucket)
-        answers.append(_answer(history, rows, facts, question, end_ms))
+        ends, lines = offsets.filter(of_bucket), events.filter(of_bucket)
+        answers.append(_answer(history, ends, lines, facts, question, end_ms))
     order = [(name, "ascending") for name in ("topic", "partition", "from_offset")]
     return pa.concat_tables(answers).sort_by(order)
 
@@ -139,18 +138,14 @@ def _buckets(rows: pa.Table, most_rows: int) -> Iterator[pa.Array]:
 
 
 def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None) -> int:
-    if to_offset is not None:
-        inside = (pc.field("base_offset") <= to_offset) & (pc.field("commit_state") == "committed")
-        found = pc.max(lake.read("log_batches", cluster, ["max_timestamp_ms"], inside)["max_timestamp_ms"]).as_py()
-        last_ms = last_ms if found is None else found
-    return last_ms or 0
+    found = None if to_offset is None else newest_ms(lake, cluster, pc.field("base_offset") <= to_offset)
+    return (last_ms if found is None else found) or 0
 
 
 def _answer(
-    history: pa.Table, rows_of: tuple[pa.Table, pa.Table], facts: ClusterFacts, question: WhatifQuestion, end_ms: int
+    history: pa.Table, offsets: pa.Table, events: pa.Table, facts: ClusterFacts, question: WhatifQuestion, end_ms: int
 ) -> pa.Table:
-    """WHATIF of one bucket of topics. rows_of: its log end offsets, and lines of brokers' own logs."""
-    offsets, events = rows_of
+    """WHATIF of one bucket of topics. offsets: its log end offsets. events: lines of brokers' own logs."""
     to_offset = INT64_MAX - 1 if question.to_offset is None else question.to_offset
     scenario, bucket = question.scenario(), Bucket(history, facts)
     rows, states = bucket.history, bucket.states

@@ -91,10 +91,9 @@ def read_changes(
     """A bucket's schemas.CHANGES rows: the partition records of the surviving log, and of the snapshots that its runs
     start from. from_offset: leave out those before."""
     found = [CHANGES.empty_table()]
-    for rows in read_bucket(storage, parts[RECORDS], _COLUMNS, bucket, TABLES[RECORDS].topics):
-        rows = rows.filter(pc.and_(rows["partition_change"].is_valid(), rows["offset"].is_valid()))
+    for rows in _of_log(storage, parts, _COLUMNS, bucket, state):
         rows = rows.filter(pc.greater_equal(rows["offset"], from_offset)) if from_offset >= 0 else rows
-        found.append(changes_from(_surviving(rows, state), "log"))
+        found.append(changes_from(rows, "log"))
     columns = (*_COLUMNS, "snapshot_end_offset", "snapshot_epoch")
     for rows in read_bucket(storage, parts[SNAPSHOTS], columns, bucket, TABLES[SNAPSHOTS].topics):
         found += [changes_from(base, "checkpoint") for base in _bases(rows, state, from_offset)]
@@ -105,13 +104,9 @@ def read_change_keys(
     storage: Storage, parts: dict[str, list[FilePart]], bucket: Bucket, state: ClusterState
 ) -> pa.Table:
     """topic_id, partition and offset of a bucket's partition records of the log that count."""
-    keys = ("partition_change.topic_id", "partition_change.partition")
+    columns = ("offset", "epoch", "batch_base_offset", "partition_change.topic_id", "partition_change.partition")
     found = [CHANGES.empty_table().select(KEY)]
-    for rows in read_bucket(
-        storage, parts[RECORDS], ("offset", "epoch", "batch_base_offset", *keys), bucket, TABLES[RECORDS].topics
-    ):
-        rows = rows.filter(pc.and_(rows["partition_change"].is_valid(), rows["offset"].is_valid()))
-        rows = _surviving(rows, state)
+    for rows in _of_log(storage, parts, columns, bucket, state):
         rows = changes_that_count(rows.append_column("origin", pa.repeat("log", len(rows))), state)
         change = rows["partition_change"]
         places = [pc.struct_field(change, name) for name in ("topic_id", "partition")]
@@ -119,13 +114,17 @@ def read_change_keys(
     return pa.concat_tables(found)
 
 
-def _surviving(rows: pa.Table, state: ClusterState) -> pa.Table:
-    """The rows that no later epoch has truncated."""
-    if not state.shape.truncated:
-        return rows
-    truncated = pa.array([f"{epoch}:{base}" for epoch, base in state.shape.truncated])
-    batches = (rows[name].cast(pa.string()) for name in ("epoch", "batch_base_offset"))
-    return rows.filter(pc.invert(pc.is_in(pc.binary_join_element_wise(*batches, ":"), truncated)))
+def _of_log(
+    storage: Storage, parts: dict[str, list[FilePart]], columns: Sequence[str], bucket: Bucket, state: ClusterState
+) -> Iterator[pa.Table]:
+    """A bucket's partition records of the log that no later epoch has truncated."""
+    truncated = pa.array([f"{epoch}:{base}" for epoch, base in state.shape.truncated], pa.string())
+    for rows in read_bucket(storage, parts[RECORDS], columns, bucket, TABLES[RECORDS].topics):
+        rows = rows.filter(pc.and_(rows["partition_change"].is_valid(), rows["offset"].is_valid()))
+        if len(truncated):
+            batches = (rows[name].cast(pa.string()) for name in ("epoch", "batch_base_offset"))
+            rows = rows.filter(pc.invert(pc.is_in(pc.binary_join_element_wise(*batches, ":"), truncated)))
+        yield rows
 
 
 def _bases(rows: pa.Table, state: ClusterState, from_offset: int) -> Iterator[pa.Table]:

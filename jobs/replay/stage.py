@@ -89,17 +89,16 @@ def _replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
         raise
     progress(f"{cluster}: replaying partitions")
     course = course_of(state)
-    replayed = _partitions(lake, cluster, state, course, settings, start)
-    results = replayed.results
+    results, removed, about, resumed_at = _partitions(lake, cluster, state, course, settings, start)
     require_unchanged(inputs, lake, cluster, _INPUTS, (start,))
-    lake.commit(HISTORY, cluster, replayed.added, replayed.removed, replayed.about, since[HISTORY])
+    lake.commit(HISTORY, cluster, [r.history for r in results if r.history], removed, about, since[HISTORY])
     progress(f"{cluster}: building the cluster-wide histories")
     lake.replace(_METRICS, cluster, _metrics(lake, results, course), since=since[_METRICS])
     for name, table in _cluster_histories(lake, cluster, state, results):
         clipped = clip_validity(table, state.shape.runs, state.shape.log_end)
-        about = completion(lake, cluster, _INPUTS, REPLAYED, inputs) if name == _LAST else None
-        lake.put(name, cluster, clipped, about, since[name])
-    return Replayed(cluster, sum(r.rows for r in results), False, replayed.resumed_at)
+        done = completion(lake, cluster, _INPUTS, REPLAYED, inputs) if name == _LAST else None
+        lake.put(name, cluster, clipped, done, since[name])
+    return Replayed(cluster, sum(r.rows for r in results), False, resumed_at)
 
 
 def _cluster_histories(
@@ -124,24 +123,11 @@ def _metrics(lake: Lake, results: list[ReplayedBucket], course: ClusterCourse) -
     return files
 
 
-@dataclass(frozen=True, slots=True)
-class _Partitions:
-    """The results of all buckets, and the commit of partition_history that they make. resumed_at: as in Replayed."""
-
-    results: list[ReplayedBucket]
-    removed: list[DataFile]
-    about: dict[str, object]
-    resumed_at: int | None
-
-    @property
-    def added(self) -> list[DataFile]:
-        return [r.history for r in self.results if r.history]
-
-
 def _partitions(
     lake: Lake, cluster: str, state: ClusterState, course: ClusterCourse, settings: Settings, start: str
-) -> _Partitions:
-    """Replay all buckets."""
+) -> tuple[list[ReplayedBucket], list[DataFile], dict[str, object], int | None]:
+    """Replay all buckets: their results, the files of partition_history that these replace, what its commit says of
+    them, and `resumed_at` as in Replayed."""
     static = static_files(lake, cluster)
     point = resume_point(state, static)
     rules = {"code": CODE_VERSION, "start": start}
@@ -165,4 +151,4 @@ def _partitions(
     replaced = {p.name for i, r in zip(items, results, strict=True) if r.is_replaced for p in i.parts[HISTORY]}
     about: dict[str, object] = {**rules, "resume": asdict(point) if point else None}
     removed = [f for f in old.files[HISTORY] if from_offset is None or f"{HISTORY}/{f.path}" in replaced]
-    return _Partitions(results, removed, about, from_offset)
+    return results, removed, about, from_offset

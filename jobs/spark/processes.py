@@ -14,7 +14,6 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from queue import SimpleQueue
 from subprocess import PIPE, Popen
@@ -26,16 +25,22 @@ TASK_MODULES = ("jobs.ingest.records", "jobs.replay.task", "jobs.detect.task", "
 
 
 class EndedError(Exception):
-    """A process ended in the middle of its task."""
+    """A process ended in the middle of its task. status: its exit status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 class Workers:
-    """So many processes, which begin at once, in groups of their own: Ctrl-C is for the command to answer."""
+    """So many processes, which begin at once, in groups of their own: Ctrl-C is for the command to answer. modules:
+    what they import first."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, modules: tuple[str, ...] = TASK_MODULES) -> None:
+        self._known_by = count, modules
         path = os.pathsep.join(sys.path)
         environment = {**os.environ, "PYTHONPATH": path}
-        command = [sys.executable, "-m", __name__]
+        command = [sys.executable, "-m", __name__, *modules]
         self._processes = [
             Popen(command, stdin=PIPE, stdout=PIPE, env=environment, process_group=0) for _ in range(count)
         ]
@@ -44,18 +49,18 @@ class Workers:
             self._free.put(process)
         atexit.register(self.end)
 
-    def call(self, function: Callable[[Any], Any], item: Any) -> Any:
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of a function, in the next process that is free. Errors: EndedError; what the function raises,
         with the trace of that process as a note."""
         process = self._free.get()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            pickle.dump((function, item), process.stdin)
+            pickle.dump((function, arguments), process.stdin)
             process.stdin.flush()
             result, error = pickle.load(process.stdout)
         except (EOFError, BrokenPipeError):
-            raise EndedError from None
+            raise EndedError(process.wait()) from None
         finally:
             self._free.put(process)  # the next task fails at once in one that has ended
         if error is not None:
@@ -64,35 +69,37 @@ class Workers:
 
     def end(self) -> None:
         """End them in the middle of what they do."""
-        _workers.cache_clear()
+        _started.pop(self._known_by, None)
         atexit.unregister(self.end)
         for process in self._processes:
             with suppress(BrokenPipeError), process:  # closes its pipes, and waits for it
                 process.kill()
 
 
-def started(count: int) -> Workers:
+def started(count: int, modules: tuple[str, ...] = TASK_MODULES) -> Workers:
     """The processes that all jobs of this command share."""
     with _one_at_a_time:
-        return _workers(count)
+        if (count, modules) not in _started:
+            _started[count, modules] = Workers(count, modules)
+        return _started[count, modules]
 
 
 _one_at_a_time = Lock()
-_workers = cache(Workers)
+_started: dict[tuple[int, tuple[str, ...]], Workers] = {}
 
 
 def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a task prints is no answer
-    for name in TASK_MODULES:
+    for name in sys.argv[1:]:
         import_module(name)
     while True:
         try:
-            function, item = pickle.load(sys.stdin.buffer)
+            function, arguments = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
         try:
-            answer = function(item), None
+            answer = function(*arguments), None
         except Exception as error:  # noqa: BLE001 - it goes to the command
             error.add_note(traceback.format_exc())
             answer = None, error

@@ -32,8 +32,8 @@ os.environ |= {
 }
 
 
-@pytest.fixture(scope="session")
-def airflow_db() -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _airflow_db() -> None:
     """The migrated metadata database."""
     done = subprocess.run([sys.executable, "-m", "airflow", "db", "migrate"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

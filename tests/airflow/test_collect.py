@@ -93,9 +93,7 @@ def test_clusters_are_files_of_nodes_with_plain_names(tmp_path: Path) -> None:
     assert nodes_of(str(tmp_path)) == {name: str(tmp_path / f"{name}.toml") for name in ("alpha-1.eu", "beta")}
 
 
-def test_both_dags_collect_what_the_nightly_dag_reads(
-    airflow_db: None, kraft_forensics: str, tmp_path: Path, cluster: Path
-) -> None:
+def test_both_dags_collect_what_the_nightly_dag_reads(kraft_forensics: str, tmp_path: Path, cluster: Path) -> None:
     for name in ("alpha", "beta"):
         write_nodes(tmp_path / "nodes" / f"{name}.toml", cluster)
     for dag, folder in ((COLLECT, "captures"), (LIGHT, "rounds"), (LIGHT, "rounds")):
@@ -129,7 +127,7 @@ def test_both_dags_collect_what_the_nightly_dag_reads(
     assert captures == {n: str(chosen_tonight(tmp_path / "captures" / n)[0]) for n in ("alpha", "beta")}
 
 
-def test_a_url_gets_the_capture(airflow_db: None, kraft_forensics: str, tmp_path: Path, cluster: Path) -> None:
+def test_a_url_gets_the_capture(kraft_forensics: str, tmp_path: Path, cluster: Path) -> None:
     write_nodes(tmp_path / "nodes" / "alpha.toml", cluster)
     (tmp_path / "bucket" / "alpha").mkdir(parents=True)
     run = load(LIGHT).test(run_conf=conf(tmp_path, captures=(tmp_path / "bucket").as_uri()))
@@ -139,7 +137,7 @@ def test_a_url_gets_the_capture(airflow_db: None, kraft_forensics: str, tmp_path
 
 
 def test_a_node_that_is_missing_is_an_alarm_and_the_others_are_kept(
-    airflow_db: None, kraft_forensics: str, tmp_path: Path, cluster: Path, events: Path
+    kraft_forensics: str, tmp_path: Path, cluster: Path, events: Path
 ) -> None:
     write_nodes(tmp_path / "nodes" / "alpha.toml", cluster, **{"2": str(tmp_path / "nowhere")})
     write_nodes(tmp_path / "nodes" / "beta.toml", cluster)
@@ -153,7 +151,7 @@ def test_a_node_that_is_missing_is_an_alarm_and_the_others_are_kept(
     assert "node 2: " in event["text"]
 
 
-def test_no_capture_at_all_is_tried_again(airflow_db: None, kraft_forensics: str, tmp_path: Path, events: Path) -> None:
+def test_no_capture_at_all_is_tried_again(kraft_forensics: str, tmp_path: Path, events: Path) -> None:
     (tmp_path / "nodes").mkdir()
     (tmp_path / "nodes" / "alpha.toml").write_text('[[node]]\nid = 1\nat = "local"\n[[node]]\n')
     run = load(COLLECT).test(run_conf=conf(tmp_path))
@@ -162,13 +160,13 @@ def test_no_capture_at_all_is_tried_again(airflow_db: None, kraft_forensics: str
     assert not list((tmp_path / "captures" / "alpha").iterdir())
 
 
-def test_no_file_of_nodes_fails_for_good(airflow_db: None, tmp_path: Path) -> None:
+def test_no_file_of_nodes_fails_for_good(tmp_path: Path) -> None:
     (tmp_path / "nodes").mkdir()
     assert tasks_of(load(COLLECT).test(run_conf=conf(tmp_path)))["discover"] == ("failed", 1)
 
 
 def test_the_nightly_dag_can_watch_that_captures_are_collected(
-    airflow_db: None, kraft_forensics: str, tmp_path: Path, capture: Path, events: Path, monkeypatch: pytest.MonkeyPatch
+    kraft_forensics: str, tmp_path: Path, capture: Path, events: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bundled capture is old: its cluster is one whose captures have stopped coming."""
     (tmp_path / "captures" / "alpha").mkdir(parents=True)

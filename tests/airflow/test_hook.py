@@ -19,9 +19,11 @@ from kraft_forensics_dags import hook, webhook
 class Receiver(BaseHTTPRequestHandler):
     """Keeps each body in `server.events`, and the authorization in `server.users`; a path /refuse gets a 500."""
 
+    server: Any
+
     def do_POST(self) -> None:
-        self.server.users.append(self.headers["Authorization"])  # type: ignore[attr-defined]
-        self.server.events.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))  # type: ignore[attr-defined]
+        self.server.users.append(self.headers["Authorization"])
+        self.server.events.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.send_response(500 if self.path == "/refuse" else 204)
         self.end_headers()
 
@@ -30,9 +32,13 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server() -> Iterator[HTTPServer]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Where the webhook posts to."""
+    running: Any
     with HTTPServer(("127.0.0.1", 0), Receiver) as running:
-        running.events, running.users = [], []  # type: ignore[attr-defined]
+        running.events, running.users = [], []
+        monkeypatch.setenv("KRAFT_FORENSICS_DAG_HOOK", "kraft_forensics_dags.webhook:post")
+        monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_URL", f"http://127.0.0.1:{running.server_port}/hook")
         thread = threading.Thread(target=running.serve_forever)
         thread.start()
         yield running
@@ -51,26 +57,23 @@ def test_without_a_hook_nothing_happens() -> None:
     hook.on_failure(CONTEXT)
 
 
-def test_the_webhook_gets_a_failure_as_json(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KRAFT_FORENSICS_DAG_HOOK", "kraft_forensics_dags.webhook:post")
-    monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_URL", f"http://127.0.0.1:{server.server_port}/hook")
+def test_the_webhook_gets_a_failure_as_json(server: Any) -> None:
     hook.on_failure(CONTEXT)
-    assert server.events == [{"event": "failure", **PLACE, "text": "last words"}]  # type: ignore[attr-defined]
+    assert server.events == [{"event": "failure", **PLACE, "text": "last words"}]
 
 
-def test_a_refused_event_is_an_error(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_event_is_an_error(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the task that reports findings is tried again."""
-    monkeypatch.setenv("KRAFT_FORENSICS_DAG_HOOK", "kraft_forensics_dags.webhook:post")
     monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_URL", f"http://127.0.0.1:{server.server_port}/refuse")
     with pytest.raises(urllib.error.HTTPError):
         hook.call_hook("findings", CONTEXT, cluster="alpha")
 
 
-def test_the_user_of_a_url_is_sent_as_basic_authentication(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_of_a_url_is_sent_as_basic_authentication(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"http://kafka:pass%40word@127.0.0.1:{server.server_port}/hook"
     monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_URL", url)
     webhook.post({"event": "findings"})
-    assert server.users == ["Basic a2Fma2E6cGFzc0B3b3Jk"]  # type: ignore[attr-defined]
+    assert server.users == ["Basic a2Fma2E6cGFzc0B3b3Jk"]
 
 
 # What the services accept, and no field besides. Facts of PagerDuty's Events API v2, Slack's incoming webhooks and
@@ -112,21 +115,20 @@ ANSWER = {
 }
 
 
-def sent(server: HTTPServer, name: str, monkeypatch: pytest.MonkeyPatch, event: str, **details: Any) -> list[Any]:
+def sent(server: Any, name: str, monkeypatch: pytest.MonkeyPatch, event: str, **details: Any) -> list[Any]:
     """What one of the webhooks posts of an event: valid for its service."""
     monkeypatch.setenv("KRAFT_FORENSICS_DAG_HOOK", f"kraft_forensics_dags.webhook:{name}")
-    monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_URL", f"http://127.0.0.1:{server.server_port}/hook")
     monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_KEY", "R0")
-    server.events.clear()  # type: ignore[attr-defined]
+    server.events.clear()
     hook.call_hook(event, CONTEXT, **details)
-    bodies = [one for body in server.events for one in (body if isinstance(body, list) else [body])]  # type: ignore[attr-defined]
+    bodies = [one for body in server.events for one in (body if isinstance(body, list) else [body])]
     schema = {"type": "object", "additionalProperties": False, **SCHEMAS[name]}
     for body in bodies:
         Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(body)
     return bodies
 
 
-def test_slack_gets_the_sentences_and_a_link(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slack_gets_the_sentences_and_a_link(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (message,) = sent(server, "slack", monkeypatch, "findings", **ANSWER)
     assert message["text"].startswith("*alpha*\nLOST: at least 170 records of a&lt;b.\nxxx")
     assert message["text"].endswith("\nhttps://web.example.com/alpha/report.html")
@@ -135,7 +137,7 @@ def test_slack_gets_the_sentences_and_a_link(server: HTTPServer, monkeypatch: py
     assert sent(server, "slack", monkeypatch, "clear", **ANSWER) == []
 
 
-def test_pagerduty_resolves_what_was_acknowledged(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pagerduty_resolves_what_was_acknowledged(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (opened,) = sent(server, "pagerduty", monkeypatch, "findings", **ANSWER)
     assert (opened["payload"]["severity"], opened["links"][0]["href"]) == ("critical", ANSWER["report"])
     (resolved,) = sent(server, "pagerduty", monkeypatch, "clear", **ANSWER)
@@ -148,7 +150,7 @@ def test_pagerduty_resolves_what_was_acknowledged(server: HTTPServer, monkeypatc
     assert failed["dedup_key"] not in (opened["dedup_key"], "")
 
 
-def test_alertmanager_ends_what_it_began(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alertmanager_ends_what_it_began(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (begun,) = sent(server, "alertmanager", monkeypatch, "findings", **ANSWER)
     assert begun["labels"] == {"alertname": "KraftForensicsFindings", "subject": "alpha", "severity": "critical"}
     ended = sent(server, "alertmanager", monkeypatch, "clear", **ANSWER)
@@ -159,7 +161,7 @@ def test_alertmanager_ends_what_it_began(server: HTTPServer, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("name", ["slack", "pagerduty", "alertmanager"])
-def test_an_alarm_of_a_watch_is_sent_as_it_is(server: HTTPServer, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_an_alarm_of_a_watch_is_sent_as_it_is(server: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     alarm = {"cluster": "alpha", "lake": "watch", "kind": "unclean_election", "text": "broker 2 was elected"}
     (message,) = sent(server, name, monkeypatch, "alarm", **alarm)
     assert "broker 2 was elected" in str(message)

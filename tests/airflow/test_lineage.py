@@ -26,7 +26,7 @@ _COUNT = (
 
 
 @pytest.fixture(scope="module")
-def run(airflow_db: None, kraft_forensics: str, capture: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def run(kraft_forensics: str, capture: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """(the event with which the task `run` ended, every event, the folder of the lake)."""
     folder = tmp_path_factory.mktemp("lineage")
     transport = {"type": "file", "log_file_path": str(folder / "events.jsonl"), "append": True}

@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,18 @@ from tests.support.paths import ROOT, capture, captured_file
 from tests.support.stopping import GONE_S, PROGRAM, listening, processes_with, stopped
 
 RUN = ("run", str(capture("unclean")), "--lake")
+
+
+@contextmanager
+def begun(*words: str, **environment: str) -> Iterator[Any]:
+    """Python as a process of its own, which is gone after the block."""
+    given = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, *words], cwd=ROOT, env=given, preexec_fn=listening, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize(
@@ -51,23 +66,13 @@ def test_a_lake_of_a_stopped_run_becomes_that_of_a_run_left_alone(tmp_path: Path
 def test_inspect_stops_while_its_reader_waits(tmp_path: Path) -> None:
     segment = tmp_path / f"{0:020d}.log"
     segment.write_bytes(captured_file("unclean", f"controllers/3000/__cluster_metadata-0/{segment.name}"))
-    process = subprocess.Popen(
-        [*PROGRAM, "inspect", *[str(segment)] * 200],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=listening,
-    )
-    assert process.stdout is not None
-    assert process.stdout.read(10)  # it prints, and then waits for the reader
-    started = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130
-    assert time.monotonic() - started < GONE_S
-    assert process.stderr is not None
-    assert process.stderr.read() == b"stopped by SIGINT: run the command again to go on\n"
-    process.stdout.close()
-    process.stderr.close()
+    with begun(*PROGRAM[1:], "inspect", *[str(segment)] * 200) as process:
+        assert process.stdout.read(10)  # it prints, and then waits for the reader
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert time.monotonic() - started < GONE_S
+        assert process.stderr.read() == "stopped by SIGINT: run the command again to go on\n"
 
 
 def test_a_main_thread_that_cannot_be_interrupted_is_ended(tmp_path: Path) -> None:
@@ -84,20 +89,11 @@ def test_a_main_thread_that_cannot_be_interrupted_is_ended(tmp_path: Path) -> No
         "        except BaseException:\n"
         "            pass\n"
     )
-    env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=env,
-        text=True,
-        preexec_fn=listening,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    assert list(tmp_path.iterdir()) != []
-    process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=30)
+    with begun("-c", program, TMPDIR=str(tmp_path)) as process:
+        assert process.stdout.readline() == "ready\n"
+        assert list(tmp_path.iterdir()) != []
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (143, "stopped by SIGTERM: run the command again to go on\n")
     assert list(tmp_path.iterdir()) == []
 
@@ -121,47 +117,28 @@ def test_a_reader_of_stderr_that_does_not_read_keeps_nobody(number: signal.Signa
         "    print('ready', flush=True)\n"
         "    threading.Event().wait()\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "MARK": mark[5:]},
-        text=True,
-        preexec_fn=listening,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    # Linux shows an empty environment for the moment in which the child becomes `sleep`.
-    until_s = time.monotonic() + GONE_S
-    while len(processes_with(mark)) < 2 and time.monotonic() < until_s:
-        time.sleep(0.05)
-    assert len(processes_with(mark)) == 2
-    process.send_signal(number)
-    assert process.wait(GONE_S) == 128 + number
-    assert processes_with(mark) == []
-    for pipe in (process.stdout, process.stderr):
-        assert pipe is not None
-        pipe.close()
+    with begun("-c", program, MARK=mark[5:]) as process:
+        assert process.stdout.readline() == "ready\n"
+        # Linux shows an empty environment for the moment in which the child becomes `sleep`.
+        until_s = time.monotonic() + GONE_S
+        while len(processes_with(mark)) < 2 and time.monotonic() < until_s:
+            time.sleep(0.05)
+        assert len(processes_with(mark)) == 2
+        process.send_signal(number)
+        assert process.wait(GONE_S) == 128 + number
+        assert processes_with(mark) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("name", ["-m jobs.cli", "-c from jobs.cli import main; main()"])
 def test_a_signal_while_python_imports_the_program(number: signal.Signals, name: str) -> None:
-    process = subprocess.Popen(
-        # Python names each module on stderr when it has imported it.
-        [sys.executable, "-X", "importtime", *name.split(" ", 1), "--help"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=listening,
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.rstrip().endswith("click.exceptions"):
-            break
-    process.send_signal(number)
-    out, rest = process.communicate(timeout=GONE_S)
+    # Python names each module on stderr when it has imported it.
+    with begun("-X", "importtime", *name.split(" ", 1), "--help") as process:
+        for line in process.stderr:
+            if line.rstrip().endswith("click.exceptions"):
+                break
+        process.send_signal(number)
+        out, rest = process.communicate(timeout=GONE_S)
     said = [line for line in rest.splitlines() if not line.startswith("import time:")]
     assert (process.returncode, out) == (128 + number, "")
     assert said == [f"stopped by {number.name}: run the command again to go on"]

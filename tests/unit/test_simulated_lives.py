@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.simulator.detection import detected
 from tests.simulator.faults import FAULTS, SHARED, life
-from tests.simulator.judge import judged, report
+from tests.simulator.judge import groups, judged, report
+from tests.simulator.less import shuffled, with_evidence
 from tests.simulator.life import Life, from_json
 from tests.simulator.setup import Setup, Step
 from tests.simulator.shrink import lines
@@ -92,13 +94,31 @@ def test_lives_that_were_judged_wrongly_once_are_not_any_more() -> None:
         assert lines(case) == recorded, f"{path.parent.name}: look for another seed, with the condition left out"
 
 
+FIRST = 64 * 100  # a seed of its own: other tests judge the first ones
+
+
+@pytest.mark.parametrize("fault", ["everything", "fail-overs", "moved replicas", "missing rows", "missing log"])
+def test_the_order_of_evidence_does_not_matter(fault: str) -> None:
+    """tests/alone takes evidence away."""
+    found = 0
+    for group in groups(life(fault, seed) for seed in range(FIRST, FIRST + 16)):
+        one = detected(group)
+        other = detected([with_evidence(each, shuffled(each)) for each in group])
+        found += len(one.findings)
+        assert one.findings.to_pylist() == other.findings.to_pylist()
+        assert one.counterfactuals.to_pylist() == other.counterfactuals.to_pylist()
+    assert found
+
+
 # The smallest sequences that once misled a verdict.
 
 FIXED: dict[str, Any] = {"checkpoint_interval_ms": 500, "seed": 1}
 
 
-def lived(setup: Setup, *steps: Step) -> Life:
-    return Life(setup, steps)
+def lived(setup: Setup, story: str) -> Life:
+    """A life. story: its steps, each with the fields of a Step."""
+    steps = (step.split() for step in story.split(","))
+    return Life(setup, [Step(name, *map(int, numbers)) for name, *numbers in steps])
 
 
 def elections(each: Life) -> list[tuple[Any, Truth]]:
@@ -120,17 +140,12 @@ def two_brokers(**changes: Any) -> Setup:
 
 
 LAST_LEADER_LOSES_ITS_TAIL = (
-    Step("stop", 1, 0, 1_000),
-    Step("produce", 0, 0, 8_000),
-    Step("capture", 0, 0, 2_000),
-    Step("power_loss", 0, 1, 5_000),
-    Step("start", 0, 0, 20_000),
-    Step("idle", 0, 0, 5_000),
+    "produce 0 0 8_000, capture 0 0 2_000, power_loss 0 1 5_000, start 0 0 20_000, idle 0 0 5_000"
 )
 
 
 def test_a_controller_of_4_0_elects_an_unclean_restarter_in_the_batch_of_its_registration() -> None:
-    each = lived(two_brokers(), *LAST_LEADER_LOSES_ITS_TAIL)
+    each = lived(two_brokers(), f"stop 1 0 1_000, {LAST_LEADER_LOSES_ITS_TAIL}")
     ((state, truth),) = elections(each)
     assert (truth.lost, truth.first, truth.would_lose) == (1, 0, {1: 1, 2: 1})
     assert (state.leader, state.isr, state.recovery) == (1, [1], 1)
@@ -142,13 +157,13 @@ def test_a_controller_of_4_0_elects_an_unclean_restarter_in_the_batch_of_its_reg
 
 
 def test_and_does_so_twice() -> None:
-    each = lived(two_brokers(), *LAST_LEADER_LOSES_ITS_TAIL, *LAST_LEADER_LOSES_ITS_TAIL[1:])
+    each = lived(two_brokers(), f"stop 1 0 1_000, {LAST_LEADER_LOSES_ITS_TAIL}, {LAST_LEADER_LOSES_ITS_TAIL}")
     assert [(s.leader, t.lost) for s, t in elections(each)] == [(1, 1), (1, 1)]
     assert [s.recovery for s, _ in elections(each)] == [1, 1]
 
 
 def test_a_later_controller_waits_until_it_is_unfenced() -> None:
-    each = lived(two_brokers(profile="4.1.1"), *LAST_LEADER_LOSES_ITS_TAIL)
+    each = lived(two_brokers(profile="4.1.1"), f"stop 1 0 1_000, {LAST_LEADER_LOSES_ITS_TAIL}")
     ((state, truth),) = elections(each)
     assert truth.lost == 1
     assert records(each, "REGISTER_BROKER_RECORD")[-1]["batch_base_offset"] < state.batch
@@ -157,13 +172,8 @@ def test_a_later_controller_waits_until_it_is_unfenced() -> None:
 def test_a_leader_that_restarts_inside_its_session_rewrites_its_line() -> None:
     each = lived(
         two_brokers(min_isr=2, elr=False),
-        Step("produce", 0, 0, 2_000),
-        Step("capture", 0, 0, 3_000),
-        Step("kill", 0, 0, 2_000),
-        Step("idle", 0, 0, 14_000),
-        Step("restart", 1, 1, 1_000),
-        Step("capture", 0, 0, 5_000),
-        Step("idle", 0, 0, 2_000),
+        "produce 0 0 2_000, capture 0 0 3_000, kill 0 0 2_000, idle 0 0 14_000, restart 1 1 1_000, capture 0 0 5_000, "
+        "idle 0 0 2_000",
     )
     state, truth = elections(each)[0]
     assert (state.leader, state.leader_epoch, truth.lost) == (2, 1, 0)
@@ -176,9 +186,7 @@ def test_it_serves_nobody_so_the_next_election_loses_nothing() -> None:
     """Its listener is closed while its predecessor's session lasts: no follower fetches from it, none is cut back."""
     each = lived(
         Setup(min_isr=2, elr=False, **FIXED),
-        Step("produce", 0, 3, 2_000),
-        Step("restart", 0, 2, 5_000),
-        Step("idle", 0, 0, 30_000),
+        "produce 0 3 2_000, restart 0 2 5_000, idle 0 0 30_000",
     )
     state, truth = elections(each)[0]
     assert state.leader != 1
@@ -191,18 +199,9 @@ def test_alone_in_its_isr_it_writes_down_a_high_watermark_that_nobody_had() -> N
     """Played on 4.3.1: the checkpoint of a process that never registered. What it shows was never acknowledged."""
     each = lived(
         Setup(min_isr=1, elr=False, **FIXED),
-        Step("produce", 0, 4, 3_000),
-        Step("stop", 2, 0, 12_000),
-        Step("kill", 1, 0, 500),
-        Step("produce_acks_1", 0, 2, 5_000),
-        Step("kill", 0, 0, 500),
-        Step("start", 0, 0, 7_500),
-        Step("capture", 0, 0, 500),
-        Step("kill", 0, 0, 300),
-        Step("start", 2, 0, 9_000),
-        Step("elect_uncleanly", 0, 0, 9_000),
-        Step("capture", 0, 0, 30_000),
-        Step("idle", 0, 0, 9_000),
+        "produce 0 4 3_000, stop 2 0 12_000, kill 1 0 500, produce_acks_1 0 2 5_000, kill 0 0 500, start 0 0 7_500, "
+        "capture 0 0 500, kill 0 0 300, start 2 0 9_000, elect_uncleanly 0 0 9_000, capture 0 0 30_000, idle 0 0 "
+        "9_000",
     )
     ((state, truth),) = elections(each)
     assert (state.leader, state.recovery, truth.lost, truth.unacked) == (3, 1, 0, 3)
@@ -214,15 +213,8 @@ def test_alone_in_its_isr_it_writes_down_a_high_watermark_that_nobody_had() -> N
 def test_a_leader_and_a_follower_that_are_cut_off_go_on_acknowledging() -> None:
     each = lived(
         Setup(min_isr=2, elr=False, **FIXED),
-        Step("kill", 1, 0, 1_000),
-        Step("cut_pair", 0, 0, 15_000),
-        Step("cut_pair", 1, 0, 1_000),
-        Step("start", 1, 0, 1_000),
-        Step("cut_off", 2, 0, 5_000),
-        Step("cut_off", 0, 0, 5_000),
-        Step("produce", 0, 1, 7_500),
-        Step("elect_uncleanly", 0, 0, 9_000),
-        Step("idle", 0, 0, 3_000),
+        "kill 1 0 1_000, cut_pair 0 0 15_000, cut_pair 1 0 1_000, start 1 0 1_000, cut_off 2 0 5_000, cut_off 0 0 "
+        "5_000, produce 0 1 7_500, elect_uncleanly 0 0 9_000, idle 0 0 3_000",
     )
     isrs = [s.isr for s in each.world.controller.states]
     assert isrs == [[1, 2, 3], [1, 3], [1], [1], [2]]
@@ -234,13 +226,8 @@ def test_a_leader_and_a_follower_that_are_cut_off_go_on_acknowledging() -> None:
 def test_min_isr_lowered_and_restored_leaves_no_state_of_its_own() -> None:
     each = lived(
         two_brokers(min_isr=2, profile="4.1.1"),
-        Step("stop", 0, 0, 1_000),
-        Step("min_isr", 0, 0, 10_000),
-        Step("produce", 1, 0, 3_000),
-        Step("min_isr", 0, 1, 3_000),
-        Step("power_loss", 1, 1, 3_000),
-        Step("start", 1, 0, 20_000),
-        Step("idle", 0, 0, 5_000),
+        "stop 0 0 1_000, min_isr 0 0 10_000, produce 1 0 3_000, min_isr 0 1 3_000, power_loss 1 1 3_000, start 1 0 "
+        "20_000, idle 0 0 5_000",
     )
     *_, (state, truth) = elections(each)
     assert (state.leader, state.recovery, truth.lost, truth.first) == (2, 1, 1, 0)
@@ -252,11 +239,7 @@ def test_min_isr_lowered_and_restored_leaves_no_state_of_its_own() -> None:
 def test_a_winner_may_be_dead_already() -> None:
     each = lived(
         Setup(min_isr=2, elr=False, **FIXED),
-        Step("kill", 0, 0, 1_000),
-        Step("produce", 1, 1, 15_000),
-        Step("kill", 1, 0, 5_000),
-        Step("power_loss", 2, 1, 5_000),
-        Step("idle", 0, 0, 20_000),
+        "kill 0 0 1_000, produce 1 1 15_000, kill 1 0 5_000, power_loss 2 1 5_000, idle 0 0 20_000",
     )
     last, truth = elections(each)[-1]
     assert (last.leader, truth.lost, truth.first) == (3, 1, 1)
@@ -266,12 +249,7 @@ def test_a_winner_may_be_dead_already() -> None:
 def test_a_log_directory_lost_over_a_clean_restart_leaves_an_empty_log() -> None:
     each = lived(
         two_brokers(min_isr=2, profile="4.1.1"),
-        Step("produce", 0, 2, 2_000),
-        Step("stop", 0, 0, 5_000),
-        Step("stop", 1, 0, 6_000),
-        Step("lose_directory", 1, 0, 5_000),
-        Step("start", 1, 0, 1_000),
-        Step("idle", 0, 0, 8_000),
+        "produce 0 2 2_000, stop 0 0 5_000, stop 1 0 6_000, lose_directory 1 0 5_000, start 1 0 1_000, idle 0 0 8_000",
     )
     state, truth = elections(each)[-1]
     assert (state.leader, truth.lost, truth.would_lose) == (2, 3, {1: 0, 2: 3})
@@ -281,12 +259,8 @@ def test_a_log_directory_lost_over_a_clean_restart_leaves_an_empty_log() -> None
 def test_a_broker_that_is_down_keeps_the_line_of_a_topic_that_had_the_same_name() -> None:
     each = lived(
         Setup(brokers=(1, 2, 3), replicas=3, hidden_first_topic=True, **FIXED),
-        Step("produce", 0, 4, 2_000),
-        Step("kill", 2, 0, 5_000),
-        Step("delete_topic", 0, 0, 12_000),
-        Step("create_topic", 0, 0, 2_000),
-        Step("capture", 0, 0, 5_000),
-        Step("idle", 0, 0, 6_000),
+        "produce 0 4 2_000, kill 2 0 5_000, delete_topic 0 0 12_000, create_topic 0 0 2_000, capture 0 0 5_000, idle "
+        "0 0 6_000",
     )
     topics = {r["topic_id"] for r in each.history()}
     assert topics == {each.world.topic_ids[1]}
@@ -298,11 +272,7 @@ def test_a_replica_that_left_may_come_back_as_an_eligible_leader_without_a_log()
     """A replica that a reassignment took away stays in the ELR if the ISR was below min ISR then."""
     each = lived(
         two_brokers(min_isr=2, profile="4.1.1"),
-        Step("reassign", 0, 0, 1_000),
-        Step("produce", 1, 4, 3_000),
-        Step("kill", 1, 0, 3_000),
-        Step("reassign", 0, 0, 15_000),
-        Step("idle", 0, 0, 3_000),
+        "reassign 0 0 1_000, produce 1 4 3_000, kill 1 0 3_000, reassign 0 0 15_000, idle 0 0 3_000",
     )
     state, truth = elections(each)[-1]
     assert (state.leader, state.isr, state.recovery) == (1, [1], 0)
@@ -312,10 +282,7 @@ def test_a_replica_that_left_may_come_back_as_an_eligible_leader_without_a_log()
 def test_a_clean_stop_leaves_its_log_end_beside_the_epoch_of_its_session() -> None:
     each = lived(
         Setup(min_isr=2, **FIXED),
-        Step("produce", 0, 4, 2_000),
-        Step("stop", 0, 0, 3_000),
-        Step("capture", 0, 0, 5_000),
-        Step("idle", 0, 0, 5_000),
+        "produce 0 4 2_000, stop 0 0 3_000, capture 0 0 5_000, idle 0 0 5_000",
     )
     row = next(r for r in each.evidence if (r["broker_id"], r["source"]) == (1, "recovery_point"))
     epoch = next(
@@ -325,10 +292,10 @@ def test_a_clean_stop_leaves_its_log_end_beside_the_epoch_of_its_session() -> No
 
 
 def test_a_high_watermark_stands_below_min_isr_on_newer_brokers_only() -> None:
-    steps = (Step("kill", 1, 0, 1_000), Step("produce_acks_1", 0, 2, 15_000), Step("idle", 0, 0, 3_000))
+    steps = "kill 1 0 1_000, produce_acks_1 0 2 15_000, idle 0 0 3_000"
     marks = []
     for stands in (True, False):
-        each = lived(two_brokers(min_isr=2, elr=False, hwm_stands_below_min_isr=stands), *steps)
+        each = lived(two_brokers(min_isr=2, elr=False, hwm_stands_below_min_isr=stands), steps)
         process = each.world.brokers[1].process
         assert process is not None
         marks.append((process.high_watermark, each.world.brokers[1].log.end))
@@ -337,9 +304,9 @@ def test_a_high_watermark_stands_below_min_isr_on_newer_brokers_only() -> None:
 
 def test_fail_overs_put_off_fencing() -> None:
     base = Setup(**FIXED)
-    steps = (Step("kill", 0, 0, 1_000), Step("idle", 0, 0, 40_000))
+    steps = "kill 0 0 1_000, idle 0 0 40_000"
     at = [
-        lived(replace(base, fail_overs=f), *steps).world.controller.states[1].at_ms
+        lived(replace(base, fail_overs=f), steps).world.controller.states[1].at_ms
         for f in ((), ((1_013_000, 1_016_000),))
     ]
     assert at[0] < 1_009_000 + 12_000 < 1_016_000 + 9_000 <= at[1]
@@ -356,13 +323,7 @@ def test_a_checkpoint_is_rewritten_soon_after_a_log_was_loaded() -> None:
     """A high watermark of a log that lost its tail stays in the file for an interval at most."""
     each = lived(
         Setup(min_isr=2, elr=False, **FIXED),
-        Step("produce", 0, 4, 2_000),
-        Step("power_loss", 0, 3, 5_000),
-        Step("capture", 0, 0, 2_000),
-        Step("start", 0, 0, 500),
-        Step("power_loss", 1, 9, 500),
-        Step("power_loss", 2, 9, 1),
-        Step("capture", 0, 0, 5_000),
-        Step("idle", 0, 0, 1_000),
+        "produce 0 4 2_000, power_loss 0 3 5_000, capture 0 0 2_000, start 0 0 500, power_loss 1 9 500, power_loss 2 "
+        "9 1, capture 0 0 5_000, idle 0 0 1_000",
     )
     assert evidence(each, 1, "high_watermark", "replication_offset") == [5, 2]

@@ -57,7 +57,7 @@ def parts() -> dict[str, Callable[[Path], None]]:
 
 
 @pytest.fixture(scope="session")
-def live(airflow_db: None, kraft_forensics: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(kraft_forensics: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """Airflow, started once for all tests, ended by process groups that this fixture made."""
     folder, port = tmp_path_factory.mktemp("live"), _free_port()
     airflow = Live(folder, port)

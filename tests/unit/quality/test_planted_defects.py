@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from quality.check import Check, Limits, checks
 from quality.run import InMemory, Outcome, run
+from tests.support import planted_evidence, planted_results
 from tests.support.paths import capture
-from tests.support.planted import PLANTED
-from tests.support.planting import Plant, Tables, capture_of, tables_of, wrong_values
+from tests.support.planting import Plant, Tables, capture_of, keys_and_files, tables_of, wrong_values
 
-CLEAN = ("unclean", "jbod-4.0.2", "logs-4.1.1")  # others: tests/slow/test_quality_captures.py, tests/spark/test_run.py
+PLANTED = (*keys_and_files(), *planted_evidence.PLANTED, *planted_results.PLANTED)
+CLEAN = ("unclean", "jbod-4.0.2", "logs-4.1.1")  # others: tests/slow/test_quality.py, tests/spark/test_run.py
 OF = {check.full_name: check for check in checks()}
 LIMITS = Limits()
-
-
-class Lakes:
-    """Lakes of captures, each made once."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.tables = cache(self._tables)
-
-    def _tables(self, name: str) -> Tables:
-        pipeline = Pipeline(self._folder / name, [capture(name)])
-        pipeline.ingest()
-        pipeline.replay()
-        pipeline.detect()
-        lake: Lake = pipeline.lake
-        (cluster,) = lake.clusters()
-        return tables_of(lambda table: lake.read(table, cluster))
+Lakes = Callable[[str], Tables]
 
 
 @pytest.fixture(scope="module")
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> Lakes:
-    return Lakes(tmp_path_factory.mktemp("lakes"))
+    """Gives the tables of a capture, which are made once."""
+    folder = tmp_path_factory.mktemp("lakes")
+
+    @cache
+    def made(name: str) -> Tables:
+        pipeline = Pipeline(folder / name, [capture(name)])
+        pipeline.ingest()
+        pipeline.replay()
+        pipeline.detect()
+        (cluster,) = pipeline.lake.clusters()
+        return tables_of(lambda table: pipeline.lake.read(table, cluster))
+
+    return made
 
 
 def outcome(check: Check, tables: Tables) -> Outcome:
@@ -50,7 +46,7 @@ def outcome(check: Check, tables: Tables) -> Outcome:
 
 @pytest.mark.parametrize("name", CLEAN)
 def test_a_real_capture_breaks_no_expectation(lakes: Lakes, name: str) -> None:
-    found = run(checks(), InMemory(lakes.tables(name)), LIMITS)
+    found = run(checks(), InMemory(lakes(name)), LIMITS)
     assert {check: result.sample for check, result in found.items() if result.broken} == {}
     assert sum(result.checked for result in found.values()) > 1000
 
@@ -59,7 +55,7 @@ def test_a_real_capture_breaks_no_expectation(lakes: Lakes, name: str) -> None:
 def test_a_planted_defect_is_caught(lakes: Lakes, plant: Plant) -> None:
     """As it is, its capture breaks nothing: see above."""
     assert plant.capture in CLEAN
-    tables = Tables(lakes.tables(plant.capture))
+    tables = Tables(lakes(plant.capture))
     plant.change(tables)
     found = outcome(OF[plant.check], tables)
     assert found.broken > 0
@@ -70,7 +66,7 @@ def test_a_planted_defect_is_caught(lakes: Lakes, plant: Plant) -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_a_wrong_value_is_caught_and_named(lakes: Lakes, table: str) -> None:
     """A copy of a row for each rule about a single value, which breaks it."""
-    tables, wrong = Tables(lakes.tables(capture_of(table))), list(wrong_values(table))
+    tables, wrong = Tables(lakes(capture_of(table))), list(wrong_values(table))
     row = tables.row(table, 0)
     schema = tables[table].schema
     tables[table] = pa.Table.from_pylist([{**row, **values} for _, values in wrong], schema=schema)
@@ -87,14 +83,14 @@ def test_every_expectation_of_every_table_has_a_defect() -> None:
 
 @pytest.mark.parametrize("name", ["unclean", "jbod-4.0.2"])
 def test_tables_without_rows_break_nothing(lakes: Lakes, name: str) -> None:
-    empty = Tables({table: rows.slice(0, 0) for table, rows in lakes.tables(name).items()})
+    empty = Tables({table: rows.slice(0, 0) for table, rows in lakes(name).items()})
     assert [check for check, result in run(checks(), InMemory(empty), LIMITS).items() if result.broken] == []
 
 
 @pytest.mark.parametrize("values", [(-1,), (1,), (-1, 1)], ids=["least", "largest", "both"])
 def test_numbers_of_damaged_evidence_raise_no_error(lakes: Lakes, values: tuple[int, ...]) -> None:
     """The least and the largest number that a column can have, in every row."""
-    tables = Tables(lakes.tables("unclean"))
+    tables = Tables(lakes("unclean"))
     for name, rows in tables.items():
         for at, field in enumerate(rows.schema):
             if pa.types.is_signed_integer(field.type):

@@ -1,12 +1,104 @@
-"""Settings: where they come from, and what a wrong one says."""
+"""Settings: where they come from, what `config show` says of that, and what a wrong one says."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from jobs.cli import app
 from jobs.config.settings import SettingsError, load_settings
+
+PREFIX = "KRAFT_FORENSICS_"
+
+
+def shown(*extra: str) -> dict[str, dict[str, Any]]:
+    """The rows by setting."""
+    result = CliRunner().invoke(app, ["config", "show", "--format", "json", *extra])
+    assert result.exit_code == 0, result.output
+    return {row["setting"]: row for row in json.loads(result.stdout)}
+
+
+def site(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> str:
+    file = folder / "site.toml"
+    file.write_text(text)
+    monkeypatch.setenv(f"{PREFIX}CONF", str(file))
+    return str(file)
+
+
+@pytest.fixture(autouse=True)
+def _no_engine_of_the_suites(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KRAFT_FORENSICS_ENGINE")
+
+
+def test_without_a_file_everything_is_a_default() -> None:
+    rows = shown()
+    assert {row["origin"] for row in rows.values()} == {"default"}
+    assert rows["evidence.snapshot_duration_ms"]["value"] == 5000
+    assert rows["counterfactuals.min_isr"]["value"] == [1, 2, 3]
+    assert rows["spark.conf.spark.databricks.delta.snapshotPartitions"]["value"] == "1"
+    sections = {name.split(".")[0] for name in rows}
+    assert sections == set(type(load_settings()).model_fields)
+
+
+def test_a_file_is_the_origin_of_what_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '[evidence]\nclock_error_ms = 250\n[spark.conf]\n"spark.ui.port" = "0"\n'
+    file = site(monkeypatch, tmp_path, f'{text}[metrics]\ntopic_label = "kafka_topic"\n')
+    rows = shown()
+    named = {"evidence.clock_error_ms": 250, "spark.conf.spark.ui.port": "0", "metrics.topic_label": "kafka_topic"}
+    assert {n: r["value"] for n, r in rows.items() if r["origin"] == file} == named
+    assert {r["origin"] for n, r in rows.items() if n not in named} == {"default"}
+
+
+def test_the_environment_is_the_origin_where_it_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site(monkeypatch, tmp_path, "[evidence]\nclock_error_ms = 250\n")
+    monkeypatch.setenv(f"{PREFIX}EVIDENCE__CLOCK_ERROR_MS", "300")
+    row = shown()["evidence.clock_error_ms"]
+    assert (row["value"], row["origin"]) == (300, f"{PREFIX}EVIDENCE__CLOCK_ERROR_MS")
+
+
+def test_a_section_as_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{PREFIX}SPARK", json.dumps({"driver_memory": "3g", "conf": {"spark.ui.port": "0"}}))
+    monkeypatch.setenv(f"{PREFIX}spark__Master", "local[1]")
+    rows = shown()
+    assert rows["spark.driver_memory"]["origin"] == rows["spark.conf.spark.ui.port"]["origin"] == f"{PREFIX}SPARK"
+    assert (rows["spark.master"]["value"], rows["spark.master"]["origin"]) == ("local[1]", f"{PREFIX}spark__Master")
+    assert rows["spark.shuffle_partitions"]["origin"] == "default"
+
+
+def test_a_variable_of_no_section_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{PREFIX}SPAKR__MASTER", "local[1]")
+    result = CliRunner().invoke(app, ["config", "show"])
+    assert result.exit_code == 0
+    assert result.stderr == f"{PREFIX}SPAKR__MASTER: not a setting; it has no effect\n"
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+def test_secrets_are_redacted(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "hunter2"
+    conf = {
+        "spark.ssl.keyStorePassword": secret,
+        "spark.authenticate.SECRET": secret,
+        "spark.hadoop.fs.s3a.session.token": secret,
+        "spark.hadoop.fs.s3a.access.key": secret,
+        "spark.kafka.sasl.jaas.config": secret,
+        "spark.executor.extraJavaOptions": f'-Dfile.encoding=UTF-8 -Djavax.net.ssl.trustStorePassword="{secret} x" -ea',
+        "spark.hadoop.proxy": f"http://{secret}:{secret}@proxy:3128/",
+    }
+    monkeypatch.setenv(f"{PREFIX}SPARK__CONF", json.dumps(conf))
+    monkeypatch.setenv(f"{PREFIX}SPARK__DRIVER_JAVA_OPTIONS", f"-Dmy.api.token={secret}")
+    result = CliRunner().invoke(app, ["config", "show", "--format", form])
+    assert result.exit_code == 0
+    assert secret not in result.output
+    rows = shown()
+    assert {rows[f"spark.conf.{name}"]["value"] for name in list(conf)[:5]} == {"[redacted]"}
+    options = "-Dfile.encoding=UTF-8 -Djavax.net.ssl.trustStorePassword=[redacted] -ea"
+    assert rows["spark.conf.spark.executor.extraJavaOptions"]["value"] == options
+    assert rows["spark.conf.spark.hadoop.proxy"]["value"] == "http://[redacted]@proxy:3128/"
+    assert rows["spark.driver_java_options"]["value"] == "-Dmy.api.token=[redacted]"
 
 
 def test_defaults_are_the_documented_file() -> None:
@@ -20,30 +112,13 @@ def test_defaults_are_the_documented_file() -> None:
     assert names.process_start_time_seconds == ("process_start_time_seconds",)
 
 
-def test_a_sites_file_changes_only_what_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "site.toml"
-    own.write_text('[evidence]\nclock_error_ms = 250\n[metrics]\ntopic_label = "kafka_topic"\n')
-    monkeypatch.setenv("KRAFT_FORENSICS_CONF", str(own))
-    settings = load_settings()
-    assert settings.evidence.clock_error_ms == 250
-    assert settings.evidence.snapshot_duration_ms == 5000
-    assert settings.metrics.names().topic_label == "kafka_topic"
-
-
 def test_a_key_of_a_sites_session_does_not_drop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = load_settings().spark
-    own = tmp_path / "site.toml"
-    own.write_text('[spark.conf]\n"spark.ui.enabled" = "true"\n')
-    monkeypatch.setenv("KRAFT_FORENSICS_CONF", str(own))
+    site(monkeypatch, tmp_path, '[spark.conf]\n"spark.ui.enabled" = "true"\n')
     spark = load_settings().spark
     assert spark.conf == {**before.conf, "spark.ui.enabled": "true"}
     assert before.conf
     assert spark.master == before.master
-
-
-def test_the_environment_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KRAFT_FORENSICS_SPARK__DRIVER_MEMORY", "3g")
-    assert load_settings().spark.driver_memory == "3g"
 
 
 @pytest.mark.parametrize(
@@ -59,8 +134,7 @@ def test_the_environment_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_wrong_setting_is_named(text: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = tmp_path / "site.toml"
-    own.write_text(text)
-    monkeypatch.setenv("KRAFT_FORENSICS_CONF", str(own))
-    with pytest.raises(SettingsError, match=named):
+    site(monkeypatch, tmp_path, text)
+    with pytest.raises(SettingsError, match=named) as caught:
         load_settings()
+    assert caught.value.exit_code == 2

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS
-from jobs.detect.inputs import topic_lifetimes
-from jobs.detect.node_logs import USED, judging_events, measured_clocks, registration_mismatches
+from jobs.detect.inputs import USED, judging_events, measured_clocks, registration_mismatches, topic_lifetimes
 from jobs.lake.lake import Lake
 from replay.arrow.schemas import BROKER_HISTORY
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history

@@ -20,8 +20,7 @@ def filled(lake: Lake, **tables: list[dict[str, Any]]) -> Lake:
     file = dict.fromkeys(("parsed_bytes", "quarantined_bytes", "trailing_bytes", "size_bytes"), 0)
     lake.create()
     for name, rows in ({"evidence_files": [file]} | tables).items():
-        schema = TABLES[name].file_schema
-        lake.put(name, "c", pa.Table.from_pylist([{n: row.get(n) for n in schema.names} for row in rows], schema))
+        lake.put(name, "c", pa.Table.from_pylist(rows, TABLES[name].file_schema))
     return lake
 
 

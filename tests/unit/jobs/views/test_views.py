@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return files
 
 
-def put(lake: Lake, name: str, rows: Sequence[Row]) -> None:
-    schema = TABLES[name].file_schema
-    lake.put(name, CLUSTER, pa.Table.from_pylist([{n: row.get(n) for n in schema.names} for row in rows], schema))
+def put(lake: Lake, name: str, rows: list[Row], cluster: str = CLUSTER) -> None:
+    lake.put(name, cluster, pa.Table.from_pylist(rows, TABLES[name].file_schema))
 
 
 def batch(base: int, last: int, epoch: int, from_ms: int, until_ms: int) -> Row:
@@ -210,8 +208,7 @@ def test_names_may_have_the_rows_of_one_cluster_alone(tmp_path: Path) -> None:
     file = dict.fromkeys(("parsed_bytes", "quarantined_bytes", "trailing_bytes", "size_bytes"), 0)
     for cluster, lost in (("one", 5), ("two", 70)):
         for name, row in (("evidence_files", file), ("findings", {"kind": "hwm_regression", "loss_min": lost})):
-            schema = TABLES[name].file_schema
-            lake.put(name, cluster, pa.Table.from_pylist([{n: row.get(n) for n in schema.names}], schema))
+            put(lake, name, [row], cluster)
     for cluster, expected in ((None, 75), ("one", 5), ("two", 70)):
         with kraft_forensics.duckdb(lake.root, cluster=cluster) as connection:
             assert connection.sql("select sum(loss_min) from windows").fetchall() == [(expected,)]

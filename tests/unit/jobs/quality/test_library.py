@@ -11,13 +11,13 @@ from tests.support.paths import ROOT
 _PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from quality import process
+from jobs.quality import library
 from quality.check import checks
 from quality.run import Outcome
 
 check, docs = checks()[0], Path(sys.argv[1])
 found = {check.full_name: Outcome(checked=3, broken=1, sample=["a key"])}
-ask = lambda: process.run_suites([check], found, {check.full_name: False}, docs)
+ask = lambda: library.run_suites([check], found, {check.full_name: False}, docs)
 print(list(ask().values()), sorted(page.name for page in docs.glob("*.html")), "great_expectations" in sys.modules)
 (docs / "expectations").rename(docs / "given")
 (docs / "expectations").write_text("no folder")
@@ -25,7 +25,7 @@ try:
     ask()
 except OSError as error:
     print(type(error).__name__)
-os.kill(process._process().pid, signal.SIGKILL)
+os.kill(library.prepare()._processes[0].pid, signal.SIGKILL)
 try:
     ask()
 except ChildProcessError as error:
