@@ -45,8 +45,7 @@ class Contradictions:
     """Findings that contradict elections.
 
     truncated: by partition key (`elections.States.key`), the times in which a replica's log went down without an
-    election that explains it. changes: metadata offsets of partition changes that do not match the rules, because of a
-    known bug or for no known reason.
+    election that explains it. changes: metadata offsets of partition changes that no rule explains.
     """
 
     truncated: Mapping[int, Sequence[Span]] = field(default_factory=dict)

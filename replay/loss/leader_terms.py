@@ -132,18 +132,17 @@ class LeaderTerms:
         if end < self.end:
             end_ms = int(facts.timestamp_ms[end if known else end - 1])
         session = self.sessions.at(leader, int(facts.batch[first]))
-        unbroken = session is not None and known and session.was_alone_until(end_ms)
-        # It led until it asked for its controlled shutdown; after that request it no longer leads.
-        if session is not None and known and session.shutdown_batch is not None:
-            unbroken |= session.shutdown_batch <= facts.batch[end]
-        # Its .kafka_cleanshutdown was found after the term: nothing has started since (Kafka deletes it at a start).
-        if session is not None and known and (leader, session.broker_epoch) in self.stopped:
-            found_ms = self.stopped[leader, session.broker_epoch] - self.cluster.clock.error_ms
-            unbroken |= found_ms >= end_ms
+        unbroken = False
+        if session is not None and known:
+            # It ran until it asked for its controlled shutdown, whenever that was; since then it no longer leads.
+            unbroken = session.shutdown_ms is not None or session.was_alone_until(end_ms)
+            # Its .kafka_cleanshutdown was found after the term: nothing started since (Kafka deletes it at a start).
+            if (found_ms := self.stopped.get((leader, session.broker_epoch))) is not None:
+                unbroken |= found_ms - self.cluster.clock.error_ms >= end_ms
         begin_ms = int(facts.timestamp_ms[first])
-        kept = bool(unbroken) or (known and self._served_by_one(leader, session, first, end))
+        kept = unbroken or (known and self._served_by_one(leader, session, first, end))
         kept = kept or (known and self.ran_on(leader, session, begin_ms, end_ms))
-        return LeaderTerm(leader, first, end, begin_ms, max(begin_ms, end_ms), session, bool(unbroken), kept)
+        return LeaderTerm(leader, first, end, begin_ms, max(begin_ms, end_ms), session, unbroken, kept)
 
     @cached_property
     def _is_written_by_clients(self) -> bool:

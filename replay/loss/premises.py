@@ -122,7 +122,7 @@ def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
         return None
     # Whom it can have followed since: whoever was elected held everything, too.
     between = [term for term in terms.terms_within(last + 1, before + 1) if term.first > last]
-    if any(not term.kept or not membership(terms, term.leader, term.first).holds for term in between):
+    if not all(membership(terms, term.leader, term.first).holds for term in between):
         return None
     premises = [
         Premise("premise_member_once", True, offset=int(facts.offset[last]), brokers=(broker,)),
@@ -158,7 +158,7 @@ def _once(terms: LeaderTerms, broker: int, row: int) -> tuple[int, int, int] | N
     before = last_state(facts, row)
     last = None if before is None else terms.last_membership(broker, before)
     joined = None if last is None else _joined(terms, broker, last)
-    if before is None or last is None or joined is None or facts.anchored[joined]:
+    if before is None or last is None or joined is None:
         return None
     if not terms.was_replica(broker, joined, row) or not terms.stood_still(joined, last + 1, before + 1):
         return None

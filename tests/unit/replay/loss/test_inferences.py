@@ -9,9 +9,13 @@ import pytest
 
 from replay.cluster.boots import BootReading
 from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.facts import ClusterFacts
+from replay.controller.transitions import Bucket
+from replay.loss.election_facts import Contradictions
+from replay.loss.judged_windows import judged_windows
 from tests.support.broker_log_lines import logged
 from tests.support.detection import judged_window, statements
-from tests.support.scenario import ms, newer, sessions, up
+from tests.support.scenario import elr_levels, ms, newer, offsets_table, sessions, states, up
 
 Row = dict[str, Any]
 
@@ -342,6 +346,14 @@ def test_a_clean_stop_found_within_the_term_shows_no_single_process(found: int, 
     files = (f"{found} b1 rp=80/1", f"{found + 1} b1 rp=80/1")
     *_, said = window(HANDED_OVER, *files, brokers=KILLED, topic="__consumer_offsets")
     assert ("premise_leaders_ran" in said) == is_held
+
+
+def test_a_change_that_no_rule_explains_is_not_excluded() -> None:
+    times = {"log_end_ms": ms(1_000), "session_timeout_ms": 2_000, "checkpoint_interval_ms": 1_000}
+    bucket = Bucket(states(*HANDED_OVER), ClusterFacts("c", STOPPED, elr_levels(False), **times))
+    for unexplained, expected in ((), "excluded"), ((60,), "undetermined"):
+        (window,) = judged_windows(bucket, offsets_table([]), Contradictions(changes=frozenset(unexplained)))
+        assert window.judgement.verdict == expected
 
 
 def test_a_mark_of_the_controller_is_a_premise_that_fails() -> None:
