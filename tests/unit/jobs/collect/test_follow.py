@@ -198,7 +198,7 @@ def test_a_node_that_hangs_is_tried_again_and_stops_nobody(tmp_path: Path) -> No
     pids, lines = tmp_path / "pids", list[str]()
     via = f"sh -c 'echo $$ {{host}} >>{pids}; shift; exec \"$@\"' x {{host}}"
     at = [f"{n}=via:host-{n}:{folder}" for n, folder in folders.items()]
-    with Following(targets(at), via, tmp_path / "copies", 0.05, 1.0, lines.append) as kept:
+    with Following(targets(at), via, tmp_path / "copies", 0.05, 3.0, lines.append) as kept:
         kept.wait_for_all()
         hung = int(next(line.split()[0] for line in pids.read_text().splitlines() if "host-7" in line))
         os.kill(hung, signal.SIGSTOP)
@@ -207,7 +207,7 @@ def test_a_node_that_hangs_is_tried_again_and_stops_nobody(tmp_path: Path) -> No
             log.write_bytes(log.read_bytes() + b"more")
         copies = {n: tmp_path / "copies" / f"node-{n}" / "logdir0" / LOG / FIRST for n in folders}
         wait_for(lambda: copies[8].read_bytes() == logs[8].read_bytes())
-        wait_for(lambda: "node 7: no answer within 1 s; the next try is in 1 s" in lines)
+        wait_for(lambda: "node 7: no answer within 3 s; the next try is in 1 s" in lines)
         wait_for(lambda: copies[7].read_bytes() == logs[7].read_bytes())
         wait_for(lambda: lines.count("node 7: up to date") == 2)
     assert lines.count("node 8: up to date") == 1
