@@ -348,6 +348,13 @@ def test_a_clean_stop_found_within_the_term_shows_no_single_process(found: int, 
     assert ("premise_leaders_ran" in said) == is_held
 
 
+def test_without_elr_a_restart_before_a_snapshot_may_be_hidden() -> None:
+    history = ("10 checkpoint isr=1,2,3", *HANDED_OVER[1:])
+    for elr in (False, True):
+        *_, said = window(history, brokers=STOPPED, elr=elr)
+        assert ("restarted" in said) == (not elr)
+
+
 def test_a_change_that_no_rule_explains_is_not_excluded() -> None:
     times = {"log_end_ms": ms(1_000), "session_timeout_ms": 2_000, "checkpoint_interval_ms": 1_000}
     bucket = Bucket(states(*HANDED_OVER), ClusterFacts("c", STOPPED, elr_levels(False), **times))

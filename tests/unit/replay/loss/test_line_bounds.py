@@ -761,6 +761,11 @@ def test_a_leader_that_may_not_have_learned_who_led_between_may_count_old_log_en
         assert (found["verdict"] == "excluded", "not_held_old_log_ends" in codes(found)) == (False, True)
 
 
+def test_who_led_before_a_snapshot_may_count_old_log_ends() -> None:
+    history = ("10 checkpoint isr=1,2,3 leader=2 epoch=5", *LED_BETWEEN[2:])
+    assert "not_held_old_log_ends" in codes(window(logged(), ALL_UP, history=history))
+
+
 @pytest.mark.parametrize(
     ("lines", "brokers", "history"),
     [
