@@ -6,7 +6,7 @@ from jobs.report.glossary import TEXT
 
 HEAD = """# Glossary
 
-Generated from `jobs/report/templates/glossary.md` by `python -m docs_site.glossary_page`. [Concepts](concepts.md) has
+Generated from `jobs/report/templates/glossary.txt` by `python -m docs_site.glossary_page`. [Concepts](concepts.md) has
 drawings of the most important ones.
 
 """

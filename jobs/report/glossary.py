@@ -1,6 +1,6 @@
 """What the words of the report mean: for the end of the page, its headings and docs/glossary.md.
 
-A line of templates/glossary.md is a word, its meaning in one or two plain sentences, and where docs/ has more.
+A line of templates/glossary.txt is a word, its meaning in one or two plain sentences, and where docs/ has more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Term:
         return "term-" + re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
 
-TEXT = files("jobs.report.templates").joinpath("glossary.md").read_text("utf-8")
+TEXT = files("jobs.report.templates").joinpath("glossary.txt").read_text("utf-8")
 TERMS = tuple(Term(*found.groups()) for found in _LINE.finditer(TEXT))
 _BY_NAME = {term.name: term for term in TERMS}
 
