@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.report.glossary import TEXT
+from jobs.report.words import GLOSSARY
 
 HEAD = """# Glossary
 
@@ -14,7 +14,7 @@ drawings of the most important ones.
 
 def document() -> str:
     """docs/glossary.md."""
-    return HEAD + TEXT.replace("__cluster_metadata-0", "`__cluster_metadata-0`")
+    return HEAD + GLOSSARY.replace("__cluster_metadata-0", "`__cluster_metadata-0`")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ from markupsafe import Markup
 from jobs.incident.focus import Focus
 from jobs.incident.lookup import window_key
 from jobs.report import filters, sections, words
-from jobs.report.glossary import TERMS
 from jobs.report.rendering import environment
 from jobs.report.rows import (
     MAX_CAPTURES,
@@ -139,7 +138,7 @@ def render_report(report: ReportInput) -> str:
             brokers=[sections.broker_life(broker, found) for broker, found in report.events.brokers.items()],
             rules=words.rules_text(report.totals.groups),
             cited=_cited_files(cited),
-            glossary=TERMS,
+            glossary=words.TERMS,
             max_listed=MAX_LISTED,
             max_captures=MAX_CAPTURES,
         )

@@ -12,7 +12,6 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from jobs.report import filters, sections, words
-from jobs.report.glossary import term
 from jobs.report.rows import verdict_of
 from replay.incident.answer import topic_text
 from replay.incident.causes import labelled
@@ -72,7 +71,7 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "most_commands": _MOST_COMMANDS,
         "exposure_names": sections.EXPOSURE_NAMES,
         "is_legal_topic": filters.is_legal_topic,
-        "glossary_term": term,
+        "glossary_term": words.term,
     }
     return made
 

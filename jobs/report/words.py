@@ -1,5 +1,6 @@
-"""Texts of the incident report: bounds, names of policies, a finding's reason grouped by nature, commands to copy.
-Nothing here escapes HTML: jinja2's autoescape does."""
+"""Texts of the incident report: bounds, names of policies, a finding's reason grouped by nature, commands to copy, and
+what its words mean (templates/glossary.txt: a word, its meaning in one or two plain sentences, and where docs/ has
+more). Nothing here escapes HTML: jinja2's autoescape does."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.resources import files
 
 from jobs.incident.focus import Focus
 from jobs.report import filters
@@ -214,3 +216,29 @@ def _literal(text: str) -> str:
     """Text as a literal of Spark SQL."""
     quoted = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{quoted}'"
+
+
+_LINE = re.compile(r"^- \*\*(.+?)\*\*: (.+?)(?: \[More\]\(\S+\))?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of the glossary and its meaning."""
+
+    name: str
+    meaning: str
+
+    @property
+    def anchor(self) -> str:
+        """The id of its place: `min ISR` -> `term-min-isr`."""
+        return "term-" + re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+
+
+GLOSSARY = files("jobs.report.templates").joinpath("glossary.txt").read_text("utf-8")
+TERMS = tuple(Term(*found.groups()) for found in _LINE.finditer(GLOSSARY))
+_BY_NAME = {term.name: term for term in TERMS}
+
+
+def term(name: str) -> Term:
+    """A word of the glossary. Errors: KeyError."""
+    return _BY_NAME[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from docs_site.glossary_page import document
-from jobs.report.glossary import TERMS, TEXT
+from jobs.report.words import GLOSSARY, TERMS
 from tests.support.paths import ROOT
 
 
@@ -15,4 +15,4 @@ def test_terms_are_sorted_and_their_places_differ() -> None:
     assert [term.name.lower() for term in TERMS] == sorted(term.name.lower() for term in TERMS)
     assert len({term.anchor for term in TERMS}) == len(TERMS)
     assert all(term.meaning.endswith(".") for term in TERMS)
-    assert len(TERMS) == len(TEXT.splitlines())
+    assert len(TERMS) == len(GLOSSARY.splitlines())
