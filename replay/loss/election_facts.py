@@ -248,19 +248,13 @@ class _Partition:
             joined_ms=int(facts.timestamp_ms[joined]),
             term=None if term is None else self._last_term(row, term),
             # After a crash another process may have led, with less: then this election did not lose what the first had.
-            unbroken_term=self._led(row, term) if term is not None and term.kept else None,
+            unbroken_term=(term.leader, term.begin_ms, elected_ms) if term is not None and term.kept else None,
             contradictions=tuple(self._contradictions(row, own)),
             doubts=doubts,
             likely_floor=OPEN if term is None else self._likely_floor(term, elected_ms),
             logged=self.reader.bounds(row),
             by_members=ceiling_by_members(self.reader, self.evidence, row),
         )
-
-    def _led(self, row: int, term: LeaderTerm) -> tuple[int, int, int]:
-        """(leader, begin, end) of the term, in ms, up to its leader's restart."""
-        restarts = self.sessions.begun(term.leader, int(self.facts.batch[term.first]), int(self.facts.batch[row]))
-        end = min([int(self.facts.timestamp_ms[row]), *(s.begin_ms for s in restarts[:1])])
-        return term.leader, term.begin_ms, end
 
     def _last_term(self, row: int, term: LeaderTerm) -> LastTerm:
         facts, session = self.facts, term.session

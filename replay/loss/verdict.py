@@ -43,7 +43,7 @@ class Election:
     knows_by_ms: since when its leader knew that it led. until_ms: until when it led, without
     another registration. closed: the log shows how its leader epoch ended. session: the winner's. membership: the
     winner's, right before the election. term: the last leader's term before it, None if there was no leader.
-    unbroken_term: (leader, begin, end) of that term, up to the election or the leader's restart; None unless one
+    unbroken_term: (leader, when it began to lead, when the election was) of that term, in ms; None unless one
     process led all of it. contradictions: what else in the lake contradicts the winner's log. doubts: why its log may
     differ from the partition's although their lines are the same. likely_floor: see `watermark_floor.likely_floor`.
     logged: what brokers' own log lines say of it. by_members: a ceiling by what members of the ISR kept.

@@ -291,9 +291,9 @@ def _between(scrapes: Sequence[Scrape], after_ms: int, before_ms: int, clock: Cl
 
 
 def old_log_floor(evidence: Evidence, term: tuple[int, int, int] | None, clock: Clock) -> Bound:
-    """A lower bound on the old leader's log end: the largest that was read while it led.
+    """A lower bound on the old leader's log end: the largest that was read since it led.
 
-    term: (leader, begin, end), times in ms, without a restart; None: nothing is known.
+    term: (leader, when it began to lead, until when to look), in ms; None: nothing is known.
     """
     if term is None:
         return OPEN
