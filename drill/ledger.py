@@ -27,8 +27,8 @@ class Record:
 @dataclass
 class Ledger:
     """records: by topic id and partition. markers_ms: when transactions of a partition ended, each with a record that
-    no producer sees. cuts_ms: when a power loss took records from a replica of a partition. ids: the topic id that a
-    name means now; names: by topic id."""
+    no producer sees. cuts_ms: when the machine of a replica lost power, whether or not records were lost. ids: the topic id
+    that a name means now; names: by topic id."""
 
     records: dict[Place, list[Record]] = field(default_factory=lambda: defaultdict(list))
     markers_ms: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -55,7 +55,7 @@ class Ledger:
             self.records[place].append(record)
 
     def cut(self, topic: str, partition: int, at_ms: int) -> None:
-        """A power loss took records from a replica."""
+        """The machine of a replica lost power."""
         with self.lock:
             self.cuts_ms[self.ids[topic], partition].append(at_ms)
 
@@ -92,7 +92,7 @@ class Ledger:
 
     def as_json(self) -> list[dict[str, Any]]:
         """A row for each partition: topic, topic id, number, its records, when its transactions ended, and when a
-        power loss took some of it."""
+        replica's machine lost power."""
         return [
             {
                 "topic": self.names[topic_id],

@@ -203,12 +203,11 @@ class Drill:
             if node.runs:
                 raise DrillError(f"node {node.id} runs: kill it before its tails are cut")
             topics = [step.topic] if step.topic else list(self.scenario.topics)
-            cuts = [cut_tail(folder, topics, step.count) for folder in node.log_dirs]
-            cut = {name: n for of in cuts for name, n in of.items() if n}
+            cut = {name: n for folder in node.log_dirs for name, n in cut_tail(folder, topics, step.count).items()}
             node.loses_power()
             for topic, _, number in (name.rpartition("-") for name in cut):
                 self.ledger.cut(topic, int(number), round(time.time() * 1000))
-            losses = ", ".join(f"{name} loses {n}" for name, n in cut.items()) or "nothing is lost"
+            losses = ", ".join(f"{name} loses {n}" for name, n in cut.items() if n) or "nothing is lost"
             self.note(f"power loss of node {node.id}: {losses}")
 
     def _disconnect(self, step: Step, which: list[int | str]) -> None:
