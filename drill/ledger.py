@@ -27,8 +27,8 @@ class Record:
 @dataclass
 class Ledger:
     """records: by topic id and partition. markers_ms: when transactions of a partition ended, each with a record that
-    no producer sees. cuts_ms: when the machine of a replica lost power, whether or not records were lost. ids: the topic id
-    that a name means now; names: by topic id."""
+    no producer sees. cuts_ms: when the machine of a replica lost power, whether or not records were lost. ids: the
+    topic id that a name means now; names: by topic id."""
 
     records: dict[Place, list[Record]] = field(default_factory=lambda: defaultdict(list))
     markers_ms: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))

@@ -15,10 +15,11 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 from pyarrow.dataset import Dataset
 
-from jobs.lake.data_files import DataFile, listed
+from jobs.lake.data_files import DataFile
 from jobs.lake.integrity import has_had
 from jobs.lake.lake import Lake
 from jobs.lake.marks import OWN_OPERATIONS, author, link_of, metadata_of, stage_of
+from jobs.lake.opened import OpenedTable
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES, TABLES
 
@@ -159,7 +160,7 @@ def _rows_before(lake: Lake, name: str, files: list[str]) -> int | None:
         table.load_as_version(newest)
     except DeltaError:
         return None
-    rows = {row["path"]: row["num_records"] for row in listed(table)}
+    rows = {row["path"]: row["num_records"] for row in OpenedTable(name, table, None).listed}
     known = [rows.get(file) for file in files]
     return None if None in known else sum(filter(None, known))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
@@ -13,10 +13,7 @@ import pyarrow.compute as pc
 
 from jobs.lake.row_groups import MOST_ROWS, SlicedFile, slice_count
 from jobs.lake.storage import LakeError, Storage
-from jobs.lake.tables import CLUSTER_ID, TABLES
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
+from jobs.lake.tables import TABLES
 
 Row = dict[str, Any]
 _STEP_ROWS = 1_000_000  # rows to convert at once
@@ -44,29 +41,6 @@ class DataFile:
     def path(self) -> str:
         """Where the file is, below the table's folder. Names in the log are percent-encoded (Delta's protocol)."""
         return unquote(self.name)
-
-
-def listed(table: DeltaTable) -> list[Row]:
-    """The table's files, as its log names them."""
-    rows: list[Row] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    return rows
-
-
-def data_files(table: DeltaTable, name: str, cluster_id: str) -> list[DataFile]:
-    """The files that a table has for a cluster."""
-    key = TABLES[name].bounds
-    return [
-        DataFile(a["path"], a["size_bytes"], a["num_records"] or 0, a.get(f"min.{key}"), a.get(f"max.{key}"))
-        for a in listed(table)
-        if a.get(f"partition.{CLUSTER_ID}") == cluster_id
-    ]
-
-
-def known_rows(table: DeltaTable, cluster_id: str) -> int | None:
-    """How many rows the table's log says that a cluster has; None if it does not say it: another program has written a
-    file without statistics."""
-    rows = [a.get("num_records") for a in listed(table) if a[f"partition.{CLUSTER_ID}"] == cluster_id]
-    return None if None in rows else sum(rows)
 
 
 def statistics(column: str, file: DataFile) -> str:

@@ -31,8 +31,9 @@ from pyarrow.fs import SubTreeFileSystem
 from evidence.capture.remote import Location, Remote
 from jobs.lake import marks
 from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
-from jobs.lake.data_files import DataFile, data_files, known_rows, listed, statistics, write_file
+from jobs.lake.data_files import DataFile, statistics, write_file
 from jobs.lake.marks import Head
+from jobs.lake.opened import OpenedTable, Stamp
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
 from jobs.lake.tables import CLUSTER_ID, INGESTED, TABLES
@@ -41,13 +42,11 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 Row = dict[str, Any]
-Stamp = tuple[tuple[int, int, int], ...]  # of files: inode, size and modification time
 # By default Arrow reads ahead, and keeps, gigabytes of a file even if the filter selects few rows.
 _BATCHES_AHEAD = 2
 _ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
 _MOST_REASON = 120  # characters of Delta's text
 _ATTEMPTS = 20  # to commit while other processes do
-_NEWEST = 20  # commits to look through before more of them are read
 
 
 class Lake:
@@ -57,7 +56,8 @@ class Lake:
         check_root(root)
         self.root = root
         self.storage = Storage(root)
-        self._opened: dict[str, tuple[DeltaTable, Stamp]] = {}
+        self._opened: dict[str, OpenedTable] = {}
+        self._found: set[str] = set()
 
     def __getstate__(self) -> dict[str, Any]:
         """Of a lake that goes to a task: an open table cannot."""
@@ -72,11 +72,18 @@ class Lake:
 
     def has(self, name: str) -> bool:
         """Whether the lake has a table. Errors: LakeError if the store cannot be used. Its message may quote a signed
-        request, so only its code is shown."""
+        request, so only its code is shown.
+
+        In a store, where every look is a request, a table that was there once is taken to be there."""
         from deltalake import DeltaTable  # slow to import
 
+        if name in self._found:
+            return True
         try:
-            return DeltaTable.is_deltatable(self.storage.url(name), self.storage.delta_options)
+            found = DeltaTable.is_deltatable(self.storage.url(name), self.storage.delta_options)
+            if found and isinstance(self.root, Remote):
+                self._found.add(name)
+            return found
         except OSError as error:
             code = _ERROR_CODE.search(str(error))
             reason = code[1] if code else "no answer, or no permission"
@@ -116,32 +123,30 @@ class Lake:
                         raise
 
     def delta(self, name: str) -> DeltaTable:
-        """The newest version of a table, for one caller at a time. Errors: LakeError if it is missing or its log is
-        damaged.
+        """The newest version of a table, for one caller at a time. Errors: as `opened`."""
+        return self.opened(name).delta
 
-        In a folder the table is opened again only if its log has changed.
-        """
-        if name in self._opened:
-            table, opened = self._opened[name]
-            if opened == self._stamp(name, table.version()):
-                return table
-        table = self._open(name)
-        if (stamp := self._stamp(name, table.version())) is not None:
-            self._opened[name] = table, stamp
-        return table
+    def opened(self, name: str) -> OpenedTable:
+        """The same, and what was read of its log. It is opened again only if its log has changed. Errors: LakeError if
+        it is missing or its log is damaged."""
+        opened = self._opened.get(name)
+        if opened is None or opened.stamp is None or opened.stamp != self._stamp(name, opened.delta.version()):
+            table = self._open(name)
+            opened = self._opened[name] = OpenedTable(name, table, self._stamp(name, table.version()))
+        return opened
 
     def _stamp(self, name: str, version: int) -> Stamp | None:
-        """What tells the state of a table's log from any other; None if this version is not the newest, or if there is
-        no folder to look into."""
+        """What tells the state of a table's log from any other; None if this version is not the newest. In a store,
+        where every look is a request, commits that were read are taken as not changed."""
+        log, newer = f"{name}/_delta_log", f"{version + 1:020}.json"
         if isinstance(self.root, Remote):
-            return None
-        log = self.root / name / "_delta_log"
+            return None if self.storage.has(f"{log}/{newer}") else (version,)
         try:
-            found = [os.stat(log), os.stat(log / f"{version:020}.json")]
+            found = [os.stat(self.root / log), os.stat(self.root / log / f"{version:020}.json")]
         except OSError:
             return None
-        newer = os.path.lexists(log / f"{version + 1:020}.json")
-        return None if newer else tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
+        stamp = (version, *(n for each in found for n in (each.st_ino, each.st_size, each.st_mtime_ns)))
+        return None if os.path.lexists(self.root / log / newer) else stamp
 
     def _open(self, name: str) -> DeltaTable:
         from deltalake import DeltaTable
@@ -166,22 +171,28 @@ class Lake:
         Arrow's own file system reads the files. With deltalake's file system, a Python object, Arrow threads call
         Python, and such a call while the process exits aborts it (tests/cases/reads_a_table_and_ends).
         """
-        table = self.delta(name)
-        if table.protocol().min_reader_version > 1:
+        opened = self.opened(name)
+        if opened.delta.protocol().min_reader_version > 1:
             raise LakeError(f"{self.root}: another program gave the table {name} a Delta feature that is not supported")
-        clusters = [
-            (unquote(row["path"]), pc.field(CLUSTER_ID) == row[f"partition.{CLUSTER_ID}"]) for row in listed(table)
+        found = [
+            (unquote(row["path"]), pc.field(CLUSTER_ID) == row[f"partition.{CLUSTER_ID}"], row["size_bytes"])
+            for row in opened.listed
         ]
-        return self._dataset(name, TABLES[name].schema, clusters, as_codes)
+        return self._dataset(name, TABLES[name].schema, found, as_codes)
 
     def dataset_of(self, name: str, files: Iterable[str]) -> Dataset:
         """The rows of some files of a table (DataFile.path), without cluster_id. A column that a file of another
         program lacks is null."""
-        return self._dataset(name, TABLES[name].file_schema, [(file, None) for file in files])
+        return self._dataset(name, TABLES[name].file_schema, [(file, None, None) for file in files])
 
     def _dataset(
-        self, name: str, schema: pa.Schema, files: Iterable[tuple[str, pc.Expression | None]], as_codes: bool = False
+        self,
+        name: str,
+        schema: pa.Schema,
+        files: Iterable[tuple[str, pc.Expression | None, int | None]],
+        as_codes: bool = False,
     ) -> Dataset:
+        """files: for each its path, what holds of all of its rows, and its size, which a store is else asked for."""
         system = SubTreeFileSystem(self.storage.path(name), self.storage.system)
         texts = [field.name for field in schema if as_codes and pa.types.is_string(field.type)]
         for text in texts:
@@ -190,7 +201,10 @@ class Lake:
             ParquetReadOptions(dictionary_columns=texts), ParquetFragmentScanOptions(pre_buffer=True)
         )
         return FileSystemDataset(
-            [form.make_fragment(file, system, holds) for file, holds in files], schema, form, system
+            [form.make_fragment(file, system, holds, file_size=size) for file, holds, size in files],
+            schema,
+            form,
+            system,
         )
 
     def parts(
@@ -233,14 +247,14 @@ class Lake:
 
     def count(self, name: str, cluster_id: str, where: pc.Expression | None = None) -> int:
         """Number of rows that a table has for a cluster. Without `where` the table's log says it, if it can."""
-        if where is None and (known := known_rows(self.delta(name), cluster_id)) is not None:
+        if where is None and (known := self.opened(name).known_rows(cluster_id)) is not None:
             return known
         of_cluster = pc.field(CLUSTER_ID) == cluster_id
         return int(self.dataset(name).count_rows(filter=of_cluster if where is None else of_cluster & where))
 
     def files(self, name: str, cluster_id: str) -> list[DataFile]:
         """The files that a table has for a cluster."""
-        return data_files(self.delta(name), name, cluster_id)
+        return self.opened(name).files(cluster_id)
 
     def sha256(self, name: str, path: str) -> str | None:
         """SHA-256 of a file of a table, hex; None if it is missing."""
@@ -352,19 +366,20 @@ class Lake:
             *(AddAction(f.name, f.size_bytes, partition, now_ms, data_change, statistics(of.bounds, f)) for f in add),
         ]
         for attempts_left in reversed(range(_ATTEMPTS)):
-            table = self.delta(name)
-            version = table.transaction_version(cluster_id) or 0
+            opened = self.opened(name)
+            version = opened.cluster_version(cluster_id)
             if since not in (None, version):
                 raise ChangedMeanwhileError(
                     f"{self.root}: another run has changed {name} of {cluster_id} meanwhile. Run again."
                 )
             # Of two commits from one version, delta-rs refuses the second if it names the same transaction.
             of_cluster = [Transaction(cluster_id, version + 1)]
-            metadata = self._marked(table, name, cluster_id, version + 1, add, remove, about or {})
+            metadata = self._marked(opened, cluster_id, version + 1, add, remove, about or {})
             properties = CommitProperties({"userMetadata": json.dumps(metadata)}, app_transactions=of_cluster)
+            del self._opened[name]
             try:
-                table.create_write_transaction(
-                    actions, "append", table.schema(), CLUSTER_ID, commit_properties=properties
+                opened.delta.create_write_transaction(
+                    actions, "append", opened.delta.schema(), CLUSTER_ID, commit_properties=properties
                 )
                 return
             except CommitFailedError:  # another process has committed, perhaps rows of another cluster
@@ -373,22 +388,21 @@ class Lake:
 
     def _marked(
         self,
-        table: DeltaTable,
-        name: str,
+        opened: OpenedTable,
         cluster_id: str,
         version: int,
         add: list[DataFile],
         remove: list[DataFile],
         about: Mapping[str, Any],
     ) -> Row:
-        """The metadata of a commit on `table` (jobs/lake/marks.py)."""
+        """The metadata of a commit on the table (jobs/lake/marks.py)."""
         removed = {file.name for file in remove}
-        kept = [file for file in data_files(table, name, cluster_id) if file.name not in removed]
-        head = self._head(table, name, cluster_id)
+        kept = [file for file in opened.files(cluster_id) if file.name not in removed]
+        head = opened.head(cluster_id)
         if kept and head.problem:
-            raise marks.changed(self.root, name, cluster_id, head.problem)
+            raise marks.changed(self.root, opened.name, cluster_id, head.problem)
         mark = {
-            "table": name,
+            "table": opened.name,
             "version": version,
             "previous": head.link,
             "files": marks.files_digest(file.text for file in (*kept, *add)),
@@ -399,9 +413,8 @@ class Lake:
         return marks.marked({CLUSTER_ID: cluster_id, **about}, mark)
 
     def cluster_version(self, name: str, cluster_id: str) -> int:
-        """How often a cluster's rows of a table were changed; 0 for never. It is the version of the Delta application
-        transaction that has the cluster's id."""
-        return self.delta(name).transaction_version(cluster_id) or 0
+        """How often a cluster's rows of a table were changed; 0 for never."""
+        return self.opened(name).cluster_version(cluster_id)
 
     # What tables were made from
 
@@ -411,7 +424,7 @@ class Lake:
 
     def commits(self, name: str) -> Iterator[Row]:
         """The commitInfo of every commit, newest first, with its `version`."""
-        return self._commits(self.delta(name))
+        return self.opened(name).commits()
 
     def marks(self, name: str, cluster_id: str | None = None) -> Iterator[Row]:
         """The metadata of the commits of a cluster's rows (None: of every one's), newest first."""
@@ -419,23 +432,10 @@ class Lake:
             if made and cluster_id in (None, made[CLUSTER_ID]):
                 yield made
 
-    def _commits(self, table: DeltaTable) -> Iterator[Row]:
-        done = 0
-        for most in (_NEWEST, 20 * _NEWEST, None):  # the table's log is read from its end
-            newest = table.history(most)
-            yield from newest[done:]
-            done = len(newest)
-            if done != most:
-                return
-
     def head(self, name: str, cluster_id: str) -> Head:
         """The newest commit of the cluster's rows, and whether the table still is what that commit left. Reads no
         rows."""
-        return self._head(self.delta(name), name, cluster_id)
-
-    def _head(self, table: DeltaTable, name: str, cluster_id: str) -> Head:
-        texts = (file.text for file in data_files(table, name, cluster_id))
-        return marks.head_of(cluster_id, table.transaction_version(cluster_id) or 0, self._commits(table), texts)
+        return self.opened(name).head(cluster_id)
 
     def made(self, name: str, cluster_id: str) -> Row:
         """The metadata (`about`, and the mark) of the newest commit of the cluster's rows; empty if there is none."""

@@ -9,12 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from evidence.kinds import DUMP_LOG, METADATA_SEGMENT
-from jobs.lake.data_files import listed
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
+from jobs.lake.opened import OpenedTable
 from jobs.lake.tables import CLUSTER_ID, KEPT_FINDINGS, STAGES, TABLES
 from jobs.provenance.fingerprint import CODE_VERSION
 from jobs.queries.levels import UNKNOWN, levels_of
@@ -47,8 +46,8 @@ def status_of(lake: Lake, now_ms: int, most_runs: int = 0, with_captures: bool =
     logs, reports), null in an object store, where listing takes long. Errors: LakeError if there is no lake.
     """
     lake.require()
-    found = {name: lake.delta(name) for name in TABLES}
-    listings = {name: listed(table) for name, table in found.items()}
+    found = {name: lake.opened(name) for name in TABLES}
+    listings = {name: table.listed for name, table in found.items()}
     tables = [_size(name, rows) for name, rows in listings.items()]
     size = sum(row["bytes"] for row in tables)
     files = lake.read("evidence_files", None, _FILE)
@@ -93,7 +92,7 @@ def _folder_bytes(root: Path) -> int:
 
 
 def _cluster(
-    lake: Lake, cluster: str, tables: Mapping[str, DeltaTable], files: pa.Table, runs: list[Row], now_ms: int
+    lake: Lake, cluster: str, tables: Mapping[str, OpenedTable], files: pa.Table, runs: list[Row], now_ms: int
 ) -> Row:
     """cluster_id; captures: their number; found: see `_found`; log_until_ms, log_age_ms: of the newest record of the
     captured metadata log, null if there is none; last_run: the newest row of `runs`, null if there is none; valid,
@@ -176,7 +175,7 @@ def _first_ms(lake: Lake, cluster: str) -> int | None:
     return first
 
 
-def _out_of_date(lake: Lake, cluster: str, tables: Mapping[str, DeltaTable]) -> list[Row]:
+def _out_of_date(lake: Lake, cluster: str, tables: Mapping[str, OpenedTable]) -> list[Row]:
     """The stages whose tables are not made from today's inputs by this release: `stage`, and `because` of what. After
     a stage that is out of date the next ones are, too."""
     found: list[Row] = []
@@ -187,7 +186,7 @@ def _out_of_date(lake: Lake, cluster: str, tables: Mapping[str, DeltaTable]) -> 
     return found
 
 
-def _reason(lake: Lake, cluster: str, last: str, tables: Mapping[str, DeltaTable]) -> str | None:
+def _reason(lake: Lake, cluster: str, last: str, tables: Mapping[str, OpenedTable]) -> str | None:
     """Why a stage has to run again, by the last commit of its last table; None if it has not."""
     made = lake.made(last, cluster)
     if "inputs" not in made:
@@ -196,7 +195,7 @@ def _reason(lake: Lake, cluster: str, last: str, tables: Mapping[str, DeltaTable
         return f"its tables are of another release (code {made.get('code_version')}, now {CODE_VERSION})"
     for name, recorded in made["inputs"].items():
         # The number of changes is in the table's snapshot. Only another one needs the table's commits.
-        version = tables[name].transaction_version(cluster) or 0
+        version = tables[name].cluster_version(cluster)
         if not recorded.startswith(f"{version}:") and lake.head(name, cluster).id != recorded:
             return f"{name} has changed"
     return None

@@ -22,6 +22,7 @@ from jobs.lake.conflicts import ChangedMeanwhileError
 from jobs.lake.data_files import write_file
 from jobs.lake.lake import Lake
 from jobs.lake.marks import OtherReleaseError
+from jobs.lake.opened import OpenedTable
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import LAYOUT, TABLES
 from tests.support.invoked import invoke
@@ -257,9 +258,9 @@ def test_two_writers_of_one_cluster_do_not_add_the_same_rows(fresh: Lake) -> Non
 class LateLake(Lake):
     """Another writer adds rows of the cluster after this one has opened a table, before it looks at the commits."""
 
-    def delta(self, name: str) -> DeltaTable:
-        table = super().delta(name)
-        Lake(self.root).append("quarantine", "c", damage(table.version() + 10))
+    def opened(self, name: str) -> OpenedTable:
+        table = super().opened(name)
+        Lake(self.root).append("quarantine", "c", damage(table.delta.version() + 10))
         return table
 
 
