@@ -19,6 +19,8 @@ _FENCED_S = 2.0
 def play_chance(drill: Drill, count: int) -> None:
     """Play so many faults, first a cascade, each followed by a pause of up to 6 s. What Kafka refuses is noted."""
     faults = _FAULTS | (_NETWORK_FAULTS if drill.scenario.cuts_network else {})
+    if not drill.scenario.power_losses:
+        del faults[_power_loss]
     for number in range(count):
         (fault,) = drill.rng.choices(list(faults), list(faults.values())) if number else (_cascade,)
         try:
@@ -38,7 +40,7 @@ def play_outage(drill: Drill, count: int) -> None:
     rng = drill.rng
     up = drill.cluster.up
     for broker in rng.sample(up, min(count, len(up))):
-        way, lost = rng.choice(("kill", "kill", "stop", "power loss")), rng.randint(1, 25)
+        way, lost = _way(drill), rng.randint(1, 25)
         drill.play(_steps_down(broker, way, lost))
         if rng.random() < 0.7:
             time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
@@ -71,6 +73,10 @@ def _power_loss(drill: Drill) -> None:
         drill.play(_steps_down(broker, "power loss", count))
 
 
+def _way(drill: Drill) -> str:
+    return drill.rng.choice(("kill", "kill", "stop", *(["power loss"] if drill.scenario.power_losses else [])))
+
+
 def _steps_down(broker: int, way: str, lost: int) -> list[Step]:
     """way: stop, kill or power loss, which takes so many records."""
     if way == "stop":
@@ -89,7 +95,7 @@ def _cascade(drill: Drill) -> None:
     """The replicas of a partition go down one after the other, the leader last, with records in between; then some of
     them come back, the leader last or never."""
     partition, rng = _partition(drill), drill.rng
-    ways = [rng.choice(("kill", "kill", "stop", "power loss")) for _ in range(3)]
+    ways = [_way(drill) for _ in range(3)]
     elects, keeps_leader_down = rng.random() < 0.4, rng.random() < 0.5
     state = drill.state(partition)
     replicas = sorted(state.get("replicas", []), key=lambda b: (b == state["leader"], b))

@@ -147,7 +147,8 @@ class Scenario(_Strict):
     drill sets. log_dirs: how many each broker has. disks_mib: brokers whose first one is on a disk of that size.
     plan: whether the product's plan is followed after the last step, before all is repaired (drill.follow). watch:
     of what a `watch` runs beside it, the controllers' folders or the controllers as nodes; "": none (drill.watched).
-    combined: brokers that are controllers, too, beside the three."""
+    combined: brokers that are controllers, too, beside the three. power_losses: whether faults by chance are also
+    power losses."""
 
     name: str
     title: str
@@ -159,6 +160,7 @@ class Scenario(_Strict):
     log_dirs: int = Field(default=1, ge=1, le=4)
     combined: list[Broker] = Field(default=[], max_length=2)
     disks_mib: dict[Broker, Annotated[int, Field(ge=16, le=256)]] = {}
+    power_losses: bool = True
     plan: bool = False
     watch: Literal["", "folders", "nodes"] = ""
     topics: dict[str, Topic]
