@@ -27,12 +27,10 @@ class Record:
 @dataclass
 class Ledger:
     """records: by topic id and partition. markers_ms: when transactions of a partition ended, each with a record that
-    no producer sees. cuts_ms: when the machine of a replica lost power, whether or not records were lost. ids: the
-    topic id that a name means now; names: by topic id."""
+    no producer sees. ids: the topic id that a name means now; names: by topic id."""
 
     records: dict[Place, list[Record]] = field(default_factory=lambda: defaultdict(list))
     markers_ms: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
-    cuts_ms: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
     ids: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -53,11 +51,6 @@ class Ledger:
                 told["value"], told["acks"], told["sent_ms"], told["at_ms"], offset if offset != -1 else None
             )
             self.records[place].append(record)
-
-    def cut(self, topic: str, partition: int, at_ms: int) -> None:
-        """The machine of a replica lost power."""
-        with self.lock:
-            self.cuts_ms[self.ids[topic], partition].append(at_ms)
 
     def read(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> None:
         """A reader got these records, and no others, up to the high watermark."""
@@ -91,8 +84,7 @@ class Ledger:
         return f"{self.names[place[0]]}-{place[1]}"
 
     def as_json(self) -> list[dict[str, Any]]:
-        """A row for each partition: topic, topic id, number, its records, when its transactions ended, and when a
-        replica's machine lost power."""
+        """A row for each partition: topic, topic id, number, its records, and when its transactions ended."""
         return [
             {
                 "topic": self.names[topic_id],
@@ -100,7 +92,6 @@ class Ledger:
                 "partition": partition,
                 "records": [asdict(record) for record in self.records[topic_id, partition]],
                 "markers_ms": list(self.markers_ms.get((topic_id, partition), ())),
-                "cuts_ms": list(self.cuts_ms.get((topic_id, partition), ())),
             }
             for topic_id, partition in list(self.records)
         ]
@@ -114,5 +105,4 @@ class Ledger:
             place = row["topic_id"], row["partition"]
             ledger.records[place] = [Record(**record) for record in row["records"]]
             ledger.markers_ms[place] = list(row["markers_ms"])
-            ledger.cuts_ms[place] = list(row.get("cuts_ms", ()))
         return ledger

@@ -14,6 +14,8 @@ from drill.score import BOUNDS, DECIDED, EXCLUDED, FIRST, MISMATCH, PROVEN, STAT
 
 Results = Sequence[Mapping[str, Any]]
 _COLUMNS = ["partition", "election_offset", "recorded_leader", "verdict", "loss_min", "loss_max", "first_lost_offset"]
+_ONCE, _SCHEDULED = "one capture after it", "a schedule before it, too"
+_KILLS = "one capture after it, no power loss"
 _RARE = 0.05  # a statement of a smaller share of the windows has no row
 _BEGIN, _END = "<!-- drills: made by `kraft-forensics drill --page`", "<!-- end of drills -->"
 
@@ -268,24 +270,28 @@ def evidence_tables(results: Results) -> str:
     lack. The last capture is after the incident; results from before drills noted their number count nowhere."""
     noted = [r for r in results if r["scenario"].startswith("random") and "captures" in r]
     groups = [
-        (f"{when}, {logs}", suffix, [r for r in noted if (r["captures"] > 1) == scheduled])
-        for when, scheduled in (("one capture after it", False), ("a schedule before it, too", True))
+        (f"{when}, {logs}", suffix, [r for r in noted if _evidence_of(r) == when])
+        for when in (_ONCE, _KILLS, _SCHEDULED)
         for logs, suffix in (("with nodes' logs", ""), ("without", "_without_logs"))
     ]
     columns, lacking = [], []
     for _, suffix, of in groups:
         verdicts, losses = _summed(of, f"verdicts{suffix}"), _found(of, ("",), suffix)
         proven = _share(_found(of, ("proven",), suffix), losses)
-        noted_kept = _summed([r for r in of if "kept" in r], f"kept{suffix}")
-        kept = f"{_decided(noted_kept)} of {noted_kept.total()}" if noted_kept else "-"
-        columns.append([str(len(of)), str(verdicts.total()), _decided(verdicts), kept, str(losses), proven])
+        columns.append([str(len(of)), str(verdicts.total()), _decided(verdicts), str(losses), proven])
         lacking.append((_summed(of, f"open{suffix}"), verdicts.total()))
-    names = ("drills", "windows", "decided", "decided, no power loss", "partitions with losses", "proven")
+    names = ("drills", "windows", "decided", "partitions with losses", "proven")
     rows = [[name, *figures] for name, *figures in zip(names, *columns, strict=True)]
     codes = sorted({code for counts, _ in lacking for code in counts}, key=lambda code: (-lacking[0][0][code], code))
     frequent = [code for code in codes if any(counts[code] >= _RARE * total > 0 for counts, total in lacking)]
     rows += [[f"`{code}`", *(_share(counts[code], total) for counts, total in lacking)] for code in frequent]
     return "\n".join(_table(("evidence", *(name for name, _, _ in groups)), rows))
+
+
+def _evidence_of(result: Mapping[str, Any]) -> str:
+    if result["captures"] > 1:
+        return _SCHEDULED
+    return _KILLS if result["scenario"] == "random_kills" else _ONCE
 
 
 def _figures(head: Sequence[str], groups: Iterable[tuple[list[str], Results]], columns: Sequence[str]) -> str:

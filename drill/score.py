@@ -59,7 +59,7 @@ class Wrong:
 class Score:
     """Of one drill. lost: by partition, how many records acknowledged with acks=all; found: what was found of each of
     these partitions. verdicts: number of windows by verdict; open: number of open windows by what they lack, a
-    statement code (docs/findings.md). kept: the verdicts of partitions of which no machine lost power. All four
+    statement code (docs/findings.md). Both
     also without brokers' own logs. states: how many described states were compared."""
 
     lost: dict[str, int] = field(default_factory=dict)
@@ -67,8 +67,6 @@ class Score:
     found_without_logs: dict[str, str] = field(default_factory=dict)
     verdicts: dict[str, int] = field(default_factory=dict)
     verdicts_without_logs: dict[str, int] = field(default_factory=dict)
-    kept: dict[str, int] = field(default_factory=dict)
-    kept_without_logs: dict[str, int] = field(default_factory=dict)
     open: dict[str, int] = field(default_factory=dict)
     open_without_logs: dict[str, int] = field(default_factory=dict)
     states: int = 0
@@ -88,8 +86,6 @@ def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequen
     lost = ledger.lost()
     result = Score(lost={ledger.name(place): len(records) for place, records in lost.items()})
     result.verdicts, result.verdicts_without_logs = _counts(windows), _counts(bare)
-    kept = ([w for w in of if not ledger.cuts_ms.get((w["topic_id"], w["partition"]))] for of in (windows, bare))
-    result.kept, result.kept_without_logs = map(_counts, kept)
     result.open, result.open_without_logs = lacks(windows), lacks(bare)
     for with_logs, rows, beside in ((True, windows, findings), (False, bare, bare_findings)):
         of_place: dict[Place, list[Row]] = defaultdict(list)

@@ -205,8 +205,6 @@ class Drill:
             topics = [step.topic] if step.topic else list(self.scenario.topics)
             cut = {name: n for folder in node.log_dirs for name, n in cut_tail(folder, topics, step.count).items()}
             node.loses_power()
-            for topic, _, number in (name.rpartition("-") for name in cut):
-                self.ledger.cut(topic, int(number), round(time.time() * 1000))
             losses = ", ".join(f"{name} loses {n}" for name, n in cut.items() if n) or "nothing is lost"
             self.note(f"power loss of node {node.id}: {losses}")
 

@@ -219,17 +219,16 @@ def test_drills_by_chance_are_split_by_their_evidence() -> None:
     bare: dict[str, Any] = {"found_without_logs": {"ledger-0": "possible"}, "open_without_logs": {"missing_log_end": 2}}
     noted = {**RESULT, **bare, "scenario": "random", "open": {"missing_log_end": 1}, "captures": 1}
     scheduled = {**noted, "scenario": "random_scheduled", "captures": 5, "open": {}}
-    noted |= {"kept": {"proven": 1}, "kept_without_logs": {"possible": 1}}
-    lines = evidence_tables([noted, scheduled, RESULT, {**RESULT, "scenario": "random"}]).splitlines()
-    assert lines[2:8] == [
-        "| drills | 1 | 1 | 1 | 1 |",
-        "| windows | 2 | 2 | 2 | 2 |",
-        "| decided | 50 % | 0 % | 50 % | 0 % |",
-        "| decided, no power loss | 100 % of 1 | 0 % of 1 | - | - |",
-        "| partitions with losses | 1 | 1 | 1 | 1 |",
-        "| proven | 100 % | 0 % | 100 % | 0 % |",
+    kills = [{**noted, "scenario": "random_kills"}] * 3
+    lines = evidence_tables([noted, scheduled, *kills, RESULT, {**RESULT, "scenario": "random"}]).splitlines()
+    assert lines[2:7] == [
+        "| drills | 1 | 1 | 3 | 3 | 1 | 1 |",
+        "| windows | 2 | 2 | 6 | 6 | 2 | 2 |",
+        "| decided | 50 % | 0 % | 50 % | 0 % | 50 % | 0 % |",
+        "| partitions with losses | 1 | 1 | 3 | 3 | 1 | 1 |",
+        "| proven | 100 % | 0 % | 100 % | 0 % | 100 % | 0 % |",
     ]
-    assert lines[-1] == "| `missing_log_end` | 50 % | 100 % | 0 % | 100 % |"
+    assert lines[-1] == "| `missing_log_end` | 50 % | 100 % | 50 % | 100 % | 0 % | 100 % |"
 
 
 def test_lines_of_the_present_process_alone_count(tmp_path: Path) -> None:
