@@ -222,12 +222,18 @@ def said(document: bytes) -> Any:
     return json.loads(document, object_hook=lambda found: {n: v for n, v in found.items() if n not in names})
 
 
-def test_a_run_again_changes_nothing(runs: tuple[Path, str, list[str]]) -> None:
+def test_a_run_again_changes_nothing(runs: tuple[Path, str, list[str]], store: s3.Store) -> None:
+    """And asks little: a commit is read when its table is opened and when its cluster's chain is looked at, by the
+    command and by the lakes that it opens anew."""
     _, url, captures = runs
+    before = store.reads()
     lake = Lake(location(url))
     versions = {name: lake.version(name) for name in TABLES}
     Pipeline(url, captures).run()
     assert {name: lake.version(name) for name in TABLES} == versions
+    asked = store.reads() - before
+    assert asked.total() < 1_500
+    assert max(times for path, times in asked.items() if "/_delta_log/" in path) <= 10
 
 
 def test_questions_have_the_answers_of_a_lake_on_disk(runs: tuple[Path, str, list[str]], tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,10 +50,15 @@ def use(patch: pytest.MonkeyPatch, endpoint: str, home: Path) -> None:
 
 @dataclass(frozen=True)
 class Store:
-    """A running server. client: boto3's."""
+    """A running server. client: boto3's; log: moto's, with a line for each request."""
 
     endpoint: str
     client: Any = field(repr=False)
+    log: Path
+
+    def reads(self) -> Counter[str]:
+        """How often each path was asked for until now, as `GET /bucket/key`."""
+        return Counter(re.findall(r"GET /[^ ?]*", self.log.read_text(errors="replace")))
 
     def bucket(self, name: str, objects: dict[str, bytes]) -> str:
         self.client.create_bucket(Bucket=name)
@@ -83,7 +90,7 @@ def moto(log: Path) -> Iterator[Store]:
         client = boto3.client(
             "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id=KEY, aws_secret_access_key=SECRET
         )
-        yield Store(endpoint, client)
+        yield Store(endpoint, client, log)
         client.close()
     finally:
         process.terminate()

@@ -31,7 +31,7 @@ def test_each_fault_has_tests_that_exist() -> None:
 
 
 def test_the_record_has_every_fault_that_is_tried_and_the_page_its_sums() -> None:
-    nowhere = Store("", None)
+    nowhere = Store("", None, Path())
     wanted = dict.fromkeys((fault, where) for fault, where, _ in trials(1, 20, nowhere, ROOT))
     found = read()
     assert list(found) == list(wanted)
