@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from pathlib import Path
 
 from tests.faults.matrix import trials
 from tests.faults.table import PAGE, markdown, read
