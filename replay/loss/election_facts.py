@@ -148,7 +148,7 @@ class _Partition:
         known = reports(self.evidence, rows, created, steps, self._latest_epoch, self.clock)
         alone = alone_in_isr(self.terms, self.evidence)
         logs = logs_of_lone_leaders(self.terms, self.evidence)
-        return [*known, *alone, *logs, *self.reader.reports()]
+        return [*known, *alone, *logs, *self.reader.reports]
 
     def _is_of_this_topic(self, row: Row) -> bool:
         """Whether a value whose source identifies the topic only by name is of this partition, not of an

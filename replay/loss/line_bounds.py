@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -18,6 +19,7 @@ from replay.arrow.ragged import Array, mask_of
 from replay.cluster.boots import LoggedProcess
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.liveness import Session
+from replay.loss.premises import held_when_reached
 from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Load, LoggedEnds
 from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Row, lower, read_by
 from replay.offsets.watermark_floor import Report
@@ -57,6 +59,7 @@ class LineReader:
         self._epochs = np.maximum.accumulate(self.states.leader_epoch[terms.first : terms.end])
         self._agreements: dict[int, Array] = {}
 
+    @cached_property
     def reports(self) -> list[Report]:
         """High watermarks that a log had reached, each before the elections of later leader epochs."""
         anchored = bool(self.facts.anchored[self.terms.first])
@@ -215,10 +218,28 @@ class LineReader:
             rows = range(max(later.first, since + 1), min(later.end, row))
             for epoch in {int(self.states.leader_epoch[r]) for r in rows} - {int(self.states.leader_epoch[since])}:
                 began = self.lines.began.get((later.leader, epoch))
-                if began is None or began.log_end is None:
+                at = self._begun_at_least(later.leader, epoch) if began is None else began.log_end
+                if at is None:
                     return OPEN
-                values.append(began.log_end)
+                values.append(at)
         return Bound(min(values), end.row)
+
+    def _begun_at_least(self, leader: int, leader_epoch: int) -> int | None:
+        """A lower bound on the log end with which a leader epoch began for anybody whom its leader reached: a high
+        watermark of the epoch before, if the leader was elected as a member. None if there is none."""
+        row = self._first_row(leader_epoch)
+        led = int(self.facts.led[row - 1])
+        if led < self.facts.stretch[row] or not held_when_reached(self.terms, leader, row):
+            return None
+        before = int(self.states.leader_epoch[led])
+        return max(
+            (
+                report.value
+                for report in self.reports
+                if report.leader_epoch >= before and (report.before_epoch or 0) <= leader_epoch
+            ),
+            default=None,
+        )
 
     def _all_in_agreement(self, winner: int, row: int) -> int:
         """The last row since which the logs of the winner and of every leader up to the election parted only where a

@@ -15,7 +15,7 @@ from replay.loss.facts import StateFacts
 from replay.loss.leader_terms import NO_DIRECTORY, LeaderTerms
 from replay.offsets.evidence import PROPAGATION_MS
 
-OLD_LOG_ENDS = "not_held_old_log_ends"
+OLD_LOG_ENDS, NO_SIGN_OF_LIFE = "not_held_old_log_ends", "not_held_no_sign_of_life"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,14 @@ def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
         *_log_ends(terms, joined, row),
     ]
     return Membership(joined, premises)
+
+
+def held_when_reached(terms: LeaderTerms, broker: int, row: int) -> bool:
+    """Whether whoever can be reached as the leader that is elected in that row had everything below the high watermark
+    as a member. The elected process may be dead: then nobody is reached."""
+    promised = _promised(terms, broker, row)
+    needed = (premise for premise in promised.premises if premise.code != NO_SIGN_OF_LIFE)
+    return promised.joined is not None and all(premise.holds for premise in needed)
 
 
 def last_state(facts: StateFacts, row: int) -> int | None:
@@ -221,7 +229,7 @@ def _alive(terms: LeaderTerms, broker: int, row: int) -> Premise:
     have been dead, or have come back with less."""
     session = terms.sessions.at(broker, int(terms.facts.batch[row]))
     holds = session is not None and session.was_alone_until(int(terms.facts.timestamp_ms[row]) + PROPAGATION_MS)
-    return Premise("premise_alive" if holds else "not_held_no_sign_of_life", holds, brokers=(broker,))
+    return Premise("premise_alive" if holds else NO_SIGN_OF_LIFE, holds, brokers=(broker,))
 
 
 def _leaders(terms: LeaderTerms, broker: int, joined: int, row: int) -> Premise:

@@ -830,6 +830,46 @@ def test_a_tail_that_the_last_leader_kept_is_not_shared() -> None:
     assert window(lines, sessions(*UP), history=history, at=80)["loss_max"] == 35
 
 
+# Broker 2 was dead when it was elected at 30, as the preferred leader, and is elected again at 60, uncleanly.
+DEAD = ("10 isr=1,2", "30 leader=2", "40 isr=1 leader=1", "50 isr= leader=-1", "60 isr=2 leader=2 recovering")
+DIED = sessions(*UP, "40 fence 2", "50 fence 1", "57 register 2 j2", "58 unfence 2", "70 unfence 1")
+TOOK_OVER = ("b1 leads e2 p2 at=80 hw=80 from=2/1", "b2 leads e4 p4 at=80 hw=0 from=-1/3")
+KNEW = "b1 follows 2 e4 p4 at=80 hw=80 from=1/2"
+
+
+@pytest.mark.parametrize(
+    ("before", "brokers", "most"),
+    [
+        ("b1 follows 2 e1 p1 at=80 hw=80 from=1/0", DIED, 0),
+        ("b1 follows 2 e1 p1 at=80 hw=70 from=1/0", DIED, 10),
+        # Read by a process that may have learned of it in that epoch; and of nobody.
+        ("b1 follows 2 e1 p1 at=80 hw=80", DIED, None),
+        ("b1 stays e2 p2 hw=80", DIED, None),
+        # It had registered again since it was taken into the ISR: it may have begun with less.
+        (
+            "b1 follows 2 e1 p1 at=80 hw=80 from=1/0",
+            sessions(*UP, "20 register 2 j1", "40 fence 2", "50 fence 1"),
+            None,
+        ),
+    ],
+)
+def test_a_leader_that_said_nothing_began_above_the_high_watermark_or_not_at_all(
+    before: str, brokers: BrokerTimeline, most: int | None
+) -> None:
+    found = window(logged(*TOOK_OVER, KNEW, before), brokers, history=DEAD, machines=SAME)
+    assert found["loss_max"] == most
+
+
+def test_a_high_watermark_of_an_earlier_log_says_nothing_of_such_a_leader() -> None:
+    """Broker 1 was elected uncleanly at 15, so what broker 3 had reached before may be gone."""
+    history = ("10 isr=3 leader=3", "15 isr=1 leader=1 recovering", "20 isr=1,2", *DEAD[1:])
+    lines = [TOOK_OVER[0].replace("e2 p2", "e3 p4").replace("2/1", "2/2"), "b2 leads e5 p6 at=80 hw=0 from=-1/4"]
+    lines += ["b1 leads e1 p1 at=80 hw=0 from=3/0", "b1 follows 2 e5 p6 at=80 hw=80 from=1/3"]
+    own, earlier = "b1 follows 2 e2 p3 at=80 hw=80 from=1/1", "b1 follows 3 e0 p0 at=90 hw=90"
+    found = [window(logged(*lines, line), DIED, history=history, machines=SAME) for line in (own, earlier)]
+    assert [each["loss_max"] for each in found] == [0, None]
+
+
 # H7: whose leaders may have been two processes.
 
 
