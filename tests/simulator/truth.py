@@ -73,8 +73,11 @@ class Ledger:
     deleted: set[int] = field(default_factory=set)
 
     def held(self, log: Log) -> set[int]:
-        """The records that are not lost with this log."""
-        return {*log.records, *(r for r in self.deleted if self.offsets.get(r, log.end) < log.end)}
+        """The records that are not lost with this log: offsets count, and below its start it says that they are deleted.
+        A follower that retention has emptied knows no leader epoch after a restart, and fetches from its log end on,
+        also what a leader that lost more wrote anew below it (LogLoader.load, truncateFromEnd of the epoch cache)."""
+        below = (r for r, offset in self.offsets.items() if offset < log.start)
+        return {*log.records, *below, *(r for r in self.deleted if self.offsets.get(r, log.end) < log.end)}
 
     @property
     def waiting_for(self) -> int | None:
@@ -147,10 +150,12 @@ class Ledger:
         if election.had is None:
             never_led = () if election.led else election.held.union(election.at_election.records)
             election.had = frozenset(self.held(log)).union(never_led)
-            # What an earlier winner lacked is back with one that has it, and can be lost again.
+            # What an earlier winner lacked is back with one that has it, and can be lost again. What was deleted is in
+            # no log that has grown anew.
+            back = set(log.records).union(never_led)
             for earlier in self.elections:
                 if earlier is not election:
-                    self.pending |= earlier.lost & election.had
+                    self.pending |= earlier.lost & back
             election.lost = self.pending - election.had
             self.pending -= election.lost
 
