@@ -33,7 +33,7 @@ from replay.offsets.evidence import (
 )
 
 RULE = "hwm_regression"
-RULE_VERSION = 6
+RULE_VERSION = 7
 
 
 @dataclass(frozen=True, slots=True)
