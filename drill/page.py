@@ -14,8 +14,7 @@ from drill.score import BOUNDS, DECIDED, EXCLUDED, FIRST, MISMATCH, PROVEN, STAT
 
 Results = Sequence[Mapping[str, Any]]
 _COLUMNS = ["partition", "election_offset", "recorded_leader", "verdict", "loss_min", "loss_max", "first_lost_offset"]
-_ONCE, _SCHEDULED = "one capture after it", "a schedule before it, too"
-_KILLS = "one capture after it, no power loss"
+_ONCE, _SCHEDULED, _KILLS = "one capture", "a schedule", "no power loss"
 _RARE = 0.05  # a statement of a smaller share of the windows has no row
 _BEGIN, _END = "<!-- drills: made by `kraft-forensics drill --page`", "<!-- end of drills -->"
 

@@ -111,18 +111,14 @@ class LineReader:
 
     def _led_before(self, line: LoggedEnds) -> int:
         """The leader epoch that the follower itself led, if nobody led between that and the line: its log is that
-        epoch's, and so is its high watermark. Else -1.
-
-        The process that led must have said the line, or have rewritten the checkpoint file (`_rewrote`).
-        """
+        epoch's, and so is its high watermark. Else -1."""
         at = self.row_of[line.partition_epoch]
         begin = self._begin_of_epoch(at)
         led = int(self.facts.led[begin - 1]) if begin > int(self.facts.stretch[at]) else -1
         if led < 0 or int(self.states.leader[led]) != line.broker:
             return -1
-        epoch, session = int(self.states.leader_epoch[led]), self.terms.sessions.at(line.broker, self._batch(led))
-        own = line.came_from == (line.broker, epoch) or self._rewrote(session, epoch)
-        return epoch if own else -1
+        epoch = int(self.states.leader_epoch[led])
+        return epoch if self._is_its_own(line.broker, line.row, epoch) else -1
 
     def _is_its_own(self, leader: int, row: Row, leader_epoch: int) -> bool:
         """Whether the high watermark in a line of that epoch's leader is of the log of that epoch: the process that was
