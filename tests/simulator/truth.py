@@ -73,9 +73,11 @@ class Ledger:
     deleted: set[int] = field(default_factory=set)
 
     def held(self, log: Log) -> set[int]:
-        """The records that are not lost with this log: offsets count, and below its start it says that they are deleted.
-        A follower that retention has emptied knows no leader epoch after a restart, and fetches from its log end on,
-        also what a leader that lost more wrote anew below it (LogLoader.load, truncateFromEnd of the epoch cache)."""
+        """The records that are not lost with this log. Offsets count: what is below its start is deleted for it.
+
+        A follower that retention has emptied knows no leader epoch after a restart (LogLoader.load cuts the epoch cache
+        to the log's end). So it fetches from its log end on, and lacks what a leader that lost more wrote anew below.
+        """
         below = (r for r, offset in self.offsets.items() if offset < log.start)
         return {*log.records, *below, *(r for r in self.deleted if self.offsets.get(r, log.end) < log.end)}
 
