@@ -11,11 +11,12 @@ import pytest
 
 from quality.check import checks
 from quality.run import Outcome
-from quality.suites import run_suites
 from tests.support.paths import ROOT
 
 
 def test_pages_that_cannot_be_written_are_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from quality.suites import run_suites  # Great Expectations is slow to import
+
     check = checks()[0]
     (tmp_path / "validations").write_text("no folder")
     with pytest.raises(OSError, match="validations"):
