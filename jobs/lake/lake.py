@@ -57,7 +57,7 @@ class Lake:
         self.root = root
         self.storage = Storage(root)
         self._opened: dict[str, OpenedTable] = {}
-        self._found: set[str] = set()
+        self._found: set[str] = set()  # the tables that a store had
 
     def __getstate__(self) -> dict[str, Any]:
         """Of a lake that goes to a task: an open table cannot."""
@@ -135,6 +135,11 @@ class Lake:
             table = self._open(name)
             opened = self._opened[name] = OpenedTable(name, table, self._stamp(name, table.version()))
         return opened
+
+    def _taken(self, name: str) -> OpenedTable:
+        """The same for a commit, which changes it: nobody else gets this one."""
+        opened = self.opened(name)
+        return opened if self._opened.pop(name, None) is opened else OpenedTable(name, self._open(name), None)
 
     def _stamp(self, name: str, version: int) -> Stamp | None:
         """What tells the state of a table's log from any other; None if this version is not the newest. In a store,
@@ -367,7 +372,7 @@ class Lake:
             *(AddAction(f.name, f.size_bytes, partition, now_ms, data_change, statistics(of.bounds, f)) for f in add),
         ]
         for attempts_left in reversed(range(_ATTEMPTS)):
-            opened = self.opened(name)
+            opened = self._taken(name)
             version = opened.cluster_version(cluster_id)
             if since not in (None, version):
                 raise ChangedMeanwhileError(
@@ -377,7 +382,6 @@ class Lake:
             of_cluster = [Transaction(cluster_id, version + 1)]
             metadata = self._marked(opened, cluster_id, version + 1, add, remove, about or {})
             properties = CommitProperties({"userMetadata": json.dumps(metadata)}, app_transactions=of_cluster)
-            del self._opened[name]
             try:
                 opened.delta.create_write_transaction(
                     actions, "append", opened.delta.schema(), CLUSTER_ID, commit_properties=properties
