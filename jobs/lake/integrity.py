@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from evidence.capture.remote import Remote
 from jobs.lake.lake import Lake
 from jobs.lake.marks import ChangedTableError, changed
-from jobs.lake.storage import at_once
 from jobs.lake.tables import DETECTED, INGESTED, REPLAYED, STAGES
 
 MOST_HASHED_BYTES = 16 << 20  # of a table, by commands that answer at once
@@ -25,7 +24,7 @@ def heads_of(lake: Lake, cluster: str, tables: Iterable[str]) -> dict[str, str]:
         if set(tables) & set(written[:-1]):
             recorded |= lake.made(written[-1], cluster).get("beside", {})
     found = {}
-    for name, head in zip(tables, at_once(lambda name: lake.head(name, cluster), tables), strict=True):
+    for name, head in zip(tables, lake.storage.answers(lambda name: lake.head(name, cluster), tables), strict=True):
         if head.problem:
             raise changed(lake.root, name, cluster, head.problem)
         if name in recorded and not has_had(lake, name, cluster, head.id, recorded[name]):
@@ -95,7 +94,7 @@ def require_as_written(lake: Lake, cluster: str) -> Iterator[str]:
     """Check a cluster's tables before a command shows them. Yields a warning for each stage whose tables are older than
     what they are made from. Errors: ChangedTableError if another program has changed a table."""
     every = (*INGESTED, *REPLAYED, *DETECTED)
-    for name, is_there in zip(every, at_once(lake.has, every), strict=True):
+    for name, is_there in zip(every, lake.storage.answers(lake.has, every), strict=True):
         if not is_there:
             raise changed(lake.root, name, cluster, "the table is missing")
     # Before the heads: another run may commit both in between.

@@ -35,7 +35,7 @@ from jobs.lake.data_files import DataFile, statistics, write_file
 from jobs.lake.marks import Head
 from jobs.lake.opened import OpenedTable, Stamp
 from jobs.lake.row_keys import new_rows
-from jobs.lake.storage import LakeError, Storage, at_once, check_root
+from jobs.lake.storage import LakeError, Storage, check_root
 from jobs.lake.tables import CLUSTER_ID, INGESTED, TABLES
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Lake:
         # A second try would create a table once more, on top of the other's.
         once, options = CommitProperties(max_commit_retries=0), self.storage.delta_options
         ordered = sorted(TABLES.values(), key=lambda table: table.name == INGESTED[-1])
-        for table, is_there in zip(ordered, at_once(self.has, [table.name for table in ordered]), strict=True):
+        for table, is_there in zip(ordered, self.storage.answers(self.has, [t.name for t in ordered]), strict=True):
             if is_there:
                 continue
             of = table.schema, "ignore", CLUSTER_ID, table.name, table.comment, table.properties, options

@@ -32,12 +32,6 @@ class LakeError(KraftForensicsError):
     """The lake is missing or cannot be used."""
 
 
-def at_once(asked: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
-    """The answer for each item, in order. A store answers slowly, so it is asked for several at once."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(asked, items))
-
-
 def check_root(root: Location) -> None:
     """Check that a lake can be at this place. Errors: LakeError for a store that is not supported, or a path that
     deltalake would misread."""
@@ -113,6 +107,13 @@ class Storage:
     def url(self, name: str) -> str:
         """The path or URL of a folder, as delta-rs and Spark take it."""
         return self.root.url.rstrip("/") + f"/{name}" if isinstance(self.root, Remote) else str(self.root / name)
+
+    def answers(self, asked: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
+        """The answer for each item, in order. A store answers slowly, so it is asked for several at once."""
+        if isinstance(self.root, Path):
+            return list(map(asked, items))
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(asked, items))
 
     @property
     def delta_options(self) -> dict[str, str] | None:
