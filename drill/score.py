@@ -59,8 +59,8 @@ class Wrong:
 class Score:
     """Of one drill. lost: by partition, how many records acknowledged with acks=all; found: what was found of each of
     these partitions. verdicts: number of windows by verdict; open: number of open windows by what they lack, a
-    statement code (docs/findings.md). Both
-    also without brokers' own logs. states: how many described states were compared."""
+    statement code (docs/findings.md). Both also without brokers' own logs. states: how many described states were
+    compared."""
 
     lost: dict[str, int] = field(default_factory=dict)
     found: dict[str, str] = field(default_factory=dict)
