@@ -22,6 +22,7 @@ import great_expectations as gx
 import great_expectations.expectations as gxe
 import pandas as pd
 from great_expectations.execution_engine import PandasExecutionEngine
+from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 
 from quality.check import Check
@@ -48,17 +49,14 @@ def run_suites(
     }
     context.add_data_docs_site(site_name="lake", site_config=site)
     context.delete_data_docs_site(site_name="local_site")
-    source = context.data_sources.add_pandas(name="lake")
+    # One for all suites: each that is added is written down with all before it.
+    asset = context.data_sources.add_pandas(name="lake").add_dataframe_asset(name="violations")
+    batch = asset.add_batch_definition_whole_dataframe("whole")
     met = {}
     for table in dict.fromkeys(check.table for check in checks):
         own = [check for check in checks if check.table == table]
         violations = frame(own, found)
-        asset = source.add_dataframe_asset(name=table)
-        definition = gx.ValidationDefinition(
-            name=table,
-            data=asset.add_batch_definition_whole_dataframe("whole"),
-            suite=context.suites.add(suite(table, own, warns)),
-        )
+        definition = gx.ValidationDefinition(name=table, data=batch, suite=context.suites.add(suite(table, own, warns)))
         outcome = context.validation_definitions.add(definition).run(
             batch_parameters={"dataframe": violations},
             result_format={"result_format": "BASIC", "partial_unexpected_count": len(violations)},
@@ -94,13 +92,19 @@ def _failures() -> Iterator[list[BaseException]]:
 
 class NoViolations(gxe.ExpectColumnValuesToBeNull):
     """No row of the checked table breaks the expectation that the column is named after. The frame has only the first
-    violations, and the true counts as its attributes."""
+    violations, and the true counts as its attributes: nothing is left for the library to compute."""
+
+    def get_validation_dependencies(self, *given: Any, **named: Any) -> Any:
+        return Expectation.get_validation_dependencies(self, *given, **named)
 
     def _validate(
         self, metrics: dict[str, Any], *given: Any, execution_engine: PandasExecutionEngine, **named: Any
     ) -> Any:
-        counts = execution_engine.dataframe.attrs[self.column]
-        return super()._validate(metrics | counts, *given, execution_engine=execution_engine, **named)
+        violations = execution_engine.dataframe
+        found = violations.attrs[self.column] | {
+            "column_values.null.unexpected_values": violations[self.column].dropna().tolist()
+        }
+        return super()._validate(found, *given, execution_engine=execution_engine, **named)
 
 
 def suite(table: str, checks: Sequence[Check], warns: Mapping[str, bool]) -> gx.ExpectationSuite:
