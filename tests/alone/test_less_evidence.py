@@ -57,8 +57,8 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_one_file_with_offsets_less(whole: Whole) -> None:
-    """Every fourth one in turn for partitions that have windows; some by chance for the others."""
-    check(whole, without_each(whole, lambda paths: [(path, [path]) for path in paths[::4]], with_windows=True))
+    """Every eighth one in turn for partitions that have windows; some by chance for the others."""
+    check(whole, without_each(whole, lambda paths: [(path, [path]) for path in paths[::8]], with_windows=True))
     check(whole, without_each(whole, lambda paths: [(p, [p]) for p in a_few(paths)], with_windows=False))
 
 

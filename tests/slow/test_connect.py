@@ -18,6 +18,7 @@ from evidence.errors import KraftForensicsError
 from jobs.config.settings import load_settings
 from jobs.datasource import register
 from jobs.lake.lake import Lake
+from jobs.pipeline import Pipeline
 from jobs.spark.session import build_context, build_session
 from jobs.spark.tasks import Context, Local, Runner, Session
 from tests.support.digests import digests
@@ -97,7 +98,7 @@ def test_any_other_error_ends_the_job(runner: Runner) -> None:
 def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The lake of a run without Spark."""
     lake = tmp_path_factory.mktemp("local") / "lake"
-    subprocess.run([*PROGRAM, *RUN, str(lake), "--engine", "local"], cwd=ROOT, capture_output=True, check=True)
+    Pipeline(lake, [capture("unclean")]).run()
     return lake
 
 

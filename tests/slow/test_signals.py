@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from jobs.lake.lake import Lake
+from jobs.pipeline import Pipeline
 from tests.support.digests import digests
 from tests.support.paths import ROOT, capture, captured_file
 from tests.support.stopping import GONE_S, PROGRAM, listening, processes_with, stopped
@@ -35,31 +36,19 @@ def begun(*words: str, **environment: str) -> Iterator[Any]:
             process.kill()
 
 
-@pytest.mark.parametrize(
-    ("number", "line"),
-    [
-        (signal.SIGINT, "opening"),
-        (signal.SIGTERM, "framing"),
-        (signal.SIGINT, "replaying"),
-        (signal.SIGTERM, "judging"),
-    ],
-)
-def test_a_run_stops_at_any_step_and_the_next_run_goes_on(number: signal.Signals, line: str, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    done = stopped([*RUN, str(lake)], number, tmp_path, after=line)
-    assert done.code == 128 + number
-    assert done.said[-1] == f"stopped by {number.name}: run the command again to go on"
-    assert "Traceback" not in "".join(done.said)
-    assert done.left == []
-    assert done.seconds < GONE_S
-
-
-def test_a_lake_of_a_stopped_run_becomes_that_of_a_run_left_alone(tmp_path: Path) -> None:
+def test_a_run_stops_at_any_step_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    """Stopped again and again, it becomes that of a run left alone."""
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    for line in ("decoding", "writing log-end", "cluster-wide histories"):
-        assert stopped([*RUN, str(cut)], signal.SIGTERM, tmp_path, after=line).code == 143
-    for lake in (whole, cut):
-        subprocess.run([*PROGRAM, *RUN, str(lake)], cwd=ROOT, capture_output=True, check=True)
+    steps = ("opening", "decoding", "writing log-end", "replaying", "cluster-wide histories", "judging")
+    for step, number in zip(steps, (signal.SIGINT, signal.SIGTERM) * 3, strict=True):
+        done = stopped([*RUN, str(cut)], number, tmp_path, after=step)
+        assert done.code == 128 + number
+        assert done.said[-1] == f"stopped by {number.name}: run the command again to go on"
+        assert "Traceback" not in "".join(done.said)
+        assert done.left == []
+        assert done.seconds < GONE_S
+    subprocess.run([*PROGRAM, *RUN, str(cut)], cwd=ROOT, capture_output=True, check=True)
+    Pipeline(whole, [capture("unclean")]).run()
     assert digests(Lake(cut)) == digests(Lake(whole))
 
 

@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
+from jobs.lake.lake import Lake
 from tests.support.paths import ROOT, capture
 
 STAGES = [["ingest", str(capture("unclean"))], ["replay"], ["detect"], ["quality"], ["report"]]
@@ -48,8 +50,8 @@ def test_questions(lake: Path, question: list[str]) -> None:
 
 
 def test_explain(lake: Path) -> None:
-    found = run(lake, "sql", "select finding_id from findings where verdict = 'proven'", "--format", "csv")
-    done = run(lake, "explain", found.stdout.splitlines()[1])
+    (first, *_) = Lake(lake).rows("findings", None, ("finding_id",), pc.field("verdict") == "proven")
+    done = run(lake, "explain", first["finding_id"])
     assert done.returncode == 0, done.stderr
     assert "proven" in done.stdout
 

@@ -83,17 +83,6 @@ def unpacked(folder: Path) -> Path:
     return target / "unclean"
 
 
-def locally(cores: int, folder: Path) -> Path:
-    own = environment(**SETTINGS, KRAFT_FORENSICS_SPARK__MASTER=f"local[{cores}]", PYTHONPATH=str(ROOT))
-    folder.mkdir(parents=True)
-    (folder / "driver.py").write_text(DRIVER)
-    # A file: PySpark takes `python -c` for its own doctests, and ends it without an error.
-    command = [sys.executable, "driver.py", "run", str(unpacked(folder.parent)), "--lake", "lake"]
-    done = subprocess.run(command, env=own, cwd=folder, capture_output=True, timeout=SECONDS)
-    assert done.returncode == 0, done.stderr.decode()[-3000:]
-    return folder / "lake"
-
-
 def finished(process: subprocess.Popen[bytes], folder: Path) -> Path:
     assert process.wait(SECONDS) == 0, (folder / "log").read_text(errors="replace")[-3000:]
     return folder / "lake"
@@ -108,17 +97,11 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
     return folder, digests(pipeline.lake)
 
 
-def test_one_core_gives_the_same_tables(expected: tuple[Path, Digests]) -> None:
-    """tests/spark/test_lake.py: so do all of the machine's."""
-    folder, whole = expected
-    assert whole["partition_history"][0] == 148
-    assert digests(Lake(locally(1, folder / "local"))) == whole
-
-
 def test_a_cluster_gives_the_same_tables_and_its_executors_run_the_wheel(
     cluster: Cluster, wheel: Path, expected: tuple[Path, Digests]
 ) -> None:
     folder, whole = expected
+    assert whole["partition_history"][0] == 148
     (events := folder / "events").mkdir()
     logged = ("spark.eventLog.enabled=true", "spark.eventLog.compress=false", f"spark.eventLog.dir={events.as_uri()}")
     process = submitted(cluster, wheel, folder / "cluster", *logged)
