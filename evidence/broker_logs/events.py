@@ -14,7 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from evidence.broker_logs.node_messages import NODE_MESSAGES, Message
+from evidence.broker_logs.message import Message
+from evidence.broker_logs.node_messages import NODE_MESSAGES
 from evidence.broker_logs.replica_messages import REPLICA_MESSAGES
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
 from evidence.tables import BROKER_LOG_EVENTS, INT32_LIST, OUT_OF_SYNC

@@ -6,260 +6,187 @@ docs/broker_logs.md says what each line proves, and where releases differ.
 
 from __future__ import annotations
 
-from evidence.broker_logs.node_messages import BROKER, DIR, FETCHER, ID, TP, Message
+from evidence.broker_logs.message import message
+from evidence.broker_logs.node_messages import FETCHER
 
-_LEADER_ID = r"(?:(?:Some\(|Optional(?:Int)?\[)(?P<previous_leader>-?\d{1,10})[)\]]|None|Optional(?:Int)?\.empty)"
-_PREVIOUS = rf"Previous leader {_LEADER_ID} and previous leader epoch was (?P<previous_leader_epoch>-?\d{{1,10}})\."
-_STARTS = r"starts at leader epoch (?P<leader_epoch>\d{1,10}) from offset (?P<log_end_offset>\d{1,19}) "
-# To 4.1 `and partition state LeaderAndIsrPartitionState(...)`, from 4.2 on `, partition registration
-# PartitionRegistration(...) and isNew=`.
-_STATE = (
-    r"(?: and partition state |, partition registration )(?:LeaderAndIsrPartitionState|PartitionRegistration)"
-    r"\(.{0,20000}?partitionEpoch=(?P<partition_epoch>\d{1,10}).{0,20000}?\)(?: and isNew=\w+)? since "
-)
-_PARTITION, _LOG, _LOADER = ("Partition",), ("UnifiedLog", "Log", "LocalLog"), ("LogLoader",)
-
-# UnifiedLog.toString: the replica's own folder, and the rest.
-_LOG_IN = r"Log\(dir=.{0,2000}?"
-_OF_LOG = (
-    rf", topicId={ID}, topic=(?P<topic>[a-zA-Z0-9._-]{{1,249}}), "
-    r"partition=(?P<partition>\d{1,10}), highWatermark=\d{1,19}, lastStableOffset=\d{1,19}, "
-    r"logStartOffset=(?P<log_start_offset>\d{1,19}), logEndOffset=(?P<log_end_offset>\d{1,19})\)"
-)
-# A replica's folder, as the stray, future or usual one.
-_FOLDER = (
-    r"(?P<directory>.{0,1000}?)/(?P<topic>[a-zA-Z0-9._-]{1,249}?)-(?P<partition>\d{1,10})(?:\.[0-9a-f]{32}-[a-z]+)?"
-)
-
-_LOADED = r".{0,200}? in (?P<duration_ms>\d{1,15})ms \(\d+/\d+ completed in (?P<directory>.{1,1000}?)\)$"
-
+_BROKER, _PARTITION, _LOG, _LOADER = ("Broker",), ("Partition",), ("UnifiedLog", "Log", "LocalLog"), ("LogLoader",)
 
 REPLICA_MESSAGES = (
     # What a replica held when it began to lead or to follow: state-change.log.
-    Message(
+    message(
         "leader_started",
-        " starts at leader epoch ",
-        rf"Leader {TP} with topic id {ID} {_STARTS}with partition epoch (?P<partition_epoch>\d{{1,10}}), "
-        r"high watermark (?P<high_watermark>\d{1,19}), ISR \[(?P<isr>[\d, ]*)\], adding replicas \[[\d, ]*\] and "
-        rf"removing replicas \[[\d, ]*\] ?(?P<under_min_isr>\(under-min-isr\))? ?\. {_PREVIOUS}",
-        BROKER,
+        r"Leader <tp> with topic id <id> <starts> with partition epoch <partition_epoch>, high watermark "
+        r"<high_watermark>, ISR \[<isr>\], adding replicas \[[\d, ]*\] and removing replicas \[[\d, ]*\] "
+        r"?<under_min_isr>? ?\. <previous>",
+        _BROKER,
+        words=" starts at leader epoch ",
     ),
-    Message(
+    message(
         "follower_started",
-        " starts at leader epoch ",
-        rf"Follower {TP} {_STARTS}with partition epoch (?P<partition_epoch>\d{{1,10}}) and high watermark "
-        rf"(?P<high_watermark>\d{{1,19}})\. Current leader is (?P<leader>-?\d{{1,10}})\. {_PREVIOUS}",
-        BROKER,
+        r"Follower <tp> <starts> with partition epoch <partition_epoch> and high watermark <high_watermark>\. Current "
+        r"leader is <leader>\. <previous>",
+        _BROKER,
+        words=" starts at leader epoch ",
     ),
-    Message(
+    message(
         "leader_unchanged",
-        "the become-leader state change for ",
-        rf"Skipped the become-leader state change for {TP} with topic id {ID}{_STATE}it is already the leader with "
-        r"leader epoch (?P<leader_epoch>\d{1,10})\. Current high watermark (?P<high_watermark>\d{1,19}), "
-        r"ISR \[(?P<isr>[\d, ]*)\]",
-        BROKER,
+        r"Skipped the become-leader state change for <tp> with topic id <id><state> since it is already the leader "
+        r"with leader epoch <leader_epoch>\. Current high watermark <high_watermark>, ISR \[<isr>\]",
+        _BROKER,
     ),
-    Message(
+    message(
         "follower_unchanged",
-        "the become-follower state change for ",
-        rf"Skipped the become-follower state change for {TP} with topic id {ID}{_STATE}it is already a follower with "
-        r"leader epoch (?P<leader_epoch>\d{1,10})\.",
-        BROKER,
+        r"Skipped the become-follower state change for <tp> with topic id <id><state> since it is already a follower "
+        r"with leader epoch <leader_epoch>\.",
+        _BROKER,
     ),
-    Message(
-        "partition_created", "Creating new partition ", rf"Creating new partition {TP} with topic id {ID}\.", BROKER
-    ),
-    Message(
+    message("partition_created", r"Creating new partition <tp> with topic id <id>\.", _BROKER),
+    message(
         "partition_offline",
-        "offline log directory",
-        rf"Unable to bring up new local leader {TP} with topic id {ID} because it resides in an "
-        rf"offline log directory",
-        BROKER,
+        r"Unable to bring up new local leader <tp> with topic id <id> because it resides in an offline log directory",
+        _BROKER,
+        words="offline log directory",
     ),
-    Message(
+    message(
         "partition_offline",
-        "due to a storage error",
-        rf"(?:Skipped the become-leader state change for|Unable to start fetching) {TP} with topic (?:id|ID) {ID} "
-        r"due to a storage error (?P<detail>.{0,300})",
-        BROKER,
+        r"(?:Skipped the become-leader state change for|Unable to start fetching) <tp> with topic (?:id|ID) <id> due "
+        r"to a storage error (?P<detail>.{0,300})",
+        _BROKER,
+        words="due to a storage error",
     ),
     # The leader's ISR.
-    Message(
+    message(
         "isr_shrinking",
-        "Shrinking ISR from ",
-        r"Shrinking ISR from (?P<previous_isr>[\d,]*) to (?P<isr>[\d,]*)\. Leader: \(highWatermark: "
-        r"(?P<high_watermark>\d{1,19}), endOffset: (?P<log_end_offset>\d{1,19})\)\. Out of sync replicas: "
-        r"(?P<out_of_sync>\(.{0,5000})\.",
+        r"Shrinking ISR from <previous_isr> to <isr>\. Leader: \(highWatermark: <high_watermark>, endOffset: "
+        r"<log_end_offset>\)\. Out of sync replicas: (?P<out_of_sync>\(.{0,5000})\.",
         _PARTITION,
     ),
-    Message(
-        "isr_updated",
-        "ISR updated to ",
-        r"ISR updated to (?P<isr>[\d,]*) ?(?P<under_min_isr>\(under-min-isr\))? ?and version updated to "
-        r"(?P<partition_epoch>\d{1,10})",
-        _PARTITION,
+    message(
+        "isr_updated", r"ISR updated to <isr> ?<under_min_isr>? ?and version updated to <partition_epoch>", _PARTITION
     ),
-    Message(
+    message(
         "isr_change_failed",
-        "Failed to alter partition to ",
-        r"Failed to alter partition to Pending.{0,5000}?"
-        r"(?:since the controller rejected the request with |since |because )"
-        r"(?P<detail>[^.]{1,300})",
+        r"Failed to alter partition to Pending.{0,5000}?(?:since the controller rejected the request with |since "
+        r"|because )(?P<detail>[^.]{1,300})",
         _PARTITION,
     ),
-    Message(
+    message(
         "isr_change_failed",
-        "Failed to update ISR to ",
         r"Failed to update ISR to Pending.{0,5000}? due to unexpected (?P<detail>.{1,300}?)\. Retrying",
         _PARTITION,
     ),
     # High watermark and truncation.
-    Message(
-        "log_loaded",
-        "Log loaded for partition ",
-        rf"Log loaded for partition {TP} with initial high watermark (?P<high_watermark>\d{{1,19}})",
-        _PARTITION,
-    ),
-    Message(
-        "high_watermark_missing",
-        "No checkpointed highwatermark",
-        rf"No checkpointed highwatermark is found for partition {TP}",
-        _PARTITION,
-    ),
-    Message(
+    message("log_loaded", r"Log loaded for partition <tp> with initial high watermark <high_watermark>", _PARTITION),
+    message("high_watermark_missing", r"No checkpointed highwatermark is found for partition <tp>", _PARTITION),
+    message(
         "truncated_below_high_watermark",
-        " below high watermark ",
-        rf"Truncating (?:future )?{TP} to offset (?P<truncated_to>\d{{1,19}}) below high watermark "
-        r"(?P<high_watermark>\d{1,19})",
+        r"Truncating (?:future )?<tp> to offset <truncated_to> below high watermark <high_watermark>",
         FETCHER + _LOG,
+        words=" below high watermark ",
     ),
-    Message("truncated", "Truncating to offset ", r"Truncating to offset (?P<truncated_to>\d{1,19})", _LOG),
-    Message(
+    message("truncated", r"Truncating to offset <truncated_to>", _LOG),
+    message(
         "truncation_without_effect",
-        " has no effect as the largest offset",
-        r"Truncating to (?P<truncated_to>\d{1,19}) has no effect as the largest offset in the log is "
-        r"(?P<last_offset>-?\d{1,19})",
+        r"Truncating to <truncated_to> has no effect as the largest offset in the log is (?P<last_offset>-?\d{1,19})",
         _LOG,
+        words=" has no effect as the largest offset",
     ),
-    Message(
+    message(
         "truncating_to_own_high_watermark",
-        " due to local high watermark ",
-        rf"Truncating partition {TP} with (?:Offset)?TruncationState\(offset=(?P<truncated_to>\d{{1,19}}), "
-        r"completed=\w+\) due to local high watermark (?P<high_watermark>\d{1,19})",
+        r"Truncating partition <tp> with (?:Offset)?TruncationState\(offset=<truncated_to>, completed=\w+\) due to "
+        r"local high watermark <high_watermark>",
         FETCHER,
+        words=" due to local high watermark ",
     ),
-    Message(
+    message(
         "truncating_to_leaders_epoch",
-        " due to leader epoch and offset ",
-        rf"Truncating partition {TP} with (?:Offset)?TruncationState\(offset=(?P<truncated_to>\d{{1,19}}), "
-        r"completed=\w+\) due to leader epoch and offset "
-        r"EpochEndOffset\(.{0,100}?leaderEpoch=(?P<leader_epoch>\d{1,10}), "
-        r"endOffset=(?P<leader_end_offset>\d{1,19})\)",
+        r"Truncating partition <tp> with (?:Offset)?TruncationState\(offset=<truncated_to>, completed=\w+\) due to "
+        r"leader epoch and offset EpochEndOffset\(.{0,100}?leaderEpoch=<leader_epoch>, endOffset=<leader_end_offset>\)",
         FETCHER,
+        words=" due to leader epoch and offset ",
     ),
-    Message(
+    message(
         "fetch_offset_reset",
-        "eset fetch offset for partition ",
-        rf"(?:Truncate fully and reset|Reset) fetch offset for partition {TP} from (?P<log_end_offset>\d{{1,19}}) to "
-        r"(?:the )?current leader's (?:latest|start) offset (?P<truncated_to>\d{1,19})",
+        r"(?:Truncate fully and reset|Reset) fetch offset for partition <tp> from <log_end_offset> to (?:the "
+        r")?current leader's (?:latest|start) offset <truncated_to>",
         FETCHER,
+        words="eset fetch offset for partition ",
     ),
-    Message(
+    message(
         "high_watermark_set_back",
-        "Non-monotonic update of high watermark",
-        r"Non-monotonic update of high watermark from \(offset=(?P<previous_high_watermark>\d{1,19}).{0,200}?\) to "
-        r"\(offset=(?P<high_watermark>\d{1,19})",
+        r"Non-monotonic update of high watermark from \(offset=<previous_high_watermark>.{0,200}?\) to "
+        r"\(offset=<high_watermark>",
         _LOG,
     ),
     # How logs were loaded.
-    Message(
-        "log_load_completed",
-        "Completed load of ",
-        rf"Completed load of {_LOG_IN}(?<!-future)(?<!-stray)(?<!-delete){_OF_LOG} with {_LOADED}",
+    message(
+        "log_load_completed", r"Completed load of <log_in>(?<!-future)(?<!-stray)(?<!-delete)<of_log> with <loaded>"
     ),
-    Message(
-        "future_log_loaded",
-        "Completed load of ",
-        rf"Completed load of {_LOG_IN}-future{_OF_LOG} with {_LOADED}",
-    ),
-    Message(
-        "corruption_found",
-        "Corruption found in segment ",
-        r"Corruption found in segment \d{1,19}, truncating to offset (?P<truncated_to>\d{1,19})",
+    message("future_log_loaded", r"Completed load of <log_in>-future<of_log> with <loaded>"),
+    message("corruption_found", r"Corruption found in segment \d{1,19}, truncating to offset <truncated_to>", _LOADER),
+    message(
+        "log_emptied_at_load",
+        r"Deleting all segments because logEndOffset \(<log_end_offset>\) is smaller than logStartOffset "
+        r"<log_start_offset>",
         _LOADER,
     ),
-    Message(
+    message(
         "log_emptied_at_load",
-        "Deleting all segments because logEndOffset",
-        r"Deleting all segments because logEndOffset \((?P<log_end_offset>\d{1,19})\) is smaller than logStartOffset "
-        r"(?P<log_start_offset>\d{1,19})",
-        _LOADER,
-    ),
-    Message(
-        "log_emptied_at_load",
-        "Found invalid offset during recovery",
         r"Found invalid offset during recovery\. Deleting the corrupt segment and creating an empty one with starting "
-        r"offset (?P<truncated_to>\d{1,19})",
+        r"offset <truncated_to>",
         _LOADER,
     ),
-    Message(
+    message(
         "invalid_messages_found",
-        "Found invalid messages in log segment ",
-        rf"Found invalid messages in log segment {_FOLDER}/\d{{20}}\.log(?:\.\w+)? at byte offset \d{{1,19}}\.",
+        r"Found invalid messages in log segment <folder>/\d{20}\.log(?:\.\w+)? at byte offset \d{1,19}\.",
     ),
-    Message(
+    message(
         "index_rebuilt",
-        " index file corresponding to log file",
         r"(?:Could not find offset|Found a corrupted) index file corresponding to log file (?P<detail>.{1,2000})",
         _LOADER,
+        words=" index file corresponding to log file",
     ),
     # Replicas that were being moved between directories, or whose topic or place is another one now.
-    Message(
-        "future_log_promoted",
-        "Attempting to recover abandoned future log for ",
-        rf"Attempting to recover abandoned future log for {TP} at (?P<detail>Log\(.{{1,2000}})",
+    message(
+        "future_log_promoted", r"Attempting to recover abandoned future log for <tp> at (?P<detail>Log\(.{1,2000})"
     ),
-    Message(
-        "future_log_caught_up",
-        "successfully replaced with the future replica",
-        rf"The current replica is successfully replaced with the future replica for {TP}$",
-    ),
-    Message("stray_log", "Found stray log dir ", rf"Found stray log dir {_LOG_IN}{_OF_LOG}: (?P<detail>.{{1,300}})"),
-    Message(
+    message("future_log_caught_up", r"The current replica is successfully replaced with the future replica for <tp>$"),
+    message("stray_log", r"Found stray log dir <log_in><of_log>: (?P<detail>.{1,300})"),
+    message(
         "stray_log",
-        "treat it as a stray log",
-        rf"The topicId does not exist in {_LOG_IN}{_OF_LOG}, treat it as a stray log",
+        r"The topicId does not exist in <log_in><of_log>, treat it as a stray log",
+        words="treat it as a stray log",
     ),
-    Message("stray_log", "Loaded stray log: ", rf"Loaded stray log: {_FOLDER}$"),
-    Message("stray_log", " marked stray and renamed to ", rf"Log in {_FOLDER} marked stray and renamed to .{{1,1500}}"),
-    Message(
+    message("stray_log", r"Loaded stray log: <folder>$"),
+    message(
+        "stray_log", r"Log in <folder> marked stray and renamed to .{1,1500}", words=" marked stray and renamed to "
+    ),
+    message(
         "stray_log",
-        " is marked as stray and renamed to ",
-        rf"Log for partition {TP} is marked as stray and renamed to .{{1,1500}}",
+        r"Log for partition <tp> is marked as stray and renamed to .{1,1500}",
+        words=" is marked as stray and renamed to ",
     ),
-    Message("log_created", "Created log for partition ", rf"Created log for partition {TP} in {DIR} with properties"),
-    Message(
+    message("log_created", r"Created log for partition <tp> in <directory> with properties"),
+    message(
         "clean_start",
-        "clean shutdown file was found",
-        rf"Skipping recovery of (?P<count>\d{{1,10}}) logs from {DIR} since clean shutdown file was found",
+        r"Skipping recovery of <count> logs from <directory> since clean shutdown file was found",
+        words="clean shutdown file was found",
     ),
-    Message(
+    message(
         "unclean_start",
-        "clean shutdown file was found",
-        rf"Recovering (?P<count>\d{{1,10}}) logs from {DIR} since no clean shutdown file was found",
+        r"Recovering <count> logs from <directory> since no clean shutdown file was found",
+        words="clean shutdown file was found",
     ),
-    Message("empty_start", "No logs found to be loaded in ", rf"No logs found to be loaded in {DIR}$"),
-    Message("broker_epoch_unread", "Unable to read the broker epoch", rf"Unable to read the broker epoch in {DIR}\.$"),
-    Message(
+    message("empty_start", r"No logs found to be loaded in <directory>$"),
+    message("broker_epoch_unread", r"Unable to read the broker epoch in <directory>\.$"),
+    message(
         "broker_epochs_differ",
-        "Found different broker epochs",
-        rf"Found different broker epochs in {DIR}\. Other=(?P<detail>-?\d{{1,19}}) vs "
-        rf"current=(?P<broker_epoch>\d{{1,19}})",
+        r"Found different broker epochs in <directory>\. Other=(?P<detail>-?\d{1,19}) vs current=<broker_epoch>",
     ),
-    Message(
+    message(
         "logs_loaded",
-        " logs in ",
-        r"Loaded (?P<count>\d{1,10}) logs in (?P<duration_ms>\d{1,15})ms"
-        r"(?: \(unclean log dirs = \S{0,20}?[(\[](?P<directory>.{0,2000})[)\]]\))?",
+        r"Loaded <count> logs in <duration_ms>ms(?: \(unclean log dirs = "
+        r"\S{0,20}?[(\[](?P<directory>.{0,2000})[)\]]\))?",
+        words=" logs in ",
     ),
 )
