@@ -122,6 +122,6 @@ def _batches(data: bytes) -> Iterator[DataBatch]:
 def _recovery_points(file: Path) -> Iterator[tuple[str, int]]:
     """(topic-partition, offset) of each replica."""
     if file.exists():
-        for line in read_checkpoint(file.read_bytes(), 2)[0]:
+        for line in read_checkpoint(file.read_bytes(), 3)[0]:
             topic, partition, offset = (word.decode() for word in line.words)
             yield f"{topic}-{partition}", int(offset)

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evidence.errors import Damage
-from evidence.limits import MAX_INT64
+from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.redaction import excerpt
 
-_INT = re.compile(rb"-?\d{1,19}")
+_INT = re.compile(rb"\d{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,13 @@ def text_lines(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
         position += len(raw) + 1
 
 
-def _is_int64(word: bytes) -> bool:
-    return _INT.fullmatch(word) is not None and -MAX_INT64 - 1 <= int(word) <= MAX_INT64
+def _is_number(word: bytes, largest: int) -> bool:
+    return _INT.fullmatch(word) is not None and int(word) <= largest
 
 
-def read_checkpoint(data: bytes, numbers: int) -> tuple[list[Line], list[Damage]]:
-    """Entries of a checkpoint file whose last `numbers` words are integers, and damage for each bad line.
+def read_checkpoint(data: bytes, words: int) -> tuple[list[Line], list[Damage]]:
+    """Entries of a checkpoint file, of so many words, and damage for each bad line. The last two words are numbers: of
+    a partition or a leader epoch, and an offset.
 
     An empty file is legal: Kafka creates it before it writes the first entry. A last line without a line end is damage
     even if it parses: a torn copy of `orders 0 1234` may hold `orders 0 12`.
@@ -73,14 +74,14 @@ def read_checkpoint(data: bytes, numbers: int) -> tuple[list[Line], list[Damage]
     if lines[0][1] != b"0":
         return _refused(data, f"version line {excerpt(lines[0][1], 20)}, only 0 is known")
     count = lines[1][1] if len(lines) > 1 else b""
-    if not _is_int64(count) or int(count) < 0 or not lines[1][2]:
+    if not _is_number(count, MAX_INT64) or not lines[1][2]:
         return _refused(data, f"the second line {excerpt(count, 20)} is not a count")
     for position, text, ended in lines[2:]:
-        words = text.split()
+        found = text.split()
         if not ended:
             damage.append(Damage(position, len(text), None, "cut_line", f"a line without a line end: {excerpt(text)}"))
-        elif len(words) >= numbers and all(_is_int64(w) for w in words[-numbers:]):
-            entries.append(Line(position, len(text), words))
+        elif len(found) == words and _is_number(found[-2], MAX_INT32) and _is_number(found[-1], MAX_INT64):
+            entries.append(Line(position, len(text), found))
         elif text:
             damage.append(Damage(position, len(text), None, "bad_checkpoint", f"not an entry: {excerpt(text)}"))
     if len(entries) + len(damage) != int(count):

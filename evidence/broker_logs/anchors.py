@@ -11,8 +11,9 @@ nothing: the active one applies records before it appends them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 from evidence import tables
 from evidence.broker_logs.times import QUARTER_MS, quarter_hours, zone_between
 
-MANIFEST, PRINTED, START_TIME, ANCHORS = "manifest", "printed", "start_time", "anchors"
+PRINTED, START_TIME, ANCHORS = "printed", "start_time", "anchors"
 _AFTER_ITS_RECORD = ("leader_started", "follower_started", "leader_unchanged", "follower_unchanged", "isr_updated")
 _OF_SESSIONS = ("broker_starting", "broker_registered", "controlled_shutdown_started")
 # The kinds of events that `node_clocks` looks at.
@@ -51,7 +52,6 @@ def node_clocks(
     states: pa.Table,
     registrations: pa.Table | None = None,
     boots: pa.Table | None = None,
-    zones_ms: Mapping[int, int] | None = None,
 ) -> pa.Table:
     """tables.NODE_CLOCKS: for each node with an anchor a row, or several where its clock or zone was set meanwhile (no
     one offset satisfies all bounds), by time. A row's bounds hold for a clock that was not set between from_ms and
@@ -60,7 +60,7 @@ def node_clocks(
     events: tables.BROKER_LOG_EVENTS. states: a partition's state after each record: topic_id, topic, partition,
     leader_epoch, partition_epoch, timestamp_ms (null: no such state), isr. registrations: broker_id, broker_epoch,
     incarnation_id, timestamp_ms, in_controlled_shutdown. Of both, rows whose `origin` is not `log` say nothing of a
-    record's time. boots: tables.NODE_BOOTS. zones_ms: by node, what the manifest says: wall clock less UTC.
+    record's time. boots: tables.NODE_BOOTS.
     """
     anchors = [*_after_states(events, states), *_before_states(events, states)]
     if registrations is not None:
@@ -72,7 +72,7 @@ def node_clocks(
     rows = []
     for node, of_node in sorted(by_node.items()):
         for row in _spans(of_node):
-            zone_ms, source = _zone(row, (zones_ms or {}).get(node), printed.get(node, {}))
+            zone_ms, source = _zone(row, printed.get(node, {}))
             rows.append({"node_id": node, **row, "zone_ms": zone_ms, "zone_source": source, **_errors(row, zone_ms)})
     return pa.Table.from_pylist(rows, schema=tables.NODE_CLOCKS)
 
@@ -80,30 +80,37 @@ def node_clocks(
 def with_utc(events: pa.Table, clocks: pa.Table) -> pa.Table:
     """The events with logged_at_utc_ms where their node's zone at that time is known: still by the node's own clock,
     which error_lower_ms and error_upper_ms bound. Between two rows of one node that differ in zone it stays null."""
-    spans: dict[int, list[Row]] = defaultdict(list)
-    for row in clocks.to_pylist():
-        spans[row["node_id"]].append(row)
+    spans = _by_node(clocks)
     columns = (events[name].to_pylist() for name in ("node_id", "logged_at_ms", "logged_at_utc_ms"))
     utc = [
         known if known is not None or wall is None else _in_utc(wall, spans.get(node, []))
         for node, wall, known in zip(*columns, strict=True)
     ]
-    index = events.schema.get_field_index("logged_at_utc_ms")
-    return events.set_column(index, events.schema.field(index), pa.array(utc, pa.int64()))
+    return _with(events, "logged_at_utc_ms", utc)
 
 
 def boots_in_utc(boots: pa.Table, clocks: pa.Table) -> pa.Table:
     """tables.NODE_BOOTS with first_event_ms and last_event_ms in UTC; null where the node's zone is not known, or its
     clock or zone was set meanwhile."""
-    rows = clocks.to_pylist()
-    spans = {row["node_id"]: [r for r in rows if r["node_id"] == row["node_id"]] for row in rows}
-    nodes = boots["node_id"].to_pylist()
+    spans, nodes = _by_node(clocks), boots["node_id"].to_pylist()
     for name in ("first_event_ms", "last_event_ms"):
         times = zip(nodes, boots[name].to_pylist(), strict=True)
         known = [None if at is None or len(spans.get(n, ())) != 1 else _in_utc(at, spans[n]) for n, at in times]
-        index = boots.schema.get_field_index(name)
-        boots = boots.set_column(index, boots.schema.field(index), pa.array(known, pa.int64()))
+        boots = _with(boots, name, known)
     return boots
+
+
+def _by_node(clocks: pa.Table) -> dict[int, list[Row]]:
+    found: dict[int, list[Row]] = defaultdict(list)
+    for row in clocks.to_pylist():
+        found[row["node_id"]].append(row)
+    return found
+
+
+def _with(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
+    """The table with other values in a column."""
+    index, field = table.schema.get_field_index(name), table.schema.field(name)
+    return table.set_column(index, field, pa.array(values, field.type))
 
 
 def _in_utc(wall_ms: int, spans: list[Row]) -> int | None:
@@ -132,8 +139,7 @@ def _located(events: pa.Table, states: pa.Table, kinds: Iterable[str]) -> pa.Tab
     events = events.filter(pc.is_in(events["kind"], pa.array(kinds, pa.string())))
     ids = _topic_ids(states)
     names, found = events["topic"].to_pylist(), events["topic_id"].to_pylist()
-    column = pa.array([t or ids.get(n) for n, t in zip(names, found, strict=True)], pa.string())
-    events = events.set_column(events.schema.get_field_index("topic_id"), "topic_id", column)
+    events = _with(events, "topic_id", [t or ids.get(n) for n, t in zip(names, found, strict=True)])
     usable = pc.and_(pc.is_valid(events["node_id"]), pc.is_valid(events["logged_at_ms"]))
     return events.filter(usable)
 
@@ -142,20 +148,14 @@ def _after_states(events: pa.Table, states: pa.Table) -> list[_Anchor]:
     """Lines of a broker about a state that it has learned of."""
     keys = ["topic_id", "partition", "partition_epoch"]
     lines = _located(events, states, _AFTER_ITS_RECORD).select([*keys, "leader_epoch", "node_id", "logged_at_ms"])
-    known = _of_log(states).select([*keys, "leader_epoch", "timestamp_ms"])
-    known = known.rename_columns([*keys, "state_epoch", "timestamp_ms"]).cast(_join_types(known.schema, lines.schema))
+    known = _of_log(states)
+    columns = {name: known[name].cast(lines.schema.field(name).type) for name in keys}
+    known = pa.table({**columns, "state_epoch": known["leader_epoch"], "timestamp_ms": known["timestamp_ms"]})
     joined = lines.join(known, keys=keys, join_type="inner")
     same = pc.fill_null(pc.equal(joined["leader_epoch"], joined["state_epoch"]), pc.is_null(joined["leader_epoch"]))
     joined = joined.filter(pc.and_(same, pc.is_valid(joined["timestamp_ms"])))
-    columns = (joined[name].to_pylist() for name in ("node_id", "timestamp_ms", "logged_at_ms"))
-    return [_Anchor(node, record, line, True) for node, record, line in zip(*columns, strict=True)]
-
-
-def _join_types(known: pa.Schema, lines: pa.Schema) -> pa.Schema:
-    names = {"topic_id": pa.string(), "partition": pa.int32(), "partition_epoch": pa.int32()}
-    types = [names.get(f.name, f.type) for f in known]
-    renamed = ["state_epoch" if f.name == "leader_epoch" else f.name for f in known]
-    return pa.schema(list(zip(renamed, types, strict=True)))
+    times = (joined[name].to_pylist() for name in ("node_id", "timestamp_ms", "logged_at_ms"))
+    return [_Anchor(node, record, line, True) for node, record, line in zip(*times, strict=True)]
 
 
 def _before_states(events: pa.Table, states: pa.Table) -> list[_Anchor]:
@@ -231,27 +231,29 @@ def _of_registrations(events: pa.Table, registrations: pa.Table) -> list[_Anchor
 
 def _spans(anchors: list[_Anchor]) -> list[Row]:
     """Stretches of anchors, by their records' time, that one offset satisfies."""
-    rows: list[Row] = []
+    spans: list[list[_Anchor]] = []
+    lower, upper = -inf, inf
     for anchor in sorted(anchors, key=lambda a: (a.record_ms, a.logged_at_ms, a.is_upper)):
-        if not rows or not _takes(rows[-1], anchor):
-            rows.append(dict.fromkeys(("from_ms", "to_ms", "offset_lower_ms", "offset_upper_ms")))
-            rows[-1] |= {"lower_anchors": 0, "upper_anchors": 0}
-        _take(rows[-1], anchor)
-    return rows
+        ahead = anchor.difference_ms
+        if not spans or (ahead < lower if anchor.is_upper else ahead > upper):
+            spans.append([])
+            lower, upper = -inf, inf
+        spans[-1].append(anchor)
+        lower, upper = (lower, min(upper, ahead)) if anchor.is_upper else (max(lower, ahead), upper)
+    return [_span(own) for own in spans]
 
 
-def _takes(row: Row, anchor: _Anchor) -> bool:
-    if anchor.is_upper:
-        return row["offset_lower_ms"] is None or anchor.difference_ms >= row["offset_lower_ms"]
-    return row["offset_upper_ms"] is None or anchor.difference_ms <= row["offset_upper_ms"]
-
-
-def _take(row: Row, anchor: _Anchor) -> None:
-    name, better = ("offset_upper_ms", min) if anchor.is_upper else ("offset_lower_ms", max)
-    row[name] = anchor.difference_ms if row[name] is None else better(row[name], anchor.difference_ms)
-    row["upper_anchors" if anchor.is_upper else "lower_anchors"] += 1
-    row["from_ms"] = anchor.logged_at_ms if row["from_ms"] is None else min(row["from_ms"], anchor.logged_at_ms)
-    row["to_ms"] = anchor.logged_at_ms if row["to_ms"] is None else max(row["to_ms"], anchor.logged_at_ms)
+def _span(anchors: list[_Anchor]) -> Row:
+    lower, upper = ([a.difference_ms for a in anchors if a.is_upper is side] for side in (False, True))
+    times = [a.logged_at_ms for a in anchors]
+    return {
+        "from_ms": min(times),
+        "to_ms": max(times),
+        "offset_lower_ms": max(lower, default=None),
+        "offset_upper_ms": min(upper, default=None),
+        "lower_anchors": len(lower),
+        "upper_anchors": len(upper),
+    }
 
 
 def _printed_zones(events: pa.Table, boots: pa.Table | None) -> dict[int, dict[int, str]]:
@@ -268,11 +270,9 @@ def _printed_zones(events: pa.Table, boots: pa.Table | None) -> dict[int, dict[i
     return zones
 
 
-def _zone(row: Row, of_manifest: int | None, printed: dict[int, str]) -> tuple[int | None, str | None]:
+def _zone(row: Row, printed: dict[int, str]) -> tuple[int | None, str | None]:
     """The zone's part of a span's offset, and what shows it."""
     lower, upper = row["offset_lower_ms"], row["offset_upper_ms"]
-    if of_manifest is not None:
-        return of_manifest, MANIFEST
     if printed:
         reference = upper if upper is not None else lower
         zone_ms = min(printed, key=lambda z: abs(z - reference))

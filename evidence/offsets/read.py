@@ -17,7 +17,7 @@ from evidence import kinds, tables
 from evidence.capture.accounts import Account, last_of_each_folder, provenance
 from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
-from evidence.limits import DEFAULT_LIMITS, MAX_INT32, Limits
+from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.offsets import json_responses, tool_output
 from evidence.offsets.batch_heads import read_heads
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
@@ -25,9 +25,8 @@ from evidence.offsets.columns import OffsetColumns, Row
 from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.offsets.listing import read_listing
-from evidence.offsets.replica_log import Tail, read_tail
-from evidence.redaction import excerpt
-from evidence.text_files import Line, partition_topic_id, read_checkpoint
+from evidence.offsets.replica_log import read_tail
+from evidence.text_files import partition_topic_id, read_checkpoint
 
 _CHECKPOINT_COLUMN = {
     kinds.REPLICATION_OFFSET: "high_watermark",
@@ -228,8 +227,8 @@ def _readers(files: list[EvidenceFile], names: MetricNames, limits: Limits) -> d
         for f in files
         if f.kind == kinds.PARTITION_METADATA
     }
-    last = last_of_each_folder(files, kinds.REPLICA_SEGMENT)
-    last_heads = last_of_each_folder(files, kinds.BATCH_HEADS)
+    ends = (kinds.REPLICA_SEGMENT, kinds.BATCH_HEADS)
+    last = {path for kind in ends for path in last_of_each_folder(files, kind)}
     stopped = {str(PurePosixPath(f.path).parent): _stopped(f) for f in files if f.kind == kinds.CLEAN_SHUTDOWN}
     texts: dict[str, tuple[str, TextReader]] = {
         kinds.GET_OFFSETS: ("offsets", tool_output.read_get_offsets),
@@ -250,8 +249,7 @@ def _readers(files: list[EvidenceFile], names: MetricNames, limits: Limits) -> d
         **dict.fromkeys(_CHECKPOINT_COLUMN, partial(_offset_checkpoint, stopped)),
         kinds.LEADER_EPOCH: partial(_leader_epochs, topic_ids),
         kinds.JMX_EXPORTER: partial(_exporter, names),
-        kinds.REPLICA_SEGMENT: partial(_replica_segment, topic_ids, last, stopped),
-        kinds.BATCH_HEADS: partial(_batch_heads, topic_ids, last_heads),
+        **dict.fromkeys(ends, partial(_log_end, topic_ids, last, stopped)),
         kinds.DESCRIBE_QUORUM: _describe_quorum,
     }
 
@@ -288,15 +286,11 @@ def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> Re
     clean = clean_checkpoint(data, column)
     if clean is not None:
         return ReadRows(offsets=clean, of_file=of_file)
-    lines, damage = read_checkpoint(data, 2)
+    lines, damage = read_checkpoint(data, 3)
     rows = []
     for line in lines:
-        partition, value = int(line.words[-2]), int(line.words[-1])
-        if len(line.words) != 3 or not 0 <= partition <= MAX_INT32 or value < 0:
-            damage.append(_not_an("offset", line))
-            continue
-        topic = line.words[0].decode("utf-8", "replace")
-        rows.append({"topic": topic, "partition": partition, column: value, "position": line.position})
+        place = {"topic": line.words[0].decode("utf-8", "replace"), "partition": int(line.words[1])}
+        rows.append({**place, column: int(line.words[2]), "position": line.position})
     return ReadRows(offsets=rows, of_file=of_file, damage=damage)
 
 
@@ -310,20 +304,12 @@ def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Read
         )
     lines, damage = read_checkpoint(data, 2)
     topic_id = None if is_metadata else topic_ids.get(str(path.parent))
-    rows = []
+    of_file = {"topic": place[0], "partition": place[1], "topic_id": topic_id}
+    rows: list[Row] = []
     for line in lines:
-        epoch, start = (int(w) for w in line.words[-2:])
-        if len(line.words) != 2 or not 0 <= epoch <= MAX_INT32 or start < 0:
-            damage.append(_not_an("epoch", line))
-            continue
-        row = {"topic": place[0], "partition": place[1], "topic_id": topic_id, "position": line.position}
-        rows.append({**row, "leader_epoch": epoch, "epoch_start_offset": start})
-    return ReadRows(offsets=rows, damage=damage)
-
-
-def _not_an(what: str, line: Line) -> Damage:
-    message = f"not an entry with a valid {what}: {excerpt(b' '.join(line.words))}"
-    return Damage(line.position, line.length_bytes, None, "bad_checkpoint", message)
+        epoch, start = map(int, line.words)
+        rows.append({"leader_epoch": epoch, "epoch_start_offset": start, "position": line.position})
+    return ReadRows(offsets=rows, of_file=of_file, damage=damage)
 
 
 def _stopped(file: EvidenceFile) -> int | None:
@@ -332,35 +318,24 @@ def _stopped(file: EvidenceFile) -> int | None:
     return next((row.get("broker_epoch") for row in rows), None)
 
 
-def _replica_segment(
+def _log_end(
     topic_ids: dict[str, str | None], last: set[str], stopped: dict[str, int | None], file: EvidenceFile
 ) -> ReadRows:
-    """The log end of a replica, from its last segment; the others only hold records."""
+    """The log end of a replica, from its last segment (the others only hold records) or from the heads of its last
+    batches; never with the epoch of a clean stop from these: nobody checked the CRCs of these batches."""
     path = PurePosixPath(file.path)
-    place = kinds.partition_of(path)
-    if place is None or file.path not in last:
-        return ReadRows(trailing_bytes=file.size_bytes, note="not the replica's last segment: not read")
-    with file.unchanged():
-        tail = read_tail(file.local, int(path.stem))
-    return _end_of(tail, place, topic_ids.get(str(path.parent)), stopped.get(str(path.parent.parent)))
-
-
-def _batch_heads(topic_ids: dict[str, str | None], last: set[str], file: EvidenceFile) -> ReadRows:
-    """The log end of a replica, from the heads of its last batches. Never with the epoch of a clean stop: nobody
-    checked the CRCs of these batches."""
-    path = PurePosixPath(file.path)
-    place = kinds.partition_of(path)
+    place, base_offset = kinds.partition_of(path), int(path.name.partition(".")[0])
     if place is None or file.path not in last:
         return ReadRows(trailing_bytes=file.size_bytes, note="not of the replica's last segment: not read")
-    return _end_of(
-        read_heads(file.read(), int(path.name.partition(".")[0])), place, topic_ids.get(str(path.parent)), None
-    )
-
-
-def _end_of(tail: Tail, place: tuple[str, int], topic_id: str | None, broker_epoch: int | None) -> ReadRows:
+    row = {"topic": place[0], "partition": place[1], "topic_id": topic_ids.get(str(path.parent))}
+    if file.kind == kinds.BATCH_HEADS:
+        tail = read_heads(file.read(), base_offset)
+    else:
+        row["broker_epoch"] = stopped.get(str(path.parent.parent))
+        with file.unchanged():
+            tail = read_tail(file.local, base_offset)
     found = ReadRows(damage=tail.damage, trailing_bytes=tail.trailing_bytes, note=tail.note)
     if tail.log_end_offset is not None:
-        row = {"topic": place[0], "partition": place[1], "topic_id": topic_id, "broker_epoch": broker_epoch}
         end = {"log_end_offset": tail.log_end_offset, "last_written_leader_epoch": tail.last_written_leader_epoch}
         batches = list(tail.batch_offsets) or None
         found.offsets = [{**row, **end, "last_batch_offsets": batches, "position": tail.position}]

@@ -149,7 +149,7 @@ def _copy(folder: Path, place: str) -> ReplicaCopy | None:
         copy.topic_id = partition_topic_id((folder / _METADATA).read_bytes())
     if (folder / _EPOCHS).is_file():
         lines, damage = read_checkpoint((folder / _EPOCHS).read_bytes(), 2)
-        copy.epochs = sorted((int(line.words[-2]), int(line.words[-1])) for line in lines)
+        copy.epochs = sorted((int(line.words[0]), int(line.words[1])) for line in lines)
         for item in damage:
             copy.note(item.describe(f"{place}/{_EPOCHS}"))
     else:

@@ -15,7 +15,7 @@ WHOLE = b"0\n3\norders 0 12\norders 1 1234567890123\npay-ments 0 0\n"
 
 
 def test_entries_point_at_the_bytes_of_their_lines() -> None:
-    lines, damage = read_checkpoint(WHOLE, 2)
+    lines, damage = read_checkpoint(WHOLE, 3)
     assert damage == []
     assert [WHOLE[e.position : e.position + e.length_bytes] for e in lines] == WHOLE.splitlines()[2:]
     assert [e.words for e in lines] == [line.split() for line in WHOLE.splitlines()[2:]]
@@ -23,14 +23,14 @@ def test_entries_point_at_the_bytes_of_their_lines() -> None:
 
 def test_line_ends_of_windows_are_read_too() -> None:
     data = WHOLE.replace(b"\n", b"\r\n")
-    lines, damage = read_checkpoint(data, 2)
+    lines, damage = read_checkpoint(data, 3)
     assert damage == []
     assert data[lines[1].position :].startswith(b"orders 1 ")
 
 
 @pytest.mark.parametrize("data", [b"", b"0\n0\n"])
 def test_an_empty_file_and_one_without_entries_are_legal(data: bytes) -> None:
-    assert read_checkpoint(data, 2) == ([], [])
+    assert read_checkpoint(data, 3) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_an_empty_file_and_one_without_entries_are_legal(data: bytes) -> None:
     ],
 )
 def test_a_file_without_a_head_is_damage_as_a_whole(data: bytes, message: str) -> None:
-    lines, (damage,) = read_checkpoint(data, 2)
+    lines, (damage,) = read_checkpoint(data, 3)
     assert lines == []
     assert (damage.position, damage.length_bytes, damage.reason) == (0, len(data), "bad_checkpoint")
     assert message in damage.message
@@ -61,7 +61,7 @@ def test_a_file_without_a_head_is_damage_as_a_whole(data: bytes, message: str) -
 )
 def test_a_line_that_is_no_entry_is_damage_and_the_others_are_kept(line: bytes) -> None:
     data = b"0\n3\norders 0 12\n" + line + b"\norders 2 7\n"
-    lines, (damage,) = read_checkpoint(data, 2)
+    lines, (damage,) = read_checkpoint(data, 3)
     assert [e.words[1] for e in lines] == [b"0", b"2"]
     assert damage.reason == "bad_checkpoint"
     assert data[damage.position : damage.position + damage.length_bytes] == line
@@ -70,7 +70,7 @@ def test_a_line_that_is_no_entry_is_damage_and_the_others_are_kept(line: bytes) 
 def test_a_line_that_does_not_end_is_damage_even_if_it_reads_well() -> None:
     # Cut from `orders 1 1234`: the shorter number would be believed.
     data = b"0\n2\norders 0 12\norders 1 12"
-    lines, (damage,) = read_checkpoint(data, 2)
+    lines, (damage,) = read_checkpoint(data, 3)
     assert [e.words for e in lines] == [[b"orders", b"0", b"12"]]
     assert (damage.reason, data[damage.position :]) == ("cut_line", b"orders 1 12")
 
@@ -78,14 +78,14 @@ def test_a_line_that_does_not_end_is_damage_even_if_it_reads_well() -> None:
 @pytest.mark.parametrize(("count", "entries"), [(0, 1), (2, 1), (7, 3)])
 def test_a_count_that_does_not_hold_is_damage_and_the_entries_are_kept(count: int, entries: int) -> None:
     data = f"0\n{count}\n".encode() + b"".join(b"orders %d 5\n" % i for i in range(entries))
-    lines, (damage,) = read_checkpoint(data, 2)
+    lines, (damage,) = read_checkpoint(data, 3)
     assert len(lines) == entries
     assert (damage.reason, damage.length_bytes) == ("checkpoint_count", 0)
     assert damage.message == f"{entries} entries, the file's head gives {count}"
 
 
 def test_blank_lines_count_as_nothing() -> None:
-    lines, damage = read_checkpoint(b"0\n1\n\norders 0 1\n\n", 2)
+    lines, damage = read_checkpoint(b"0\n1\n\norders 0 1\n\n", 3)
     assert (len(lines), damage) == (1, [])
 
 
@@ -93,10 +93,10 @@ def test_blank_lines_count_as_nothing() -> None:
 @given(st.integers(0, len(WHOLE)), st.binary(max_size=12))
 def test_any_copy_that_was_cut_yields_whole_entries_or_damage(at: int, junk: bytes) -> None:
     whole = {tuple(line.split()) for line in WHOLE.splitlines()[2:]}
-    lines, damage = read_checkpoint(WHOLE[:at], 2)
+    lines, damage = read_checkpoint(WHOLE[:at], 3)
     assert {tuple(e.words) for e in lines} <= whole
     assert len(lines) == 3 or damage or not at
-    for found, bad in (read_checkpoint(WHOLE[:at] + junk, 2), read_checkpoint(junk, 2)):
+    for found, bad in (read_checkpoint(WHOLE[:at] + junk, 3), read_checkpoint(junk, 3)):
         spans = sorted((s.position, s.length_bytes) for s in [*found, *bad] if s.length_bytes)
         assert all(a + size <= b for (a, size), (b, _) in pairwise(spans))
 

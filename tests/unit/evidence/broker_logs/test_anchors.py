@@ -157,8 +157,6 @@ def test_what_shows_the_zone() -> None:
     assert shown(plain) == (HOUR, "anchors", 40)
     assert shown(plain, boots=boot) == (0, "start_time", HOUR + 40)
     assert shown(events(*stamped), boots=boot) == (HOUR, "printed", 40)
-    assert shown(events(*stamped), boots=boot, zones_ms={1: INDIA}) == (INDIA, "manifest", HOUR + 40 - INDIA)
-    assert shown(plain, zones_ms={2: INDIA}) == (HOUR, "anchors", 40)
 
 
 def test_utc_is_filled_in_where_it_is_not_printed() -> None:
