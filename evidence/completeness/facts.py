@@ -174,7 +174,7 @@ def _records(facts: Facts, scanned: Scanned) -> None:
             for batch in decode_arrow(data, work, "check"):
                 found += _wanted(facts, pa.Table.from_batches([batch.select(_COLUMNS)]))
     found.sort(key=lambda item: item[:2])
-    _Nodes(facts).apply(item for _, _, item in found)
+    _apply(facts, (item for _, _, item in found))
 
 
 # (topic id, partition, replicas), or a record's (type, payload); after (offset, 1 in the log, 2 in a snapshot).
@@ -205,32 +205,20 @@ def _wanted(facts: Facts, table: pa.Table) -> Iterator[_Placed]:
         yield from zip(*keys, items, strict=True)
 
 
-class _Nodes:
+def _apply(facts: Facts, items: Iterable[_Item]) -> None:
     """The nodes and replicas after each record in turn."""
-
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
-        self.names: dict[str, str] = {}
-        self.replicas: dict[tuple[str, int], list[int]] = {}
-
-    def apply(self, items: Iterable[_Item]) -> None:
-        for item in items:
-            if len(item) == 3:
-                self.replicas[item[0], item[1]] = item[2]
-            else:
-                self._cluster_record(item[0], json.loads(item[1]))
-        for (topic_id, partition), brokers in self.replicas.items():
-            for broker in brokers if topic_id in self.names else ():
-                self.facts.replicas.setdefault(broker, set()).add((self.names[topic_id], partition))
-        self.facts.brokers |= set(self.facts.replicas)
-
-    def _cluster_record(self, kind: str, data: Row) -> None:
-        facts = self.facts
-        match kind:
+    names: dict[str, str] = {}
+    replicas: dict[Partition, list[int]] = {}
+    for item in items:
+        if len(item) == 3:
+            replicas[item[0], item[1]] = item[2]
+            continue
+        data = json.loads(item[1])
+        match item[0]:
             case "TOPIC_RECORD":
-                self.names[data["topicId"]] = data["name"]
+                names[data["topicId"]] = data["name"]
             case "REMOVE_TOPIC_RECORD":
-                self.names.pop(data["topicId"], None)
+                names.pop(data["topicId"], None)
             case "REGISTER_BROKER_RECORD":
                 facts.brokers.add(data["brokerId"])
             case "UNREGISTER_BROKER_RECORD":
@@ -241,6 +229,10 @@ class _Nodes:
                 facts.controllers.discard(data["controllerId"])
             case "KRAFT_VOTERS":
                 facts.controllers |= {voter["voterId"] for voter in data.get("voters", ())}
+    for (topic_id, partition), brokers in replicas.items():
+        for broker in brokers if topic_id in names else ():
+            facts.replicas.setdefault(broker, set()).add((names[topic_id], partition))
+    facts.brokers |= set(facts.replicas)
 
 
 def _file_facts(facts: Facts, capture: Capture) -> None:

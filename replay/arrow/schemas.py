@@ -310,10 +310,7 @@ EVIDENCE_ROW = pa.struct(
         pa.field("leader_epoch", pa.int32()),
         pa.field("offset", pa.int64()),
         pa.field("captured_at_ms", pa.int64()),
-        pa.field("capture", pa.string()),
-        pa.field("path", pa.string()),
-        pa.field("sha256", pa.string()),
-        pa.field("position", pa.int64()),
+        *(pa.field(field.name, field.type) for field in PROVENANCE),
     ]
 )
 
@@ -391,49 +388,34 @@ FINDINGS = pa.schema(
 
 LIST_COLUMNS = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "directories")
 
+
+def _plain(*names: str) -> list[pa.Field]:
+    """Fields as in PARTITION_HISTORY, without comments."""
+    return [pa.field(name, PARTITION_HISTORY.field(name).type) for name in names]
+
+
 # A flattened PartitionRecord (full is true) or PartitionChangeRecord. Rows from a snapshot have origin "checkpoint" and
 # the offset before the snapshot's end.
 CHANGES = pa.schema(
     [
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp_ms", pa.int64()),
-        pa.field("controller_epoch", pa.int32()),
+        *_plain("offset", "timestamp_ms", "controller_epoch"),
         pa.field("full", pa.bool_()),
-        pa.field("origin", pa.string()),
-        pa.field("topic_id", pa.string()),
-        pa.field("partition", pa.int32()),
-        *(pa.field(name, INT32_LIST) for name in LIST_COLUMNS[:-1]),
-        pa.field("directories", pa.list_(pa.string())),
-        pa.field("leader", pa.int32()),
-        pa.field("leader_epoch", pa.int32()),
-        pa.field("partition_epoch", pa.int32()),
+        *_plain("origin", *PARTITION_KEY, *LIST_COLUMNS, "leader", "leader_epoch", "partition_epoch"),
         pa.field("leader_recovery_state", pa.int8()),
-        *(pa.field(name, PARTITION_HISTORY.field(name).type) for name in BATCH_AND_PROVENANCE),
+        *_plain(*BATCH_AND_PROVENANCE),
     ]
 )
 
 # ClearElrRecords and RemoveTopicRecords, one row for each topic that they touch.
 TOPIC_EVENTS = pa.schema(
     [
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp_ms", pa.int64()),
-        pa.field("controller_epoch", pa.int32()),
-        pa.field("topic_id", pa.string()),
+        *_plain("offset", "timestamp_ms", "controller_epoch", "topic_id"),
         pa.field("removes", pa.bool_()),
-        *(pa.field(name, PARTITION_HISTORY.field(name).type) for name in BATCH_AND_PROVENANCE),
+        *_plain(*BATCH_AND_PROVENANCE),
     ]
 )
 
-
-PREDICTED_STATE = pa.struct(
-    [
-        pa.field("leader", pa.int32()),
-        pa.field("isr", INT32_LIST),
-        pa.field("elr", INT32_LIST),
-        pa.field("last_known_elr", INT32_LIST),
-        pa.field("leader_recovery_state", pa.string()),
-    ]
-)
+PREDICTED_STATE = pa.struct(_plain("leader", "isr", "elr", "last_known_elr", "leader_recovery_state"))
 
 RULE_DIFFERENCES = pa.schema(
     [

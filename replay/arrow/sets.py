@@ -134,10 +134,11 @@ def same_set(lists: Array, others: Array) -> Array:
 
 
 def take(values: Some, rows: Array) -> Some:
-    """Take elements by number from an array, or from a dataclass of arrays."""
+    """Take elements by number from an array, or from a dataclass of arrays, whose other fields stay as they are."""
     if isinstance(values, np.ndarray):
         return values[rows]  # type: ignore[return-value]
-    return type(values)(**{f.name: getattr(values, f.name)[rows] for f in fields(values)})  # type: ignore[arg-type]
+    columns = {f.name: getattr(values, f.name) for f in fields(values)}  # type: ignore[arg-type]
+    return type(values)(**{n: v[rows] if isinstance(v, np.ndarray) else v for n, v in columns.items()})
 
 
 def joined(pieces: Sequence[Some]) -> Some:

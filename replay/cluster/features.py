@@ -124,11 +124,6 @@ def feature_levels(changes: Iterable[tuple[int, str, int]]) -> FeatureLevels:
     return FeatureLevels(levels)
 
 
-def metadata_version(level: int) -> MetadataVersion:
-    """The metadata.version of a finalized level; a level above the known ones counts as the newest known."""
-    return _VERSIONS[min(max(level, _FIRST_LEVEL), len(_VERSIONS)) - _FIRST_LEVEL]
-
-
 def switches(levels: Array, name: str) -> Array:
     """A bool property of MetadataVersion, by name, at each level (int64)."""
     by_level = np.array([getattr(version, name) for version in _VERSIONS], dtype=bool)

@@ -7,16 +7,14 @@ tables keep every row; this module picks the rows worth looking at.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array, bools
-from replay.arrow.schemas import PROVENANCE_NAMES
-from replay.findings.columns import EvidenceColumn, StatementColumn, finding_table
-from replay.findings.kinds import INVARIANT_VIOLATION, RULE_MISMATCH, finding_id
+from replay.findings.columns import StatementColumn, finding_ids, finding_table, row_evidence, stated
+from replay.findings.kinds import INVARIANT_VIOLATION, RULE_MISMATCH
 from replay.invariants.catalogue import INVARIANTS
 
 # (verdict, severity) of the differences that are decided. For the others the evidence allows several rules or inputs.
@@ -44,7 +42,8 @@ def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:
         "rule": pc.fill_null(chosen["profile"], RULE_MISMATCH),
         "rule_version": _RULE_VERSION,
     }
-    evidence = _evidence("change", "rule_differences", chosen, "offset", "timestamp_ms")
+    places = {"offset": "offset", "captured_at_ms": "timestamp_ms"}
+    evidence = row_evidence("change", "rule_differences", np.arange(len(chosen)), chosen, **places)
     return finding_table(columns, list(_difference_statements(chosen, bug)), [evidence], len(chosen))
 
 
@@ -54,32 +53,21 @@ def _difference_statements(rows: pa.Table, bug: Array) -> Iterator[StatementColu
     predicted = bools(pc.struct_field(rows["predicted"], "leader").is_valid())
     fields = pc.fill_null(pc.binary_join(rows["differs_in"], ","), "")
     text = pc.replace_substring(fields, ",", ", ")
-    yield _statement("rule_change", rows, np.ones(len(rows), dtype=bool), offset=rows["offset"], text=text)
-    yield _statement("rule_trigger", rows, triggered, offset=rows["trigger_offset"], text=rows["trigger"])
-    yield _statement("rule_no_trigger", rows, ~triggered)
-    yield _statement("rule_known_bug", rows, bug, text=rows["reason"])
-    yield _statement("rule_unexplained", rows, ~bug)
+    yield stated("rule_change", np.ones(len(rows), dtype=bool), offset=rows["offset"], text=text)
+    yield stated("rule_trigger", triggered, offset=rows["trigger_offset"], text=rows["trigger"])
+    yield stated("rule_no_trigger", ~triggered)
+    yield stated("rule_known_bug", bug, text=rows["reason"])
+    yield stated("rule_unexplained", ~bug)
     for name in ("leader", "isr", "elr"):
         differs = bools(pc.match_substring(pc.binary_join_element_wise(",", fields, ",", ""), f",{name},"))
         values = pc.struct_field(rows["predicted"], name).combine_chunks()
         if name != "leader":
-            yield _statement(f"rule_predicts_{name}", rows, differs & predicted, brokers=values, text=rows["profile"])
+            yield stated(f"rule_predicts_{name}", differs & predicted, brokers=values, text=rows["profile"])
             continue
-        led = bools(pc.greater_equal(values, 0))
-        yield _statement("rule_predicts_none", rows, differs & predicted & ~led, text=rows["profile"])
-        leader = _single_lists(values)
-        yield _statement("rule_predicts_leader", rows, differs & led, brokers=leader, text=rows["profile"])
-
-
-def _single_lists(values: pa.Array) -> pa.Array:
-    """Lists of one value each."""
-    return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1), pa.int32()), values)
-
-
-def _statement(code: str, rows: pa.Table, where: Array, **figures: Any) -> StatementColumn:
-    """A statement about the rows where `where` is true; figures: one element for each row."""
-    at = np.flatnonzero(where)
-    return StatementColumn(code, at, **{name: values.take(pa.array(at)) for name, values in figures.items()})
+        leader = pc.fill_null(values, -1).to_numpy()
+        led = leader >= 0
+        yield stated("rule_predicts_none", differs & predicted & ~led, text=rows["profile"])
+        yield stated("rule_predicts_leader", differs & led, brokers=leader, text=rows["profile"])
 
 
 def invariant_findings(violations: pa.Table, cluster_id: str) -> pa.Table:
@@ -94,16 +82,17 @@ def invariant_findings(violations: pa.Table, cluster_id: str) -> pa.Table:
         "rule": violations["invariant"],
         "rule_version": _RULE_VERSION,
     }
-    evidence = _evidence("violation", "invariant_violations", violations, "start_offset", "start_timestamp_ms")
+    places = {"offset": "start_offset", "captured_at_ms": "start_timestamp_ms"}
+    evidence = row_evidence("violation", "invariant_violations", np.arange(len(violations)), violations, **places)
     everywhere = np.ones(len(violations), dtype=bool)
     has_brokers = bools(pc.greater(pc.list_value_length(violations["brokers"]), 0))
     detail, offset = violations["detail"], violations["start_offset"]
     statements = [
-        _statement("invariant_broken", violations, everywhere, text=_texts(names, "definition")),
-        _statement("invariant_detail", violations, bools(pc.not_equal(detail, "")), offset=offset, text=detail),
-        _statement("invariant_brokers", violations, has_brokers, brokers=violations["brokers"]),
-        _statement("invariant_rows", violations, everywhere, value=violations["rows"]),
-        _statement("invariant_means", violations, everywhere, text=_texts(names, "meaning")),
+        stated("invariant_broken", everywhere, text=_texts(names, "definition")),
+        stated("invariant_detail", bools(pc.not_equal(detail, "")), offset=offset, text=detail),
+        stated("invariant_brokers", has_brokers, brokers=violations["brokers"]),
+        stated("invariant_rows", everywhere, value=violations["rows"]),
+        stated("invariant_means", everywhere, text=_texts(names, "meaning")),
     ]
     return finding_table(columns, statements, [evidence], len(violations))
 
@@ -115,14 +104,4 @@ def _texts(names: list[str], field: str) -> pa.Array:
 
 
 def _ids(cluster_id: str, kind: str, rules: list[str], rows: pa.Table, offset: str) -> pa.Array:
-    keys = zip(rules, *(rows[name].to_pylist() for name in ("topic_id", "partition", offset)), strict=True)
-    return pa.array([finding_id(cluster_id, kind, *key) for key in keys], pa.string())
-
-
-def _evidence(role: str, source: str, rows: pa.Table, offset: str, timestamp_ms: str) -> EvidenceColumn:
-    columns = {
-        "offset": rows[offset],
-        "captured_at_ms": rows[timestamp_ms],
-        **{name: rows[name] for name in PROVENANCE_NAMES},
-    }
-    return EvidenceColumn(role, source, np.arange(len(rows)), columns)
+    return finding_ids(cluster_id, kind, rules, *(rows[name].to_pylist() for name in ("topic_id", "partition", offset)))

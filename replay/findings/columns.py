@@ -5,7 +5,7 @@ For each finding the columns hold what `statements.statement` and `statements.pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array, as_lists, grouped
 from replay.arrow.schemas import EVIDENCE_ROW, FINDINGS, PROVENANCE_NAMES, STATEMENT
+from replay.findings.kinds import finding_id
 from replay.findings.sentences import SENTENCES
 
 
@@ -23,8 +24,8 @@ from replay.findings.sentences import SENTENCES
 class StatementColumn:
     """A statement about some of the findings.
 
-    at: numbers of those findings. The figures have one element for each; None means null. brokers: a list<int32> array
-    (`as_lists`), or a NumPy array with one broker each.
+    at: numbers of those findings. The figures have one element for each; None means null. brokers: a list<int32> array,
+    a matrix (`to_matrix`), or a NumPy array with one broker each.
     """
 
     code: str
@@ -50,11 +51,23 @@ class EvidenceColumn:
     columns: Mapping[str, Any]
 
 
-def state_evidence(role: str, at: Array, states: pa.Table) -> EvidenceColumn:
-    """Recorded states as evidence. states: schemas.PARTITION_HISTORY rows, one for each of `at`."""
-    columns = {"broker_id": "leader", "leader_epoch": "leader_epoch", "offset": "offset"}
-    columns |= {"captured_at_ms": "timestamp_ms", **{name: name for name in PROVENANCE_NAMES}}
-    return EvidenceColumn(role, "partition_history", at, {name: states[source] for name, source in columns.items()})
+def stated(code: str, where: Array, **figures: Any) -> StatementColumn:
+    """A statement about the findings where `where` (bool) is true. figures: one element for each finding."""
+    at = np.flatnonzero(where)
+    chosen = {n: v[at] if isinstance(v, np.ndarray) else v.take(pa.array(at)) for n, v in figures.items()}
+    return StatementColumn(code, at, **chosen)
+
+
+def row_evidence(role: str, source: str, at: Array, rows: pa.Table, **names: str) -> EvidenceColumn:
+    """Rows of a table as evidence, one for each of `at`. names: columns of `rows` by the field that they fill, beside
+    those of the provenance."""
+    columns = {**names, **dict(zip(PROVENANCE_NAMES, PROVENANCE_NAMES, strict=True))}
+    return EvidenceColumn(role, source, at, {name: rows[column] for name, column in columns.items()})
+
+
+def finding_ids(cluster_id: str, kind: str, *columns: Iterable[Any]) -> pa.Array:
+    """The ids of findings. columns: what identifies them, Python's values."""
+    return pa.array([finding_id(cluster_id, kind, *key) for key in zip(*columns, strict=True)], pa.string())
 
 
 def finding_table(
@@ -71,11 +84,11 @@ def finding_table(
     reason = pa.concat_arrays([pa.nulls(0, STATEMENT), *map(_statement_structs, statements)])
     prose = pa.concat_arrays([pa.nulls(0, pa.string()), *map(_sentences, statements)])
     rows = pa.concat_arrays([pa.nulls(0, EVIDENCE_ROW), *map(_evidence_structs, evidence)])
-    stated, cited = _finding_numbers(statements), _finding_numbers(evidence)
+    said, cited = _finding_numbers(statements), _finding_numbers(evidence)
     filled = {
         **columns,
-        "reason": grouped(stated, reason, count),
-        "explanation": pc.binary_join(grouped(stated, prose, count), " "),
+        "reason": grouped(said, reason, count),
+        "explanation": pc.binary_join(grouped(said, prose, count), " "),
         "evidence": grouped(cited, rows, count),
     }
     return pa.table({f.name: _column(filled.get(f.name), f.type, count) for f in FINDINGS}, schema=FINDINGS)
@@ -106,7 +119,7 @@ def _statement_structs(column: StatementColumn) -> pa.Array:
 def _figures(column: StatementColumn) -> dict[str, Any]:
     brokers = column.brokers
     if isinstance(brokers, np.ndarray):
-        brokers = as_lists(brokers.astype(np.int64)[:, None])
+        brokers = as_lists(brokers.astype(np.int64) if brokers.ndim > 1 else brokers.astype(np.int64)[:, None])
     figures = {name: getattr(column, name) for name in ("offset", "leader_epoch", "value", "text")}
     return {"brokers": brokers, **figures}
 
@@ -115,7 +128,7 @@ def _sentences(column: StatementColumn) -> pa.Array:
     """`statements.prose` of each statement."""
     count, figures = len(column.at), _figures(column)
     pieces = [_column("", pa.string(), count)]
-    for literal, name in _parsed(SENTENCES[column.code][1]):
+    for literal, name, _, _ in Formatter().parse(SENTENCES[column.code][1]):
         pieces.append(pa.scalar(literal))
         if name is not None:
             pieces.append(_text(_column(figures[name], STATEMENT.field(name).type, count)))
@@ -128,12 +141,6 @@ def _text(figures: pa.Array) -> pa.Array:
         return pc.fill_null(figures.cast(pa.string()), "None")
     joined = pc.fill_null(pc.binary_join(figures.cast(pa.list_(pa.string())), ", "), "")
     return pc.if_else(pc.equal(joined, ""), "none", joined)
-
-
-def _parsed(sentence: str) -> Iterator[tuple[str, str | None]]:
-    """Each piece of a sentence as (text, name of the figure that follows it or None)."""
-    for literal, name, _, _ in Formatter().parse(sentence):
-        yield literal, name
 
 
 def _evidence_structs(column: EvidenceColumn) -> pa.Array:

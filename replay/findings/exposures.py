@@ -22,8 +22,8 @@ from replay.arrow.schemas import FINDINGS
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
-from replay.findings.columns import StatementColumn, finding_table, state_evidence
-from replay.findings.kinds import LAST_REPLICA, LEADERLESS, finding_id
+from replay.findings.columns import StatementColumn, finding_ids, finding_table, row_evidence, stated
+from replay.findings.kinds import LAST_REPLICA, LEADERLESS
 from replay.partitions.elections import States
 
 # By kind: severity if the end is known, severity if it is not.
@@ -42,6 +42,8 @@ _END_REASON = {
     "exposed_into_hole": "hole",
 }
 _ASSUMED = "assumed_default"
+# Fields of evidence by the column of a state.
+_PLACE = {"broker_id": "leader", "leader_epoch": "leader_epoch", "offset": "offset", "captured_at_ms": "timestamp_ms"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +107,6 @@ class _Exposures:
             end = np.where(self.at_log_end, cluster.log_end_ms, end)
         self.lasted_ms = end - begin
 
-    def statement(self, code: str, where: Array, **figures: Any) -> StatementColumn:
-        """A statement about the stretches where `where` is true. figures: one element per stretch."""
-        at = np.flatnonzero(where)
-        chosen = {n: v.take(pa.array(at)) if isinstance(v, pa.ChunkedArray) else v[at] for n, v in figures.items()}
-        if "brokers" in chosen and chosen["brokers"].ndim > 1:
-            chosen["brokers"] = as_lists(chosen["brokers"])
-        return StatementColumn(code, at, **chosen)
-
     def after_end(self, values: Array, missing: Any) -> Array:
         """One value per stretch: that of the state after it (`values`: one per element of `ended`), else `missing`."""
         result = np.full((self.count, *values.shape[1:]), missing, dtype=values.dtype)
@@ -123,11 +117,11 @@ class _Exposures:
         """schemas.FINDINGS of the stretches. more: columns that only this kind has."""
         ended = self.spans.end >= 0
         place = {name: self.first[name] for name in ("topic_id", "topic", "partition")}
-        keys = zip(*(self.first[n].to_pylist() for n in ("topic_id", "partition", "offset")), strict=True)
+        keys = (self.first[n].to_pylist() for n in ("topic_id", "partition", "offset"))
         offset, timestamp = (self.after_end(self.end[n].to_numpy(), 0) for n in ("offset", "timestamp_ms"))
         columns = {
             **place,
-            "finding_id": pa.array([finding_id(self.cluster.cluster_id, kind, *key) for key in keys], pa.string()),
+            "finding_id": finding_ids(self.cluster.cluster_id, kind, *keys),
             "kind": kind,
             "start_offset": self.first["offset"],
             "end_offset": pa.array(offset, mask=~ended),
@@ -143,19 +137,19 @@ class _Exposures:
             "rule_version": _RULE_VERSION,
         }
         evidence = [
-            state_evidence("exposure_start", np.arange(self.count), self.first),
-            state_evidence("exposure_end", self.ended, self.end),
+            row_evidence("exposure_start", "partition_history", np.arange(self.count), self.first, **_PLACE),
+            row_evidence("exposure_end", "partition_history", self.ended, self.end, **_PLACE),
         ]
         return finding_table(columns, statements, evidence, self.count)
 
     def duration(self) -> Iterator[StatementColumn]:
         """How long each lasted by the records' timestamps; a lower bound where the log lacks its beginning or end."""
         ended, snapshot = self.spans.end >= 0, self.since_snapshot
-        yield self.statement("exposed_since_snapshot", snapshot, offset=self.first["offset"])
-        yield self.statement("exposed_for", ended & ~snapshot, value=self.lasted_ms)
-        yield self.statement("exposed_for_at_least", ~ended | snapshot, value=self.lasted_ms)
-        yield self.statement("exposed_at_log_end", self.at_log_end)
-        yield self.statement("exposed_into_hole", self.spans.hole)
+        yield stated("exposed_since_snapshot", snapshot, offset=self.first["offset"])
+        yield stated("exposed_for", ended & ~snapshot, value=self.lasted_ms)
+        yield stated("exposed_for_at_least", ~ended | snapshot, value=self.lasted_ms)
+        yield stated("exposed_at_log_end", self.at_log_end)
+        yield stated("exposed_into_hole", self.spans.hole)
 
     def _end_reason(self, statements: Sequence[StatementColumn]) -> pa.Array:
         reason = np.full(self.count, None, dtype=object)
@@ -172,13 +166,13 @@ def _leaderless(found: _Exposures, isr: Array, elr: Array) -> pa.Table:
     led, offset, epoch = states.previous_leader[spans.first], found.first["offset"], states.leader_epoch[spans.first]
     waits_for, waiting = _waiting_for(found, isr, elr)
     statements = [
-        found.statement("leader_lost", led >= 0, brokers=led, offset=offset, leader_epoch=epoch),
-        found.statement("no_leader", led < 0, offset=offset, leader_epoch=epoch),
+        stated("leader_lost", led >= 0, brokers=led, offset=offset, leader_epoch=epoch),
+        stated("no_leader", led < 0, offset=offset, leader_epoch=epoch),
         *found.duration(),
         *waiting,
         *_unclean_candidates(found),
         *_ending(found, isr, elr),
-        found.statement("leaderless_means", np.ones(found.count, dtype=bool)),
+        stated("leaderless_means", np.ones(found.count, dtype=bool)),
     ]
     leader = found.after_end(states.leader[spans.end[found.ended]], -1)
     leader = pa.array(leader, pa.int32(), mask=leader < 0)
@@ -195,13 +189,13 @@ def _waiting_for(found: _Exposures, isr: Array, elr: Array) -> tuple[Array, list
     nobody = ~in_isr & ~in_elr & ~last_known
     holders = sets.where(in_isr, isr, elr)
     return sets.where(last_known, known, holders), [
-        found.statement("leaderless_isr", in_isr, brokers=isr),
-        found.statement("leaderless_elr", in_elr, brokers=elr),
-        found.statement("leaderless_last_known", last_known, brokers=known),
-        found.statement("leaderless_nobody", nobody, brokers=known),
-        found.statement("clean_return", in_isr | in_elr, brokers=holders),
-        found.statement("last_known_return", last_known, brokers=known),
-        found.statement("no_return", nobody),
+        stated("leaderless_isr", in_isr, brokers=isr),
+        stated("leaderless_elr", in_elr, brokers=elr),
+        stated("leaderless_last_known", last_known, brokers=known),
+        stated("leaderless_nobody", nobody, brokers=known),
+        stated("clean_return", in_isr | in_elr, brokers=holders),
+        stated("last_known_return", last_known, brokers=known),
+        stated("no_return", nobody),
     ]
 
 
@@ -209,19 +203,17 @@ def _unclean_candidates(found: _Exposures) -> Iterator[StatementColumn]:
     """The replicas that an unclean election could have elected, and whether the config allowed one."""
     alive = _alive(found.cluster.brokers, found.states.replicas[found.spans.first], found.first)
     some = ~sets.is_empty(alive)
-    yield found.statement(
-        "replicas_alive", np.ones(found.count, dtype=bool), brokers=alive, offset=found.first["offset"]
-    )
-    yield found.statement("unclean_possible", some, brokers=alive)
+    yield stated("replicas_alive", np.ones(found.count, dtype=bool), brokers=alive, offset=found.first["offset"])
+    yield stated("unclean_possible", some, brokers=alive)
     enabled = found.last["unclean_leader_election_enable"]
     source = found.last["unclean_leader_election_enable_source"]
     assumed = source.to_numpy(zero_copy_only=False) == _ASSUMED
     on = bools(enabled)
     # A state has the configs of its begin.
     in_force = {"offset": found.last["offset"], "text": source}
-    yield found.statement("unclean_on", on & ~assumed, **in_force)
-    yield found.statement("unclean_off", ~on & ~assumed, **in_force)
-    yield found.statement("unclean_assumed", assumed, text=enabled.cast(pa.string()))
+    yield stated("unclean_on", on & ~assumed, **in_force)
+    yield stated("unclean_off", ~on & ~assumed, **in_force)
+    yield stated("unclean_assumed", assumed, text=enabled.cast(pa.string()))
 
 
 def _alive(brokers: BrokerTimeline, replicas: Array, states: pa.Table) -> Array:
@@ -238,10 +230,10 @@ def _ending(found: _Exposures, isr: Array, elr: Array) -> Iterator[StatementColu
     in_isr, in_elr = led & sets.has(isr, leader), led & sets.has(elr, leader)
     in_elr &= ~in_isr
     figures = {"brokers": leader, "offset": offset, "leader_epoch": epoch}
-    yield found.statement("ended_from_isr", in_isr, **figures)
-    yield found.statement("ended_from_elr", in_elr, **figures)
-    yield found.statement("ended_by_outsider", led & ~in_isr & ~in_elr, **figures)
-    yield found.statement("exposed_until_removal", found.after_end(found.states.removed[rows], False), offset=offset)
+    yield stated("ended_from_isr", in_isr, **figures)
+    yield stated("ended_from_elr", in_elr, **figures)
+    yield stated("ended_by_outsider", led & ~in_isr & ~in_elr, **figures)
+    yield stated("exposed_until_removal", found.after_end(found.states.removed[rows], False), offset=offset)
 
 
 def _last_replica(found: _Exposures, holders: Array) -> pa.Table:
@@ -261,20 +253,18 @@ def _last_replica(found: _Exposures, holders: Array) -> pa.Table:
     led = led_states[spans.last + 1] - led_states[spans.first]
     whole = led == spans.last + 1 - spans.first
     statements = [
-        found.statement("last_replica", everywhere, brokers=begin, offset=found.first["offset"]),
-        found.statement("last_replica_at_end", begin != last, brokers=last),
+        stated("last_replica", everywhere, brokers=begin, offset=found.first["offset"]),
+        stated("last_replica_at_end", begin != last, brokers=last),
         *found.duration(),
-        found.statement("min_isr_in_force", ~assumed, offset=found.last["offset"], value=min_isr, text=source),
-        found.statement("min_isr_assumed", assumed, value=min_isr),
-        found.statement("last_replica_led", whole),
-        found.statement("last_replica_led_partly", ~whole & (led > 0)),
-        found.statement("last_replica_not_led", led == 0),
-        found.statement(
-            "more_replicas", changed & (sets.size(holders_after) > 1), brokers=holders_after, offset=offset
-        ),
-        found.statement("no_replica_left", changed & (sets.size(holders_after) == 0), offset=offset),
-        found.statement("single_replica", single, offset=offset),
-        found.statement("exposed_until_removal", removed, offset=offset),
-        found.statement("last_replica_means", everywhere),
+        stated("min_isr_in_force", ~assumed, offset=found.last["offset"], value=min_isr, text=source),
+        stated("min_isr_assumed", assumed, value=min_isr),
+        stated("last_replica_led", whole),
+        stated("last_replica_led_partly", ~whole & (led > 0)),
+        stated("last_replica_not_led", led == 0),
+        stated("more_replicas", changed & (sets.size(holders_after) > 1), brokers=holders_after, offset=offset),
+        stated("no_replica_left", changed & (sets.size(holders_after) == 0), offset=offset),
+        stated("single_replica", single, offset=offset),
+        stated("exposed_until_removal", removed, offset=offset),
+        stated("last_replica_means", everywhere),
     ]
     return found.findings(LAST_REPLICA, statements)

@@ -6,7 +6,7 @@ evidence proves, assumptions and predictions are never mixed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from replay.findings.kinds import COUNTERFACTUAL, DIVERGENCE, HWM_REGRESSION, finding_id
@@ -77,88 +77,82 @@ def reason(window: JudgedWindow, would_be_leader: int | None) -> list[Row]:
     return statements
 
 
-def _membership(window: JudgedWindow) -> list[Row]:
+def _membership(window: JudgedWindow) -> Iterator[Row]:
     """All premises of the protocol's promise if the verdict relies on it, else what fails or contradicts it."""
     membership, judgement = window.election_facts.election.membership, window.judgement
     leader, isr, elr = window.election_facts.election.leader, window.before["isr"], window.before["elr"]
-    statements = []
     if membership.taken_in and leader not in isr:
-        statements.append(statement("taken_in"))
+        yield statement("taken_in")
     elif leader not in (*isr, *elr):
-        statements.append(statement("outsider"))
+        yield statement("outsider")
     if judgement.by_protocol:
-        statements += [_premise(p) for p in membership.premises]
-        statements.append(statement("held_by_protocol"))
-    return statements + [_premise(p) for p in judgement.against]
+        yield from map(_premise, membership.premises)
+        yield statement("held_by_protocol")
+    yield from map(_premise, judgement.against)
 
 
 def _premise(premise: Premise) -> Row:
     return statement(premise.code, brokers=premise.brokers, offset=premise.offset)
 
 
-def _bounds(window: JudgedWindow) -> list[Row]:
+def _bounds(window: JudgedWindow) -> Iterator[Row]:
     judgement = window.judgement
     floor, ceiling = judgement.floor, judgement.ceiling
     least, most = judgement.log_end_min.value, judgement.log_end_max.value
-    statements = []
     if floor.value is not None and floor.row is not None:
         code = floor.inference or "high_watermark_at_least"
-        statements.append(statement(code, brokers=[floor.row["broker_id"]], value=floor.value))
+        yield statement(code, brokers=[floor.row["broker_id"]], value=floor.value)
     if ceiling.value is not None:
-        statements.append(statement("high_watermark_at_most", value=ceiling.value))
+        yield statement("high_watermark_at_most", value=ceiling.value)
     if ceiling.row is not None and ceiling.inference is not None:
-        statements.append(statement(ceiling.inference, brokers=[ceiling.row["broker_id"]], value=ceiling.value))
+        yield statement(ceiling.inference, brokers=[ceiling.row["broker_id"]], value=ceiling.value)
     if most is not None:
-        statements.append(statement("log_end" if least == most else "log_end_at_most", value=most))
+        yield statement("log_end" if least == most else "log_end_at_most", value=most)
     if least is not None and least != most:
-        statements.append(statement("log_end_at_least", value=least))
+        yield statement("log_end_at_least", value=least)
     if judgement.verdict == EXCLUDED and least and not judgement.by_protocol:
-        statements.append(statement("premise_epochs_written_once"))
+        yield statement("premise_epochs_written_once")
     if floor.value is None and most is None and judgement.verdict != EXCLUDED:
-        statements.append(statement("nothing_bounds"))
-    return statements
+        yield statement("nothing_bounds")
 
 
-def _result(window: JudgedWindow) -> list[Row]:
+def _result(window: JudgedWindow) -> Iterator[Row]:
     judgement = window.judgement
-    top = statement("lost_open")
-    if judgement.loss_max is not None:
-        top = statement("lost_at_most", value=judgement.loss_max)
     if judgement.verdict == PROVEN:
-        statements = [statement("lost_at_least", value=judgement.loss_min), top]
-        first = judgement.first_lost_offset
-        return statements if first is None else [*statements, statement("first_lost", value=first)]
-    if judgement.verdict == EXCLUDED:
-        return [statement("nothing_lost")] if judgement.ceiling.value is not None else []
-    return [statement("nothing_proven"), top] if judgement.verdict == POSSIBLE else []
+        yield statement("lost_at_least", value=judgement.loss_min)
+    elif judgement.verdict == POSSIBLE:
+        yield statement("nothing_proven")
+    elif judgement.verdict == EXCLUDED and judgement.ceiling.value is not None:
+        yield statement("nothing_lost")
+    if judgement.verdict in (PROVEN, POSSIBLE):
+        most = judgement.loss_max
+        yield statement("lost_open") if most is None else statement("lost_at_most", value=most)
+    if judgement.verdict == PROVEN and judgement.first_lost_offset is not None:
+        yield statement("first_lost", value=judgement.first_lost_offset)
 
 
-def _unacked(window: JudgedWindow) -> list[Row]:
-    judgement = window.judgement
-    statements = []
-    if judgement.unacked_min:
-        statements.append(statement("unacked_at_least", value=judgement.unacked_min))
-    if judgement.unacked_max is not None:
-        statements.append(statement("unacked_at_most", value=judgement.unacked_max))
-    return statements
+def _unacked(window: JudgedWindow) -> Iterator[Row]:
+    if window.judgement.unacked_min:
+        yield statement("unacked_at_least", value=window.judgement.unacked_min)
+    if window.judgement.unacked_max is not None:
+        yield statement("unacked_at_most", value=window.judgement.unacked_max)
 
 
-def _missing(window: JudgedWindow) -> list[Row]:
-    """The evidence that could have closed a bound that is open. Empty if the verdict is excluded."""
+def _missing(window: JudgedWindow) -> Iterator[Row]:
+    """The evidence that could have closed a bound that is open. Nothing if the verdict is excluded."""
     judgement, election = window.judgement, window.election_facts.election
     if judgement.verdict == EXCLUDED:
-        return []
-    statements, term = [], election.term
+        return
+    term = election.term
     if judgement.log_end_max.value is None:
-        statements.append(statement("missing_log_end", brokers=[election.leader], leader_epoch=election.leader_epoch))
+        yield statement("missing_log_end", brokers=[election.leader], leader_epoch=election.leader_epoch)
     elif judgement.log_end_min.value is None and term is not None:
         doubted = next((d.brokers for d in election.doubts if d.brokers), (term.leader,))
-        statements.append(statement("missing_word_of_process", brokers=doubted))
+        yield statement("missing_word_of_process", brokers=doubted)
     if judgement.ceiling.value is None and term is not None:
-        statements.append(statement("missing_high_watermark_ceiling", brokers=[term.leader]))
+        yield statement("missing_high_watermark_ceiling", brokers=[term.leader])
     if judgement.floor.value is None:
-        statements.append(statement("missing_high_watermark"))
-    return statements
+        yield statement("missing_high_watermark")
 
 
 _RECOVERY = (recovery_policies.ALL_REPLICAS, recovery_policies.AGGRESSIVE, recovery_policies.BALANCED)
@@ -237,27 +231,22 @@ def _common_columns(window: JudgedWindow) -> dict[str, Any]:
 def _counterfactuals(window: JudgedWindow, answers: Sequence[Row], recorded: Row, cluster_id: str) -> list[Row]:
     """Findings of policies whose leader differs from the recorded one and would certainly have lost acknowledged
     records."""
-    rows = []
-    for answer in answers:
-        if answer["differs"] and answer["loss_min"]:
-            statements = _predicted_statements(window, answer)
-            rows.append(_predicted_finding(window, answer, statements, recorded, COUNTERFACTUAL, "low", cluster_id))
-    return rows
+    return [
+        _predicted_finding(window, answer, recorded, COUNTERFACTUAL, "low", cluster_id)
+        for answer in answers
+        if answer["differs"] and answer["loss_min"]
+    ]
 
 
 def _divergences(window: JudgedWindow, answers: Sequence[Row], recorded: Row, cluster_id: str) -> list[Row]:
     """Findings of other leaders that unclean recovery would have picked, one for each such leader."""
-    rows: dict[int, Row] = {}
-    for answer in _recoveries(window, answers):
-        if answer["leader"] not in rows:
-            statements = _predicted_statements(window, answer)
-            if recorded["loss_min"]:
-                statements.append(statement("lost_by_recorded", value=recorded["loss_min"]))
-            severity = "medium" if recorded["verdict"] == PROVEN else "low"
-            rows[answer["leader"]] = _predicted_finding(
-                window, answer, statements, recorded, DIVERGENCE, severity, cluster_id
-            )
-    return list(rows.values())
+    severity = "medium" if recorded["verdict"] == PROVEN else "low"
+    first = {answer["leader"]: answer for answer in reversed(_recoveries(window, answers))}
+    return [
+        _predicted_finding(window, answer, recorded, DIVERGENCE, severity, cluster_id)
+        for answer in _recoveries(window, answers)
+        if answer is first[answer["leader"]]
+    ]
 
 
 def _recoveries(window: JudgedWindow, answers: Sequence[Row]) -> list[Row]:
@@ -269,27 +258,27 @@ def _recoveries(window: JudgedWindow, answers: Sequence[Row]) -> list[Row]:
     return [by_policy[name] for name in _RECOVERY if by_policy[name]["differs"]]
 
 
-def _predicted_statements(window: JudgedWindow, answer: Row) -> list[Row]:
+def _predicted_statements(window: JudgedWindow, answer: Row) -> Iterator[Row]:
     """Statements about what a policy would have done and what that would have lost."""
     leader, after = answer["leader"], window.after
-    statements = [
-        statement("recorded_leader", brokers=[after["leader"]], offset=after["offset"]),
-        statement("policy_elects", brokers=[leader], text=answer["policy"]),
-    ]
+    yield statement("recorded_leader", brokers=[after["leader"]], offset=after["offset"])
+    yield statement("policy_elects", brokers=[leader], text=answer["policy"])
     if answer["log_end_offset"] is not None:
         known = {"value": answer["log_end_offset"], "leader_epoch": answer["last_written_leader_epoch"]}
-        statements.append(statement("last_seen", brokers=[leader], **known))
+        yield statement("last_seen", brokers=[leader], **known)
     if answer["loss_min"]:
-        statements.append(statement("would_lose_at_least", value=answer["loss_min"]))
+        yield statement("would_lose_at_least", value=answer["loss_min"])
     if answer["loss_max"] is not None:
-        statements.append(statement("would_lose_at_most", value=answer["loss_max"]))
-    return statements
+        yield statement("would_lose_at_most", value=answer["loss_max"])
 
 
 def _predicted_finding(
-    window: JudgedWindow, answer: Row, statements: list[Row], recorded: Row, kind: str, severity: str, cluster_id: str
+    window: JudgedWindow, answer: Row, recorded: Row, kind: str, severity: str, cluster_id: str
 ) -> Row:
     """A finding about another rule. Its verdict is never proven: who another rule would have picked is a prediction."""
+    statements = list(_predicted_statements(window, answer))
+    if kind == DIVERGENCE and recorded["loss_min"]:
+        statements.append(statement("lost_by_recorded", value=recorded["loss_min"]))
     return {
         **_common_columns(window),
         "finding_id": window_id(window, cluster_id, kind, answer["policy"]),

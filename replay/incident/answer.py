@@ -6,8 +6,10 @@ the key `answer` of the verdict document (docs/verdict.md); the terminal, the re
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +17,7 @@ import pyarrow.compute as pc
 
 from replay.incident.missing import MISSING, NO_LOGS, OPEN, CapturedLogs, logged_text, missing, missing_statements
 from replay.loss.verdicts import EXCLUDED, LEANINGS, PROVEN, UNDETERMINED, likely_text
-from replay.plan.step import count, moment, place, visible
+from replay.plan.step import count, groups, moment, place, visible
 
 Row = dict[str, Any]
 
@@ -62,11 +64,11 @@ def answer(windows: pa.Table, scope: Scope) -> Row:
         "status": LOST if len(proven) else NOT_KNOWN if is_open else NOT_LOST,
         "complete": not is_open,
         "windows": len(windows),
-        "lost": _lost(proven, None if hidden else _sum(windows["loss_max"])) if len(proven) else None,
+        "lost": _lost(proven, None if hidden else _sum(windows["loss_max"].to_pylist())) if len(proven) else None,
         "topics": topics[:MOST_TOPICS],
         "topics_left_out": max(len(topics) - MOST_TOPICS, 0),
         "undecided_windows": len(undecided),
-        "undecided_max": _sum(undecided["loss_max"]) if len(undecided) else 0,
+        "undecided_max": _sum(undecided["loss_max"].to_pylist()) if len(undecided) else 0,
         "proven": _worst(proven)[:MOST_WINDOWS],
         "undecided": ranked[:MOST_WINDOWS],
         "missing": missing(undecided, scope.logs),
@@ -122,10 +124,10 @@ def undecided_text(window: Row) -> str:
     return f"{place(window)}: {cost}, {when}; not known: {why} (finding {window['finding_id']})"
 
 
-def _sum(column: pa.ChunkedArray) -> int | None:
-    """The sum; null if one of the values is. Values of damaged files may not fit into 64 bits."""
-    values = column.to_pylist()
-    return None if any(value is None for value in values) else sum(values)
+def _sum(values: Iterable[int | None]) -> int | None:
+    """The sum; null if one of the values is. That of damaged files may not fit into 64 bits."""
+    known = list(values)
+    return None if None in known else sum(value or 0 for value in known)
 
 
 def _lost(proven: pa.Table, most: int | None) -> Row:
@@ -162,21 +164,17 @@ def _by_topic(windows: pa.Table, hidden: bool) -> list[Row]:
 
     records_min: of proven windows; records_max: of all its windows, null if one has no upper bound or some may be
     missing (hidden)."""
-    found: dict[Any, Row] = {}
-    names = ("topic_id", "topic", "partition", "verdict", "loss_min", "loss_max")
-    lost: dict[Any, set[Any]] = {}
-    for topic_id, topic, partition, verdict, low, high in zip(*_columns(windows, *names), strict=True):
-        blank = {"topic": _named(topic, topic_id), "topic_id": topic_id, "partitions_lost": 0}
-        blank |= {"records_min": 0, "records_max": None if hidden else 0, **dict.fromkeys(_COUNTED, 0)}
-        row = found.setdefault(topic_id, blank)
-        row["records_max"] = None if high is None or row["records_max"] is None else row["records_max"] + high
-        row[verdict if verdict in (PROVEN, EXCLUDED) else "undecided"] += 1
-        if verdict == PROVEN:
-            row["records_min"] += low or 0
-            lost.setdefault(topic_id, set()).add(partition)
-    for topic_id, partitions in lost.items():
-        found[topic_id]["partitions_lost"] = len(partitions)
-    return sorted(found.values(), key=lambda r: (-r["records_min"], -r["undecided"], r["topic"], r["topic_id"] or ""))
+    found = []
+    names = ["topic_id", "topic", "partition", "verdict", "loss_min", "loss_max"]
+    for topic_id, own in groups(windows.select(names).to_pylist(), itemgetter("topic_id")).items():
+        verdicts = Counter(row["verdict"] if row["verdict"] in (PROVEN, EXCLUDED) else "undecided" for row in own)
+        proven = [row for row in own if row["verdict"] == PROVEN]
+        row = {"topic": _named(own[0]["topic"], topic_id), "topic_id": topic_id}
+        row |= {"partitions_lost": len({each["partition"] for each in proven})}
+        row |= {"records_min": sum(each["loss_min"] or 0 for each in proven)}
+        row |= {"records_max": None if hidden else _sum(each["loss_max"] for each in own)}
+        found.append(row | {name: verdicts[name] for name in _COUNTED})
+    return sorted(found, key=lambda r: (-r["records_min"], -r["undecided"], r["topic"], r["topic_id"] or ""))
 
 
 def _rows(windows: pa.Table) -> list[Row]:

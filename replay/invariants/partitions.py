@@ -9,7 +9,6 @@ Sources: replay/invariants/catalogue.toml names them for each invariant.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +26,6 @@ from replay.controller.transitions import Bucket
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 from replay.invariants.violations import Broken, Places, violation_rows
 from replay.partitions.effective_configs import config_points
-from replay.partitions.elections import States
 
 _ASSUMED = "assumed_default"
 _KEY = ["topic_id", "partition", "offset"]
@@ -38,13 +36,12 @@ def partition_violations(bucket: Bucket, elections: pa.Table) -> pa.Table:
     history, facts = bucket.history, bucket.facts
     if not len(history):
         return INVARIANT_VIOLATIONS.empty_table()
-    rows = _rows_of(bucket)
+    rows = _Rows(bucket)
     found = [*_of_states(rows), *_of_changes(rows, facts), *_unmarked(rows, elections)]
     found += [_unregistered(rows, facts.brokers), _disagreeing(rows, bucket)]
     return pa.concat_tables([violation_rows(history, rows.states.begins, b, facts.records) for b in found])
 
 
-@dataclass(frozen=True, slots=True)
 class _Rows:
     """A history as arrays, one element per row.
 
@@ -52,20 +49,21 @@ class _Rows:
     neither row is a removal. cleared: made by a ClearElrRecord. marks: metadata.version supports RECOVERING.
     """
 
-    history: pa.Table
-    states: States
-    places: Places
-    isr: Array
-    elr: Array
-    known_elr: Array
-    held: Array
-    starts: Array
-    alive: Array
-    follows: Array
-    elr_on: Array
-    cleared: Array
-    recovering: Array
-    marks: Array
+    def __init__(self, bucket: Bucket) -> None:
+        states, offset, facts = bucket.states, bucket.offset, bucket.facts
+        self.history, self.states = bucket.history, states
+        self.places = Places(np.arange(len(offset)), offset)
+        self.isr, self.elr, self.known_elr = (states.lists[name] for name in ("isr", "elr", "last_known_elr"))
+        self.held = states.isr_size + (_only(self.elr, self.isr, inside=False) != PAD).sum(axis=1)
+        self.starts = run_starts(states.key)
+        self.alive = ~states.removed
+        self.follows = ~states.begins & self.alive
+        self.follows[1:] &= self.alive[:-1]
+        self.elr_on = facts.features.at_each(ELR_VERSION, offset) >= 1
+        self.cleared = np.isin(offset, facts.cleared)
+        self.marks = switches(facts.features.at_each(METADATA_VERSION, offset), "marks_recovery")
+        self.leader = np.where(states.leader >= 0, states.leader, PAD)[:, None]
+        self.nobody = np.full((len(offset), 1), PAD)
 
     def broken(self, name: str, where: Array, brokers: Array, changed: bool = False) -> Broken:
         """A violation at the rows where `where` is true. brokers: a matrix with one list per row of the history."""
@@ -73,29 +71,6 @@ class _Rows:
         earlier = self.places.offset[np.maximum(at - 1, 0)] if changed else np.full(len(at), PAD)
         earlier = np.where(self.starts[at], PAD, earlier)
         return Broken(name, self.places, at, brokers[at], earlier, changed)
-
-
-def _rows_of(bucket: Bucket) -> _Rows:
-    history, states, offset, facts = bucket.history, bucket.states, bucket.offset, bucket.facts
-    isr, elr = states.lists["isr"], states.lists["elr"]
-    follows = ~states.begins & ~states.removed
-    follows[1:] &= ~states.removed[:-1]
-    return _Rows(
-        history=history,
-        states=states,
-        places=Places(np.arange(len(offset)), offset),
-        isr=isr,
-        elr=elr,
-        known_elr=states.lists["last_known_elr"],
-        held=states.isr_size + (_only(elr, isr, inside=False) != PAD).sum(axis=1),
-        starts=run_starts(states.key),
-        alive=~states.removed,
-        follows=follows,
-        elr_on=facts.features.at_each(ELR_VERSION, offset) >= 1,
-        cleared=np.isin(offset, facts.cleared),
-        recovering=states.recovering,
-        marks=switches(facts.features.at_each(METADATA_VERSION, offset), "marks_recovery"),
-    )
 
 
 def _only(lists: Array, others: Array, inside: bool) -> Array:
@@ -110,8 +85,7 @@ def _any(lists: Array) -> Array:
 
 def _of_states(rows: _Rows) -> Iterator[Broken]:
     """Violations that a single state shows."""
-    states, alive, no_brokers = rows.states, rows.alive, np.full((len(rows.alive), 1), PAD)
-    leader = np.where(states.leader >= 0, states.leader, PAD)[:, None]
+    states, alive = rows.states, rows.alive
     shared = _only(rows.elr, rows.isr, inside=True)
     yield rows.broken("isr_and_elr_disjoint", _any(shared), shared)
     enough = states.min_isr_known & (states.isr_size >= states.min_isr)
@@ -122,29 +96,29 @@ def _of_states(rows: _Rows) -> Iterator[Broken]:
     yield rows.broken("elr_within_replicas", _any(strangers), strangers)
     strangers = _only(np.where(rows.known_elr >= 0, rows.known_elr, PAD), states.replicas, inside=False)
     yield rows.broken("last_known_elr_within_replicas", _any(strangers), strangers)
-    outside = _only(leader, rows.isr, inside=False)
+    outside = _only(rows.leader, rows.isr, inside=False)
     yield rows.broken("leader_in_isr", _any(outside), outside)
     several = (rows.known_elr != PAD).sum(axis=1) > 1
     yield rows.broken("last_known_elr_at_most_one", several, rows.known_elr)
-    yield rows.broken("last_known_elr_never_minus_one", (rows.known_elr == -1).any(axis=1), no_brokers)
-    yield rows.broken("recovering_isr_is_leader", rows.recovering & (states.isr_size > 1), rows.isr)
+    yield rows.broken("last_known_elr_never_minus_one", (rows.known_elr == -1).any(axis=1), rows.nobody)
+    yield rows.broken("recovering_isr_is_leader", states.recovering & (states.isr_size > 1), rows.isr)
     ordered = np.sort(states.replicas, axis=1)
     twice = np.where(ordered[:, 1:] == ordered[:, :-1], ordered[:, 1:], PAD)
     yield rows.broken("replicas_distinct", _any(twice), twice)
     other = to_lengths(rows.history["directories"]) != to_lengths(rows.history["replicas"])
-    yield rows.broken("directories_match_replicas", alive & other, no_brokers)
+    yield rows.broken("directories_match_replicas", alive & other, rows.nobody)
 
 
 def _of_changes(rows: _Rows, facts: ClusterFacts) -> Iterator[Broken]:
     """Violations that a state shows in comparison with earlier ones."""
-    states, no_brokers = rows.states, np.full((len(rows.alive), 1), PAD)
+    states = rows.states
     epoch = pc.fill_null(rows.history["partition_epoch"], -1).to_numpy().astype(np.int64)
     step = np.append(0, epoch[1:] - epoch[:-1])
     across = states.begins & ~rows.starts & rows.alive & np.append(False, rows.alive[:-1])
-    yield rows.broken("partition_epoch_by_one", (rows.follows & (step != 1)) | (across & (step < 0)), no_brokers, True)
-    leader = np.where(states.leader >= 0, states.leader, PAD)[:, None]
+    wrong = (rows.follows & (step != 1)) | (across & (step < 0))
+    yield rows.broken("partition_epoch_by_one", wrong, rows.nobody, True)
     highest = highest_so_far(states.key, states.leader_epoch)
-    yield rows.broken("leader_epoch_never_falls", rows.alive & (states.leader_epoch < highest), leader, True)
+    yield rows.broken("leader_epoch_never_falls", rows.alive & (states.leader_epoch < highest), rows.leader, True)
     fell, lost = _fell(rows, facts)
     low = rows.alive & states.min_isr_known & (rows.held < states.min_isr)
     yield rows.broken("isr_plus_elr_not_below_min_isr", _since(fell, low & ~states.begins), lost, True)
@@ -165,7 +139,7 @@ def _fell(rows: _Rows, facts: ClusterFacts) -> tuple[Array, Array]:
     fell = rows.follows & rows.elr_on & states.min_isr_known & ~rows.cleared & (rows.held < states.min_isr)
     fell[1:] &= rows.held[:-1] >= states.min_isr[1:]
     elected = np.append(False, states.leader_epoch[1:] != states.leader_epoch[:-1]) & (states.leader >= 0)
-    fell &= ~(elected & rows.recovering)
+    fell &= ~(elected & states.recovering)
     return _with_lost(rows, facts, fell, np.hstack([rows.isr, rows.elr]))
 
 
@@ -213,10 +187,9 @@ def _unmarked(rows: _Rows, elections: pa.Table) -> Iterator[Broken]:
     start = np.zeros(len(rows.alive), dtype=bool)
     start[keys.join(hidden, _KEY, join_type="inner")["row"].to_numpy()] = True
     states = rows.states
-    same = rows.follows & ~rows.recovering
+    same = rows.follows & ~states.recovering
     same[1:] &= states.leader_epoch[1:] == states.leader_epoch[:-1]
-    leader = np.where(states.leader >= 0, states.leader, PAD)[:, None]
-    yield rows.broken("unclean_without_mark", _since(start & rows.follows & rows.marks, same), leader, True)
+    yield rows.broken("unclean_without_mark", _since(start & rows.follows & rows.marks, same), rows.leader, True)
 
 
 def _merged(places: Places, row: Array, offset: Array) -> Places:

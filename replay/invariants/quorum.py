@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,16 +79,14 @@ def _text(batch: Row) -> str:
     return f"{batch['base_offset']} to {batch['last_offset']} of epoch {batch['epoch']}"
 
 
-def _overlaps(shape: LogShape) -> list[Row]:
+def _overlaps(shape: LogShape) -> Iterator[Row]:
     base, last = (shape.batches.column(name)[shape.live] for name in ("base_offset", "last_offset"))
     reaching = _highest_so_far(last, or_equal=False)[:-1]
-    found = []
     for number in (np.flatnonzero(base[1:] <= last[reaching]) + 1).tolist():
         both = [shape.batches[int(shape.live[row])] for row in (number, reaching[number - 1])]
         end = min(batch["last_offset"] for batch in both) + 1
         detail = f"offsets {_text(both[1])} and {_text(both[0])}"
-        found.append(_violation("log_offsets_dense", both, end, _nodes(*both), detail))
-    return found
+        yield _violation("log_offsets_dense", both, end, _nodes(*both), detail)
 
 
 def _highest_so_far(values: Array, or_equal: bool) -> Array:
@@ -97,13 +95,12 @@ def _highest_so_far(values: Array, or_equal: bool) -> Array:
     return last_true(values >= before if or_equal else values > before)
 
 
-def _falling(batches: LogBatches) -> list[Row]:
+def _falling(batches: LogBatches) -> Iterator[Row]:
     """Batches with a lower epoch than an earlier batch in the same folder of the same capture.
 
     Such a folder is the log of one node at one time, if it was copied at once.
     """
     base, epoch = batches.column("base_offset"), batches.column("epoch")
-    found = []
     for _, log in sorted(_folders(batches).items()):
         log = log[np.lexsort((epoch[log], base[log]))]
         top = _highest_so_far(epoch[log], or_equal=True)
@@ -114,8 +111,7 @@ def _falling(batches: LogBatches) -> list[Row]:
             highest = batches[int(log[top[begin]])]
             detail = f"offsets {_text(run[0])} after {_text(highest)}"
             nodes = set.intersection(*(set(b["nodes"]) for b in [*run, highest]))
-            found.append(_violation("log_epochs_never_decrease", run, run[-1]["last_offset"] + 1, nodes, detail))
-    return found
+            yield _violation("log_epochs_never_decrease", run, run[-1]["last_offset"] + 1, nodes, detail)
 
 
 def _folders(batches: LogBatches) -> dict[tuple[str, str], Array]:
@@ -133,21 +129,18 @@ def _folders(batches: LogBatches) -> dict[tuple[str, str], Array]:
     return {key: np.concatenate(parts) for key, parts in found.items()}
 
 
-def _unopened(shape: LogShape, control: Iterable[Row]) -> list[Row]:
+def _unopened(shape: LogShape, control: Iterable[Row]) -> Iterator[Row]:
     base, last, epoch = (shape.batches.column(n)[shape.live] for n in ("base_offset", "last_offset", "epoch"))
     types = {(r["epoch"], r["offset"]): r["type"] for r in control}
     follows = base == np.append(0, last[:-1] + 1)[: len(base)]
-    begins_epoch = run_starts(epoch)
-    found = []
-    for row in shape.live[follows & begins_epoch].tolist():
+    for row in shape.live[follows & run_starts(epoch)].tolist():
         batch = shape.batches[row]
         # A control batch whose record could not be read may be a LeaderChangeMessage.
         begins = types.get(_place(batch), _LEADER_CHANGE) if batch["is_control"] else "a metadata record"
         if begins != _LEADER_CHANGE:
             detail = f"epoch {batch['epoch']} begins with {begins}"
             end = _next_epoch(shape, batch)
-            found.append(_violation("epoch_begins_with_leader_change", [batch], end, batch["nodes"], detail))
-    return found
+            yield _violation("epoch_begins_with_leader_change", [batch], end, batch["nodes"], detail)
 
 
 def _next_epoch(shape: LogShape, batch: Row) -> int | None:
@@ -156,33 +149,28 @@ def _next_epoch(shape: LogShape, batch: Row) -> int | None:
     return int(shape.batches.column("base_offset")[later[0]]) if len(later) else None
 
 
-def _rivals(leaders: Sequence[tuple[Row, Row]], shape: LogShape) -> list[Row]:
+def _rivals(leaders: Sequence[tuple[Row, Row]], shape: LogShape) -> Iterator[Row]:
     epochs: dict[int, list[tuple[Row, Row]]] = defaultdict(list)
     for batch, data in leaders:
         epochs[batch["epoch"]].append((batch, data))
-    found = []
     for epoch, named in epochs.items():
         ids = sorted({data["leaderId"] for _, data in named})
         if len(ids) > 1:
             batches = [batch for batch, _ in named]
             detail = f"epoch {epoch} has the leaders {', '.join(map(str, ids))}"
-            end = _next_epoch(shape, batches[0])
-            found.append(_violation("one_leader_per_epoch", batches, end, ids, detail))
-    return found
+            yield _violation("one_leader_per_epoch", batches, _next_epoch(shape, batches[0]), ids, detail)
 
 
-def _strangers(leaders: Sequence[tuple[Row, Row]], shape: LogShape) -> list[Row]:
-    found = []
+def _strangers(leaders: Sequence[tuple[Row, Row]], shape: LogShape) -> Iterator[Row]:
     for batch, data in leaders:
         voters = sorted(v["voterId"] for v in data.get("voters") or [])
         if voters and data["leaderId"] not in voters:
             end = _next_epoch(shape, batch)
             detail = f"leader {data['leaderId']}, voters {', '.join(map(str, voters))}"
-            found.append(_violation("leader_is_voter", [batch], end, [data["leaderId"]], detail))
-    return found
+            yield _violation("leader_is_voter", [batch], end, [data["leaderId"]], detail)
 
 
-def _lost(shape: LogShape, leaders: Sequence[tuple[Row, Row]]) -> list[Row]:
+def _lost(shape: LogShape, leaders: Sequence[tuple[Row, Row]]) -> Iterator[Row]:
     """Entries that were committed and then replaced.
 
     Committed are entries below a snapshot's end, and entries that a majority of the voters of their epoch held: every
@@ -192,13 +180,12 @@ def _lost(shape: LogShape, leaders: Sequence[tuple[Row, Row]]) -> list[Row]:
     epochs, first = np.unique(shape.batches.column("epoch")[shape.live], return_index=True)
     firsts = shape.live[first].tolist()
     begins = {epoch: shape.batches[row] for epoch, row in zip(epochs.tolist(), firsts, strict=True)}
-    found = []
     for end, epoch in sorted(shape.snapshots):
         by = min((b for e, b in begins.items() if e > epoch), key=lambda b: int(b["base_offset"]), default=None)
         if by is not None and by["base_offset"] < end:
             detail = f"the snapshot at offset {end} of epoch {epoch}; offsets from {by['base_offset']} on were replaced"
             detail += f" in epoch {by['epoch']}"
-            found.append(_violation("committed_entries_survive", [by], end, by["nodes"], detail))
+            yield _violation("committed_entries_survive", [by], end, by["nodes"], detail)
     for branch in shape.branches:
         batches = [shape.batches[i] for i in branch.batches]
         quorum = [voters.get(b["epoch"], set()) for b in batches]
@@ -207,6 +194,4 @@ def _lost(shape: LogShape, leaders: Sequence[tuple[Row, Row]]) -> list[Row]:
             detail = (
                 f"offsets {held[0]['base_offset']} to {held[-1]['last_offset']} were held by a majority of the voters"
             )
-            end = held[-1]["last_offset"] + 1
-            found.append(_violation("committed_entries_survive", held, end, _nodes(*held), detail))
-    return found
+            yield _violation("committed_entries_survive", held, held[-1]["last_offset"] + 1, _nodes(*held), detail)

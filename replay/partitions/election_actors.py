@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array, masks, to_matrix
-from replay.arrow.sets import all_within
+from replay.arrow.sets import all_within, has
 from replay.cluster.broker_events import (
     AFTER_CHANGES,
     CONTROLLED_SHUTDOWN,
@@ -113,12 +113,6 @@ def side(history: pa.Table, lists: Lists, rows: Array) -> Side:
     """Some states of a history. lists: of the same history."""
     names = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
     return Side(history.take(pa.array(rows)), *(lists.at(name, rows) for name in names))
-
-
-def has(lists: Array, broker: Array) -> Array:
-    """True for each list that contains its row's broker. lists: from `to_matrix`. Broker -1 gives false."""
-    result: Array = (lists == broker[:, None]).any(axis=1) & (broker >= 0)
-    return result
 
 
 def actors(change: Change, cause: Array, events: BrokerEvents, lost: Array) -> tuple[Array, Array]:

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from replay.arrow import schemas
 from replay.arrow.ragged import PAD, Array, as_lists, bools, masks, to_lengths, to_matrix
 from replay.arrow.runs import last_true, last_true_before, run_starts
-from replay.arrow.sets import keep
+from replay.arrow.sets import has, keep
 from replay.cluster.broker_events import nearest, went_offline
 from replay.cluster.facts import ClusterFacts
-from replay.partitions.election_actors import Change, Lists, actors, has, side
+from replay.partitions.election_actors import Change, Lists, actors, side
 
 LEADERLESS, PREFERRED, ISR, REASSIGNMENT = "leaderless", "preferred", "isr", "reassignment"
 CANCELLED_REASSIGNMENT, DIRECTORY_FAILURE = "cancelled_reassignment", "directory_failure"

@@ -142,7 +142,7 @@ class _Simulated:
         halves = []
         for parity in range(min(2, len(self.subjects.start))):
             own = np.arange(parity, len(self.subjects.start), 2)
-            some = _subjects(self.subjects, own)
+            some = take(self.subjects, own)
             steps = steps_of(self.bucket, compared, some)
             inside = take(steps, np.flatnonzero(steps.batch <= self.batch[some.last[steps.subject]]))
             halves.append(replace(inside, subject=own[inside.subject]))
@@ -191,7 +191,7 @@ class _Simulated:
         steps = take(self.steps, np.flatnonzero(number[self.steps.subject] >= 0))
         last = None if scenario.last is None else scenario.last[own]
         steps = replace(steps, subject=number[steps.subject])
-        return Run(_subjects(self.subjects, own), steps, replace(scenario, last=last)), wanted
+        return Run(take(self.subjects, own), steps, replace(scenario, last=last)), wanted
 
     def _of_run(self, name: str, run: Run, wanted: Array, course: Course) -> list[Row]:
         """The rows of some windows (numbers) from the simulation of them."""
@@ -259,8 +259,3 @@ def _anchors(states: States) -> Array:
     """For every row, the last row before it with a leader and every replica in sync, else the first known row."""
     whole = (states.leader >= 0) & (states.isr_size == (states.replicas != PAD).sum(axis=1)) & ~states.removed
     return np.maximum(last_true_before(whole & ~exposing(states)), last_true(states.begins))
-
-
-def _subjects(subjects: Subjects, chosen: Array) -> Subjects:
-    start, last, until, stops = (getattr(subjects, n)[chosen] for n in ("start", "last", "until", "stops"))
-    return Subjects(start, last, until, stops, subjects.to_offset)
