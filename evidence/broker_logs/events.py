@@ -1,4 +1,4 @@
-"""A log message -> the event it is, with typed fields. The messages are data: node_messages.py, replica_messages.py.
+"""A log message -> the event it is, with typed fields. The messages are data: messages.toml.
 
 Texts: Kafka's source of 3.9, the class files of 3.9.1, 4.0.2, 4.1.1, 4.3.1 and 4.4.0, and what 3.9.1, 4.0.2, 4.1.1,
 4.2.0, 4.3.1 and 4.4.0 wrote. A pattern's groups are columns of tables.BROKER_LOG_EVENTS. Patterns match from the
@@ -14,15 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from evidence.broker_logs.message import Message
-from evidence.broker_logs.node_messages import NODE_MESSAGES
-from evidence.broker_logs.replica_messages import REPLICA_MESSAGES
+from evidence.broker_logs.messages import MESSAGES, Message
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
 from evidence.tables import BROKER_LOG_EVENTS, INT32_LIST, OUT_OF_SYNC
 
 Fields = dict[str, Any]
 
-MESSAGES = (*REPLICA_MESSAGES, *NODE_MESSAGES)
 KINDS = tuple(dict.fromkeys(message.kind for message in MESSAGES))
 
 _CONTEXT = re.compile(r"\[(?P<speaker>[A-Za-z]{1,60})(?: (?P<fields>[^\]]{0,2000}))?\]:? ?")

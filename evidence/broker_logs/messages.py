@@ -1,9 +1,12 @@
-"""A message that a node logs, as a regular expression in which `<column>` stands for the column's value."""
+"""What brokers and controllers log of themselves, of their replicas and of each other: messages.toml as patterns."""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 
 import pyarrow as pa
 
@@ -32,7 +35,6 @@ _PARTS = {
     "id": r"(?:Some\(|Optional\[)?(?:<topic_id>|None|Optional\.empty|null)[)\]]?",
     "previous": r"Previous leader (?:(?:Some\(|Optional(?:Int)?\[)<previous_leader>[)\]]|None|Optional(?:Int)?\.empty) "
     r"and previous leader epoch was <previous_leader_epoch>\.",
-    "starts": "starts at leader epoch <leader_epoch> from offset <log_end_offset>",
     "state": r"(?: and partition state |, partition registration )(?:LeaderAndIsrPartitionState|PartitionRegistration)"
     r"\(.{0,20000}?partitionEpoch=<partition_epoch>.{0,20000}?\)(?: and isNew=\w+)?",
     "log_in": r"Log\(dir=.{0,2000}?",
@@ -42,6 +44,7 @@ _PARTS = {
     "loaded": r".{0,200}? in <duration_ms>ms \(\d+/\d+ completed in <directory>\)$",
 }
 _NAME = re.compile(r"(?<!\?P)<(\w+)>")
+_SPEAKERS = re.compile(r"\[([A-Za-z|]+)\] ")
 _BEGINNING = re.compile(r"(?:[^\\.\[\](){}|*+?^$<]|\\[.()])*")
 
 
@@ -58,12 +61,22 @@ class Message:
     anywhere: bool
 
 
-def message(
-    kind: str, template: str, speakers: tuple[str, ...] = (), words: str = "", anywhere: bool = False
-) -> Message:
-    """The Message of a template. words: its literal beginning, if not given."""
-    words = words or _BEGINNING.match(template)[0].replace("\\", "")  # type: ignore[index]
-    return Message(kind, words, _expanded(template), speakers, anywhere)
+def _messages() -> Iterator[Message]:
+    for table, kinds in tomllib.loads(
+        files("evidence.broker_logs").joinpath("messages.toml").read_text("utf-8")
+    ).items():
+        for kind, given in kinds.items():
+            for template in [given] if isinstance(given, str) else given:
+                yield _message(kind, template, table == "anywhere")
+
+
+def _message(kind: str, template: str, anywhere: bool) -> Message:
+    marked = re.search("«(.*)»", template)
+    text = template.replace("«", "").replace("»", "")
+    said = _SPEAKERS.match(text)
+    text = text[said.end() :] if said else text
+    words = marked[1] if marked else _BEGINNING.match(text)[0].replace("\\", "")  # type: ignore[index]
+    return Message(kind, words, _expanded(text), tuple(said[1].split("|")) if said else (), anywhere)
 
 
 def _expanded(template: str) -> str:
@@ -72,3 +85,6 @@ def _expanded(template: str) -> str:
         return _expanded(_PARTS[name]) if name in _PARTS else f"(?P<{name}>{_VALUES[name]})"
 
     return _NAME.sub(part, template)
+
+
+MESSAGES = tuple(_messages())
