@@ -10,9 +10,7 @@ import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
 
-import pyarrow as pa
-
-from replay.arrow.schemas import INT32_LIST, PARTITION_HISTORY, column
+from replay.arrow.schemas import schema
 
 # The maximum number of evidence_offsets in a row of INVARIANT_VIOLATIONS.
 MOST_EVIDENCE = 8
@@ -38,27 +36,4 @@ def _read() -> dict[str, Invariant]:
 
 INVARIANTS = _read()
 
-INVARIANT_VIOLATIONS = pa.schema(
-    [
-        column("invariant", pa.string(), "the violated invariant: a name in docs/invariants.md"),
-        column("severity", pa.string(), "critical, high, medium or low"),
-        *(PARTITION_HISTORY.field(name) for name in ("topic_id", "topic", "partition")),
-        column("start_offset", pa.int64(), "metadata offset of the record from which it is violated"),
-        column("start_timestamp_ms", pa.int64(), "timestamp of that record"),
-        column(
-            "end_offset",
-            pa.int64(),
-            "metadata offset from which it holds again or is unknown; null = never in this log",
-        ),
-        column("end_timestamp_ms", pa.int64(), "timestamp of the record at end_offset"),
-        column("rows", pa.int64(), "number of consecutive states (batches or records of the log) that violate it"),
-        column("brokers", INT32_LIST, "brokers (controllers, for the log) concerned, ascending"),
-        column("detail", pa.string(), "the state at the start of the violation; before->after for a change"),
-        column(
-            "evidence_offsets",
-            pa.list_(pa.int64()),
-            "metadata offsets of the records that show it, the first 8",
-        ),
-        *(PARTITION_HISTORY.field(name) for name in ("capture", "path", "sha256", "position")),
-    ]
-)
+INVARIANT_VIOLATIONS = schema("invariant_violations")
