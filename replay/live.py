@@ -26,7 +26,7 @@ from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.log import LogBatches, Run
 from replay.cluster.state import ClusterState, LogShape, changes_that_count, resolve_cluster, subject_of
 from replay.controller.transitions import Bucket
-from replay.partitions.elections import RISKY, States, build_elections
+from replay.partitions.elections import RISKY, States, build_elections, leader_changes
 from replay.partitions.reducer import build_history
 from replay.partitions.resume import as_base, news
 from replay.partitions.windows import exposing
@@ -199,8 +199,7 @@ def _alarms(bucket: Bucket, live: Live) -> tuple[frozenset[Place], list[Row]]:
                         row,
                         f"broker {states.leader[row]} leads, and min.insync.replicas are in sync again",
                     )
-    for election in _risky(bucket, live.position):
-        row = int(np.flatnonzero((bucket.offset == election["offset"]) & _is_at(history, election))[0])
+    for row, election in _risky(bucket, live.position):
         how = "hidden: not marked as RECOVERING" if election["hidden_unclean"] else election["cause"]
         isr, elr = (", ".join(map(str, election[f"{n}_before"] or ())) or "nobody" for n in ("isr", "elr"))
         add(
@@ -214,20 +213,15 @@ def _alarms(bucket: Bucket, live: Live) -> tuple[frozenset[Place], list[Row]]:
     return frozenset(opened), alarms
 
 
-def _is_at(history: pa.Table, row: Row) -> Array:
-    return bools(
-        pc.and_(pc.equal(history["topic_id"], row["topic_id"]), pc.equal(history["partition"], row["partition"]))
-    )
-
-
-def _risky(bucket: Bucket, position: int) -> list[Row]:
+def _risky(bucket: Bucket, position: int) -> Iterator[tuple[int, Row]]:
+    """(row of the history, election) of each unclean one from the position on."""
     elections = build_elections(bucket.history, bucket.states, bucket.facts)
     mask = pc.and_(
         pc.greater_equal(elections["offset"], position),
         pc.or_(elections["hidden_unclean"], pc.is_in(elections["cause"], pa.array(sorted(RISKY)))),
     )
-    rows: list[Row] = elections.filter(mask).to_pylist()
-    return rows
+    rows = leader_changes(bucket.states)[bools(mask)]
+    yield from zip(rows.tolist(), elections.filter(mask).to_pylist(), strict=True)
 
 
 def _exposure(states: States, row: int) -> str:

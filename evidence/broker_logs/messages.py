@@ -45,6 +45,7 @@ _PARTS = {
 }
 _NAME = re.compile(r"(?<!\?P)<(\w+)>")
 _SPEAKERS = re.compile(r"\[([A-Za-z|]+)\] ")
+_MARKED = re.compile("«(.*)»")
 _BEGINNING = re.compile(r"(?:[^\\.\[\](){}|*+?^$<]|\\[.()])*")
 
 
@@ -71,12 +72,11 @@ def _messages() -> Iterator[Message]:
 
 
 def _message(kind: str, template: str, anywhere: bool) -> Message:
-    marked = re.search("«(.*)»", template)
-    text = template.replace("«", "").replace("»", "")
-    said = _SPEAKERS.match(text)
-    text = text[said.end() :] if said else text
+    marked, text = _MARKED.search(template), template.replace("«", "").replace("»", "")
+    brackets = _SPEAKERS.match(text)
+    text = text[brackets.end() :] if brackets else text
     words = marked[1] if marked else _BEGINNING.match(text)[0].replace("\\", "")  # type: ignore[index]
-    return Message(kind, words, _expanded(text), tuple(said[1].split("|")) if said else (), anywhere)
+    return Message(kind, words, _expanded(text), tuple(brackets[1].split("|")) if brackets else (), anywhere)
 
 
 def _expanded(template: str) -> str:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.offsets.replica_log import LAST_BATCHES, Tail
+from evidence.text_files import text_lines
 from evidence.wire.batches import HEAD, HEAD_BYTES
 
 _LENGTH_FROM = 12
@@ -46,9 +46,11 @@ def read_heads(data: bytes, base_offset: int) -> Tail:
     heads = _Heads(base_offset)
     position = 0
     try:
-        for line in _lines(data):
+        for position, line, ended in text_lines(data):
+            if not ended:
+                raise _Broken("a line without its end")
             heads.take(line, position)
-            position += len(line) + 1
+        position = len(data)
         heads.check()
     except _Broken as broken:
         message = f"{broken} (docs/evidence.md has the format)"
@@ -58,14 +60,6 @@ def read_heads(data: bytes, base_offset: int) -> Tail:
     note = _NOTES.get(heads.why) if known else "no whole batch behind the last index entry, or bytes that are none"
     batches = tuple(heads.batch_offsets) if known else ()
     return Tail(heads.next_offset if known else None, heads.epoch, heads.line_at, [], 0, note, batches)
-
-
-def _lines(data: bytes) -> Iterator[bytes]:
-    """Lines without their ends. Errors: _Broken, after the last whole line, if the file ends in the middle of one."""
-    *lines, rest = data.split(b"\n")
-    yield from lines
-    if rest:
-        raise _Broken("a line without its end")
 
 
 class _Heads:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import zlib
-from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Any
 
 from evidence import kinds
 from evidence.errors import Damage
+from evidence.text_files import text_lines
 
 Row = dict[str, Any]
 _GZIP, _GZIP_WINDOW = b"\x1f\x8b", 31
@@ -33,13 +33,12 @@ def read_listing(data: bytes, most_bytes: int) -> tuple[list[Row], list[Damage]]
     that was packed with gzip.
     """
     text, wrong = _unpacked(data, most_bytes)
-    if wrong is None and text and not text.endswith(b"\n"):
-        wrong = "its last line is cut off"
     found: dict[tuple[str, int], Row] = {}
-    here, position = None, 0
-    for line in BytesIO(text) if wrong is None else ():
-        bare = line.rstrip(b"\n")
-        if folder := _FOLDER.fullmatch(bare):
+    here = None
+    for position, bare, ended in text_lines(text) if wrong is None else ():
+        if not ended:
+            wrong = "its last line is cut off"
+        elif folder := _FOLDER.fullmatch(bare):
             place = kinds.partition_of(PurePosixPath(folder["path"].decode("utf-8", "replace")) / "0")
             here = None if place is None else found.setdefault(place, _row(place, position))
         elif entry := _ENTRY.fullmatch(bare):
@@ -48,7 +47,6 @@ def read_listing(data: bytes, most_bytes: int) -> tuple[list[Row], list[Damage]]
         elif bare and not _NO_FILE.fullmatch(bare):
             wrong = f"byte {position} of the text is no line of `ls -lnRA`"
             break
-        position += len(line)
     if wrong is not None:
         return [], [Damage(0, len(data), None, "bad_listing", f"{wrong}: sizes of replicas are not read")]
     return list(found.values()), []

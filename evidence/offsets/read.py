@@ -46,24 +46,6 @@ _NAME_NODES = frozenset(
     }
 )
 
-
-# Files that are read as a whole.
-_TEXTS = frozenset(
-    {
-        *_NAME_NODES,
-        *_CHECKPOINT_COLUMN,
-        kinds.LEADER_EPOCH,
-        kinds.BATCH_HEADS,
-        kinds.DESCRIBE_LOG_DIRS,
-        kinds.REPLICA_LOG_INFO,
-        kinds.CLEAN_SHUTDOWN,
-        kinds.PARTITION_METADATA,
-        kinds.JMX_EXPORTER,
-        kinds.JMX_TOOL,
-        kinds.QUORUM_STATE,
-        kinds.LISTING,
-    }
-)
 _CHUNK_BYTES = 1 << 20
 _LONG_AGO_MS = 10_000
 
@@ -118,7 +100,9 @@ def read_offsets(
     Rows of the same replica and source are not joined.
     """
     files = list(files)
-    too_large = {file.path: found for file in files if (found := _too_large(file, limits)) is not None}
+    as_a_whole = {*_readers([], names, limits), kinds.PARTITION_METADATA} - {kinds.REPLICA_SEGMENT}
+    texts = [file for file in files if file.kind in as_a_whole]
+    too_large = {file.path: found for file in texts if (found := _too_large(file, limits)) is not None}
     readers = _readers([file for file in files if file.path not in too_large], names, limits)
     offsets = OffsetColumns()
     partitions: list[Row] = []
@@ -158,9 +142,7 @@ _READ_ELSEWHERE = (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES, kinds.PARTITI
 
 
 def _too_large(file: EvidenceFile, limits: Limits) -> ReadRows | None:
-    """The damage of a text that is not read because it is too large to hold in memory; None for any other file."""
-    if file.kind not in _TEXTS:
-        return None
+    """The damage of a text that is not read because it is too large to hold in memory; None for any other one."""
     # All lines of a leader-epoch-checkpoint are of one partition.
     of_lines = "partition_lines" if file.kind == kinds.LEADER_EPOCH else "text_file_lines"
     most = getattr(limits, of_lines)

@@ -104,13 +104,8 @@ class BrokerTimeline:
         states = self.states.get(broker_id, [])
         first = bisect_right(states, after_offset, key=lambda s: s.offset)
         end = len(states) if up_to_offset is None else bisect_right(states, up_to_offset, key=lambda s: s.offset)
-        found = []
-        for index in range(first, end):
-            incarnation = states[index].incarnation_id
-            earlier = states[index - 1].incarnation_id if index else None
-            if incarnation is not None and incarnation != earlier:
-                found.append(states[index])
-        return found
+        pairs = zip([None, *states][first:end], states[first:end], strict=True)
+        return [s for before, s in pairs if s.incarnation_id not in (None, before and before.incarnation_id)]
 
     def registered_with(self, broker_ids: Array, batch_base_offsets: Array) -> Array:
         """True for each broker that registered a new incarnation in its row's batch."""

@@ -178,15 +178,10 @@ def _add_effective(
         place_of_row = ("topic", names[number], key, where)
         if now != last or place_of_row in rows:
             created = topics[number][0]
+            # If an epoch begins whose first record was not captured, no record shows the change: time and provenance
+            # are null.
             shown = place(at.get(where, created)) if where in at or where == created["offset"] else {"offset": where}
-            row = rows.setdefault(place_of_row, {**shown, **_unset(names[number], key)})
+            unset = {"resource_type": "topic", "resource_name": names[number], "name": key, "value": None}
+            row = rows.setdefault(place_of_row, {**shown, **unset})
             row["effective_value"], row["source"] = resolved.pairs[index]
         last = now
-
-
-def _unset(topic: str, key: str) -> Row:
-    """The columns of a topic without a setting of its own, where only a lower layer changed.
-
-    If an epoch begins whose first record was not captured, no record shows the change: time and provenance are null.
-    """
-    return {"resource_type": "topic", "resource_name": topic, "name": key, "value": None}

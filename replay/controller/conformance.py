@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array, to_matrix
 from replay.cluster.features import MetadataVersion, flags
-from replay.controller.acceptable_leaders import UNASSIGNED
+from replay.controller.acceptable_leaders import Directories
 from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
     ELECT_PREFERRED,
@@ -76,8 +76,7 @@ def _predicted(cases: Sequence[Row], profile: Profile) -> list[Row]:
     """change, change_version and state_after of every case."""
     try:
         versions = [MetadataVersion.parse(case["metadata_version"]) for case in cases]
-        ids = _Directories()
-        arrays = _arrays(cases, versions, ids)
+        arrays, directories = _arrays(cases, versions)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise CaseError(f"a case cannot be read: {type(error).__name__}: {error}") from error
     changes = predict(arrays, profile)
@@ -85,27 +84,16 @@ def _predicted(cases: Sequence[Row], profile: Profile) -> list[Row]:
     return [
         {"change": None, "change_version": None, "state_after": case["state"]}
         if nothing
-        else _answer(case, changes, index, versions[index], ids)
+        else _answer(case, changes, index, versions[index], directories)
         for index, (case, nothing) in enumerate(zip(cases, no_op, strict=True))
     ]
 
 
-class _Directories:
-    """Numbers for directory ids; 0 is UNASSIGNED."""
-
-    def __init__(self) -> None:
-        self.numbers = {UNASSIGNED: 0}
-
-    def of(self, names: Iterable[str]) -> list[int]:
-        return [self.numbers.setdefault(name, len(self.numbers)) for name in names]
-
-    def names(self, numbers: Iterable[int]) -> list[str]:
-        known = list(self.numbers)
-        return [known[n] for n in numbers]
-
-
-def _arrays(cases: Sequence[Row], versions: Sequence[MetadataVersion], ids: _Directories) -> Cases:
+def _arrays(cases: Sequence[Row], versions: Sequence[MetadataVersion]) -> tuple[Cases, list[str]]:
+    """(the input of the rules, directory ids by their numbers in it)."""
     states = [case["state"] for case in cases]
+    listed = pa.chunked_array([[state["directories"] for state in states]], pa.list_(pa.string()))
+    directories = Directories(listed)
 
     def lists(values: Iterable[list[int] | None]) -> Array:
         return to_matrix(pa.array(list(values), type=pa.list_(pa.int64())))
@@ -118,9 +106,9 @@ def _arrays(cases: Sequence[Row], versions: Sequence[MetadataVersion], ids: _Dir
 
     own = [state["leader_recovery_state"] for state in states]
     targets = [case.get("target_leader_recovery_state", name) for case, name in zip(cases, own, strict=True)]
-    return Cases(
+    arrays = Cases(
         **{name: lists(s[_NAMES[name][1]] for s in states) for name in LISTS},
-        directories=lists(ids.of(s["directories"]) for s in states),
+        directories=directories.codes(listed),
         leader=np.array([s["leader"] for s in states], dtype=np.int64),
         recovery=recovery(own),
         election=np.array([_ELECTIONS[case["election"]] for case in cases]),
@@ -137,9 +125,10 @@ def _arrays(cases: Sequence[Row], versions: Sequence[MetadataVersion], ids: _Dir
         bumps_leader_epoch_on_shrink=flags(versions, "bumps_leader_epoch_on_shrink"),
         has_directories=flags(versions, "has_directories"),
     )
+    return arrays, directories.names
 
 
-def _answer(case: Row, changes: Changes, index: int, version: MetadataVersion, ids: _Directories) -> Row:
+def _answer(case: Row, changes: Changes, index: int, version: MetadataVersion, directories: Sequence[str]) -> Row:
     """The record in Kafka's JSON form, and the state after it (PartitionRegistration.merge)."""
     record: Row = {}
     state = dict(case["state"])
@@ -147,7 +136,8 @@ def _answer(case: Row, changes: Changes, index: int, version: MetadataVersion, i
         if changes.written[name][index]:
             row = changes.lists[name][index]
             numbers = [int(v) for v in row if v != PAD]
-            record[in_record] = state[in_state] = ids.names(numbers) if name == "directories" else numbers
+            given = [directories[number] for number in numbers] if name == "directories" else numbers
+            record[in_record] = state[in_state] = given
     if set(state["directories"]) <= {MIGRATING}:
         state["directories"] = [MIGRATING] * len(state["replicas"])
     leader, recovery = int(changes.leader[index]), int(changes.recovery[index])

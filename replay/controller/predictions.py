@@ -352,12 +352,9 @@ def _no_states(count: int, width: int) -> State:
 
 def _put(state: State, rows: Array, found: PartitionStates) -> None:
     state.leader[rows], state.recovery[rows] = found.leader, found.recovery
-    for lists, new in zip(_lists(state), _lists(found), strict=True):
-        lists[rows] = resize(new, lists.shape[1])
-
-
-def _lists(state: State | PartitionStates) -> tuple[Array, Array, Array]:
-    return state.isr, state.elr, state.last_known_elr
+    for name in ("isr", "elr", "last_known_elr"):
+        lists = getattr(state, name)
+        lists[rows] = resize(getattr(found, name), lists.shape[1])
 
 
 def _as_it_is(cases: Cases) -> Cases:

@@ -47,18 +47,6 @@ class _Span:
 
 
 @dataclass(frozen=True, slots=True)
-class _Explained:
-    """Row numbers of elections that may have made a replica truncate its log.
-
-    before: elections before the first reading that the replica need not have followed by then; between: elections after
-    the first reading.
-    """
-
-    before: list[int]
-    between: list[int]
-
-
-@dataclass(frozen=True, slots=True)
 class Truncations:
     """findings: schemas.FINDINGS of both kinds. unexplained: by partition key (`States.key`), the times in which a
     replica's log went down without an election that explains it."""
@@ -185,10 +173,12 @@ class _Partition:
         """Number of the row that opened the leader epoch of the drop's line."""
         return next(i for i, r in self.opened.items() if drop.line and r["leader_epoch"] == drop.line["leader_epoch"])
 
-    def _explained(self, drop: Drop, span: _Span) -> _Explained:
+    def _explained(self, drop: Drop, span: _Span) -> tuple[list[int], list[int]]:
+        """Row numbers of elections that may have made the replica truncate its log: those before the first reading that
+        it need not have followed by then, and those after it."""
         followed = self._followed(drop)
         rows = [i for i in self.epochs if i <= span.last and self._may_truncate(self.rows[i], drop, followed)]
-        return _Explained([i for i in rows if i <= span.first], [i for i in rows if i > span.first])
+        return [i for i in rows if i <= span.first], [i for i in rows if i > span.first]
 
     def _may_truncate(self, row: Row, drop: Drop, followed: int) -> bool:
         """Whether the row's election may have made the replica truncate its log below what it had.
@@ -237,17 +227,17 @@ class _Partition:
         return int(during[0]["leader_epoch"]) if in_sync else -1
 
     def _truncation(self, drop: Drop, span: _Span) -> Row:
-        explained = self._explained(drop, span)
-        by_itself = span.known and not (explained.between or explained.before)
+        before, between = self._explained(drop, span)
+        by_itself = span.known and not (between or before)
         if by_itself:
             self.unexplained.append(drop)
         leaders = self._leader_restarts(drop, span)
-        severity = "low" if explained.between else "high" if by_itself and not leaders else "medium"
+        severity = "low" if between else "high" if by_itself and not leaders else "medium"
         reason = [
             statement("log_end_before", [drop.broker], value=drop.high, text=_time(drop.before)),
             *self._lower_readings(drop),
             statement("tail_lost", value=drop.high - drop.low),
-            *self._elections(explained, span, leaders),
+            *self._elections(before, between, span, leaders),
             *self._circumstances(drop, span),
             statement("one_copy_less"),
         ]
@@ -262,14 +252,16 @@ class _Partition:
         if drop.after:
             yield statement("log_end_after", value=drop.after["log_end_offset"], text=_time(drop.after))
 
-    def _elections(self, explained: _Explained, span: _Span, leaders: Sequence[tuple[Row, BrokerState]]) -> list[Row]:
-        if explained.between:
+    def _elections(
+        self, before: list[int], between: list[int], span: _Span, leaders: Sequence[tuple[Row, BrokerState]]
+    ) -> list[Row]:
+        if between:
             return [
-                statement("elections_between", **self._elected(explained.between[-1]), value=len(explained.between)),
+                statement("elections_between", **self._elected(between[-1]), value=len(between)),
                 statement("cut_back"),
             ]
-        if explained.before:
-            return [statement("election_before", **self._elected(explained.before[-1])), statement("maybe_cut_back")]
+        if before:
+            return [statement("election_before", **self._elected(before[-1])), statement("maybe_cut_back")]
         if not span.known:
             return []
         if not leaders:

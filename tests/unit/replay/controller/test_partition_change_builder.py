@@ -14,7 +14,7 @@ import pytest
 
 from replay.arrow.ragged import PAD, to_matrix
 from replay.cluster.features import MetadataVersion
-from replay.controller.conformance import _arrays, _Directories, differences
+from replay.controller.conformance import _arrays, differences
 from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
     ELECT_PREFERRED,
@@ -160,7 +160,7 @@ def test_scalar_equals_kafka(release: str) -> None:
     profile, rows = profile_of(release), kafkas_cases(release)[::5]
     assert profile is not None
     versions = [MetadataVersion.parse(row["metadata_version"]) for row in rows]
-    cases = as_scalars(_arrays(rows, versions, _Directories()))
+    cases = as_scalars(_arrays(rows, versions)[0])
     records = [build(case, profile) for case in cases]
     assert records == predicted(cases, profile)
     assert [record.elr for record in records] == [(row["change"] or {}).get("eligibleLeaderReplicas") for row in rows]
