@@ -69,13 +69,13 @@ def is_archive(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A regular file of an archive. path: its name there. sha256: hex. modified: when the archive says that it was last
-    written; None if it does not."""
+    """A regular file of a capture. path: its name inside it. local: where it is, or would be if it had been copied.
+    sha256: hex; None: not known yet. modified: when an archive says that it was last written; None if none does."""
 
     path: PurePosixPath
     local: Local
-    sha256: str
-    modified: Modified | None
+    sha256: str | None = None
+    modified: Modified | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from evidence import kinds
 from evidence.capture import archive, remote
+from evidence.capture.archive import Member
 from evidence.capture.clock_bounds import Modified, round_ms
 from evidence.capture.held import Local
 from evidence.capture.manifest import NAMES, Manifest, read_manifest
@@ -189,18 +190,6 @@ def open_capture(location: Location, limits: Limits = DEFAULT_LIMITS) -> Iterato
         yield capture
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A file of a capture. path: its name inside it. local: where it is, or would be if it had been copied. sha256:
-    None: not known yet. modified: as in EvidenceFile. framed: an object that is read where it is."""
-
-    path: PurePosixPath
-    local: Local
-    sha256: str | None = None
-    modified: Modified | None = None
-    framed: Framed | None = None
-
-
 @contextmanager
 def _opened(
     local: Path,
@@ -212,17 +201,18 @@ def _opened(
     """Open the local copy. local: where the location's bytes can be read; in_place: as in remote.Staged."""
     if local not in in_place and local.is_dir():
         copied, special = _walk(local, location, limits.capture_files)
-        found = [
-            _Found(PurePosixPath(each.relative_to(local).as_posix()), each, framed=in_place.get(each))
-            for each in (*copied, *in_place)
-        ]
-        yield _register(location, found, [*refused, *special], limits)
+        found = [Member(PurePosixPath(each.relative_to(local).as_posix()), each) for each in (*copied, *in_place)]
+        yield _register(location, found, [*refused, *special], limits, in_place)
     elif local not in in_place and archive.is_archive(local):
         with private_folder() as folder:
             unpacked = archive.unpack(local, folder, limits, str(location))
-            yield _register(location, _without_single_folder(unpacked.members), unpacked.refused, limits)
+            yield _register(location, _without_single_folder(unpacked.members), unpacked.refused, limits, {})
     else:
-        yield _single_file(location, _Found(PurePosixPath(local.name), local, framed=in_place.get(local)), limits)
+        # A log is classified by its folder's name.
+        kind = _kind(PurePosixPath(*local.parts[-3:]), local)
+        kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
+        entry = _entry(Member(PurePosixPath(local.name), local), kind, in_place)
+        yield Capture(capture_name(location), None, [entry], limits=limits)
 
 
 @contextmanager
@@ -235,13 +225,6 @@ def private_folder() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def _single_file(location: Location, found: _Found, limits: Limits) -> Capture:
-    # A log is classified by its folder's name.
-    kind = _kind(PurePosixPath(*Path(str(found.local)).parts[-3:]), found.local)
-    kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
-    return Capture(capture_name(location), None, [_entry(found, kind)], limits=limits)
-
-
 def _kind(path: PurePosixPath, local: Local) -> str:
     """The kind of a file, from its name and folder, else from its first bytes: a tool's output may have any name."""
     kind = kinds.classify(path)
@@ -251,9 +234,9 @@ def _kind(path: PurePosixPath, local: Local) -> str:
         return sniff(stream.read(HEAD_BYTES)) or kinds.OTHER
 
 
-def _entry(found: _Found, kind: str) -> EvidenceFile:
+def _entry(found: Member, kind: str, in_place: Mapping[Path, Framed]) -> EvidenceFile:
     path, local = spelled_out(str(found.path)), found.local
-    if framed := found.framed:
+    if isinstance(local, Path) and (framed := in_place.get(local)):
         return EvidenceFile(
             framed.file, path, kind, framed.file.size_bytes, framed.sha256, None, None, scan=framed.scan
         )
@@ -291,16 +274,20 @@ def sha256_of(path: Local) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _without_single_folder(members: list[archive.Member]) -> list[_Found]:
+def _without_single_folder(members: list[Member]) -> list[Member]:
     """An archive's files; without the folder that all of them are in, so that paths are the same packed and
     unpacked."""
     is_single = len({each.path.parts[0] for each in members}) == 1 and all(len(each.path.parts) > 1 for each in members)
-    return [
-        _Found(PurePosixPath(*each.path.parts[is_single:]), each.local, each.sha256, each.modified) for each in members
-    ]
+    return [replace(each, path=PurePosixPath(*each.path.parts[is_single:])) for each in members]
 
 
-def _register(location: Location, files: list[_Found], refused: list[tuple[str, str]], limits: Limits) -> Capture:
+def _register(
+    location: Location,
+    files: list[Member],
+    refused: list[tuple[str, str]],
+    limits: Limits,
+    in_place: Mapping[Path, Framed],
+) -> Capture:
     if not files:
         raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.")
     files = sorted(files, key=lambda found: found.path)
@@ -311,7 +298,7 @@ def _register(location: Location, files: list[_Found], refused: list[tuple[str, 
     cluster = the_cluster(clusters, str(location))
     entries = []
     for found in files:
-        entry = _entry(found, _kind(found.path, found.local))
+        entry = _entry(found, _kind(found.path, found.local), in_place)
         entries.append(_placed(entry, found.path, nodes, manifest or Manifest()))
     return Capture(capture_name(location), cluster, entries, refused, manifest, limits)
 
@@ -350,7 +337,7 @@ def _placed(
     )
 
 
-def _manifest(files: list[_Found], location: Location) -> Manifest | None:
+def _manifest(files: list[Member], location: Location) -> Manifest | None:
     found = [each for each in files if str(each.path) in NAMES]
     if len(found) > 1:
         raise CaptureError(f"{location}: two manifests, {' and '.join(NAMES)}. Keep one.")
@@ -385,7 +372,7 @@ def _walk(root: Path, location: Location, most: int) -> tuple[list[Path], list[t
     return found, sorted(special)
 
 
-def _identities(files: list[_Found], most_bytes: int) -> tuple[dict[PurePosixPath, int], set[str]]:
+def _identities(files: list[Member], most_bytes: int) -> tuple[dict[PurePosixPath, int], set[str]]:
     """Node ids by folder, from meta.properties and server.properties, and each cluster id they name. Errors:
     CaptureError if such a file has more than most_bytes."""
     nodes: dict[PurePosixPath, int] = {}

@@ -44,6 +44,18 @@ RULE_MISMATCH, INVARIANT_VIOLATION = "rule_mismatch", "invariant_violation"
 # State is unknown because evidence is missing or unreadable. The finding's `rule`, one of GAPS, says why.
 EVIDENCE_GAP = "evidence_gap"
 
+# Reasons in `quarantine` that mean more than damaged bytes: they contradict the rest of the evidence.
+_OF_FILES = {
+    "offset_flip": ("proven", "high"),
+    "epoch_flip": ("proven", "high"),
+    "not_kraft": ("proven", "high"),
+    "unexpected_codec": ("proven", "medium"),
+    "larger_than_batch": ("proven", "medium"),
+    "overlong_varint": ("proven", "low"),
+    "bad_count": ("proven", "medium"),
+    "name_mismatch": ("proven", "low"),
+    "snapshot_name_mismatch": ("proven", "medium"),
+}
 # (verdict, severity) by `rule` of the faults of the log, of single files and of the evidence. They are facts about the
 # evidence and never judge a loss. Each rule is a kind of its own, except those in GAPS.
 FAULTS = {
@@ -67,30 +79,11 @@ FAULTS = {
     "no_snapshot": ("undetermined", "high"),
     "unknown_prefix": ("undetermined", "medium"),
     "unobserved": ("undetermined", "medium"),
-    "offset_flip": ("proven", "high"),
-    "epoch_flip": ("proven", "high"),
-    "not_kraft": ("proven", "high"),
-    "unexpected_codec": ("proven", "medium"),
-    "larger_than_batch": ("proven", "medium"),
-    "overlong_varint": ("proven", "low"),
-    "bad_count": ("proven", "medium"),
-    "name_mismatch": ("proven", "low"),
-    "snapshot_name_mismatch": ("proven", "medium"),
+    **_OF_FILES,
     "two_snapshots": ("proven", "high"),
 }
 GAPS = ("offset_gap", "unreadable_record", "no_snapshot", "unknown_prefix", "unobserved")
-# Reasons in `quarantine` that mean more than damaged bytes: they contradict the rest of the evidence.
-FILE_FAULTS = (
-    "offset_flip",
-    "epoch_flip",
-    "not_kraft",
-    "unexpected_codec",
-    "larger_than_batch",
-    "overlong_varint",
-    "bad_count",
-    "name_mismatch",
-    "snapshot_name_mismatch",
-)
+FILE_FAULTS = tuple(_OF_FILES)
 
 _STATES, _OFFSETS, _LINES = "partition_history", "log_end_offsets", "broker_log_events"
 _FAULT_TABLES = {
