@@ -109,13 +109,6 @@ def test_exposures_are_longest_first_with_their_sum() -> None:
     assert "still exposed at the end of the log" in shown
 
 
-def test_a_truncated_log_shows_the_lost_offsets_and_their_evidence() -> None:
-    html = render_report(report([cut_log("c")]))
-    assert " 2 log_truncation 560 500 ≥ 60" in section_text(html, "cut-logs")
-    assert "broker-2/log-start-offset" in Page(html).text
-    assert html.count(SHA256) == 1  # in the provenance
-
-
 @pytest.mark.parametrize("make", [exposure, cut_log, broken_rule, fault, prediction])
 def test_lists_are_capped_and_count_the_rows_left_out(make: Callable[..., dict[str, Any]]) -> None:
     shown = [make(f"f-{number}") for number in range(2)]

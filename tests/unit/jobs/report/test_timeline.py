@@ -14,7 +14,7 @@ from jobs.report.page import render_report
 from jobs.report.timeline import MOST_WINDOW_LANES, Timeline, timeline_of
 from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure
 from tests.support.report_page import Page
-from tests.support.report_rows import START_MS, events, exposure, finding, history, placed, report, state
+from tests.support.report_rows import START_MS, events, finding, history, placed, report, state
 
 
 def drawn(of: Events, states: list[dict[str, Any]] | None = None) -> Timeline:
@@ -40,33 +40,6 @@ def facts(text: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in text.split("\n")[1:])
 
 
-def test_each_part_of_the_cluster_has_its_lane() -> None:
-    timeline = drawn(events([finding(), exposure("e")]))
-    assert [title for title, _ in timeline.groups] == [
-        *("Controllers", "Brokers", "Elections", "Windows", "Other findings", "Evidence")
-    ]
-    found = lanes(timeline)
-    assert list(found) == [
-        *("controller 3000", "controller 3001", "broker 3", "elections", "ledger-0", "no leader", "captured")
-    ]
-    assert names(found["controller 3001"]) == [
-        "active: controller 3001",
-        "fail-over: controller 3000 to 3001",
-    ]
-    assert names(found["broker 3"]) == [
-        *("up: broker 3", "fenced: broker 3", "up: broker 3", "unclean restart: broker 3")
-    ]
-    assert facts(texts(found["captured"])[0]) == {
-        "Nodes": "1, 3",
-        "At": "2023-11-14 22:14:10.000, by the capturing machine's clock",
-    }
-    assert timeline.topics == ["ledger"]
-    assert timeline.left_out == [
-        "4 elections (within the ISR, or later ones)",
-        "1 findings and elections without a known time",
-    ]
-
-
 def test_marks_are_to_scale_and_a_short_one_is_there() -> None:
     """The span is 26 s, from 7 s on; the window lasts from 10 s to 30 s."""
     drawing = lanes(drawn(events([finding()])))["ledger-0"]
@@ -79,12 +52,6 @@ def test_marks_are_to_scale_and_a_short_one_is_there() -> None:
     assert 'width="0.02"' in short
     never_closed = lanes(drawn(events([finding(end_offset=None, end_timestamp_ms=None)])))["ledger-0"]
     assert 'data-e="60000"' in never_closed  # the log's end
-
-
-def test_a_window_and_its_election_link_to_the_finding() -> None:
-    found = lanes(drawn(events([finding()])))
-    assert '<a href="#f-hwm-1" tabindex="-1"><rect id="t-hwm-1"' in found["ledger-0"]
-    assert '<a href="#f-hwm-1" tabindex="-1"><rect class="tick unclean"' in found["elections"]
 
 
 def test_many_partitions_share_the_lanes_of_their_topics_the_worst_first() -> None:
@@ -130,21 +97,6 @@ def test_a_changed_setting_and_an_election_by_an_administrator_have_marks_of_the
         "config min.insync.replicas of all brokers: not set to 1",
     ]
     assert facts(texts(found["changed"])[0]) == {"At": "2023-11-14 22:13:29.000", "Metadata offset": "7"}
-
-
-def test_what_is_known_of_a_window_is_in_its_text() -> None:
-    (text,) = texts(lanes(drawn(events([finding()])))["ledger-0"])
-    assert text.startswith("window: ledger-0\n")
-    assert facts(text) == {
-        "Verdict": "proven",
-        "Lost": "70 offsets",
-        "Leader after it": "1",
-        "Metadata offsets": "110–130",
-        "From": "2023-11-14 22:13:30.000",
-        "Until": "2023-11-14 22:13:50.000",
-        "For": "20.0 s",
-        "Finding": "hwm-1",
-    }
 
 
 @pytest.mark.parametrize(
