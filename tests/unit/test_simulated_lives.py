@@ -139,36 +139,6 @@ def two_brokers(**changes: Any) -> Setup:
     return Setup(**{"brokers": (1, 2), "replicas": 2, "min_isr": 1, "profile": "4.0", **FIXED, **changes})
 
 
-LAST_LEADER_LOSES_ITS_TAIL = (
-    "produce 0 0 8_000, capture 0 0 2_000, power_loss 0 1 5_000, start 0 0 20_000, idle 0 0 5_000"
-)
-
-
-def test_a_controller_of_4_0_elects_an_unclean_restarter_in_the_batch_of_its_registration() -> None:
-    each = lived(two_brokers(), f"stop 1 0 1_000, {LAST_LEADER_LOSES_ITS_TAIL}")
-    ((state, truth),) = elections(each)
-    assert (truth.lost, truth.first, truth.would_lose) == (1, 0, {1: 1, 2: 1})
-    assert (state.leader, state.isr, state.recovery) == (1, [1], 1)
-    registered = records(each, "REGISTER_BROKER_RECORD")[-1]
-    assert registered["batch_base_offset"] == state.batch < registered["offset"]
-    before = each.world.controller.states[-2]
-    assert (before.isr, before.elr, before.lke, before.leader) == ([], [1], [1], -1)
-    assert evidence(each, 1, "high_watermark", "replication_offset") == [1]
-
-
-def test_and_does_so_twice() -> None:
-    each = lived(two_brokers(), f"stop 1 0 1_000, {LAST_LEADER_LOSES_ITS_TAIL}, {LAST_LEADER_LOSES_ITS_TAIL}")
-    assert [(s.leader, t.lost) for s, t in elections(each)] == [(1, 1), (1, 1)]
-    assert [s.recovery for s, _ in elections(each)] == [1, 1]
-
-
-def test_a_later_controller_waits_until_it_is_unfenced() -> None:
-    each = lived(two_brokers(profile="4.1.1"), f"stop 1 0 1_000, {LAST_LEADER_LOSES_ITS_TAIL}")
-    ((state, truth),) = elections(each)
-    assert truth.lost == 1
-    assert records(each, "REGISTER_BROKER_RECORD")[-1]["batch_base_offset"] < state.batch
-
-
 def test_a_leader_that_restarts_inside_its_session_rewrites_its_line() -> None:
     each = lived(
         two_brokers(min_isr=2, elr=False),
@@ -182,60 +152,6 @@ def test_a_leader_that_restarts_inside_its_session_rewrites_its_line() -> None:
     assert set(evidence(each, 1, "high_watermark", "replication_offset")) == {1}
 
 
-def test_it_serves_nobody_so_the_next_election_loses_nothing() -> None:
-    """Its listener is closed while its predecessor's session lasts: no follower fetches from it, none is cut back."""
-    each = lived(
-        Setup(min_isr=2, elr=False, **FIXED),
-        "produce 0 3 2_000, restart 0 2 5_000, idle 0 0 30_000",
-    )
-    state, truth = elections(each)[0]
-    assert state.leader != 1
-    assert (truth.lost, truth.would_lose) == (0, {1: 2, 2: 0, 3: 0})
-    assert any("broker 1 leads epoch 0 from 2" in text for _, text in each.world.notes)
-    assert not any("broker 2 is cut" in text or "broker 3 is cut" in text for _, text in each.world.notes)
-
-
-def test_alone_in_its_isr_it_writes_down_a_high_watermark_that_nobody_had() -> None:
-    """Played on 4.3.1: the checkpoint of a process that never registered. What it shows was never acknowledged."""
-    each = lived(
-        Setup(min_isr=1, elr=False, **FIXED),
-        "produce 0 4 3_000, stop 2 0 12_000, kill 1 0 500, produce_acks_1 0 2 5_000, kill 0 0 500, start 0 0 7_500, "
-        "capture 0 0 500, kill 0 0 300, start 2 0 9_000, elect_uncleanly 0 0 9_000, capture 0 0 30_000, idle 0 0 "
-        "9_000",
-    )
-    ((state, truth),) = elections(each)
-    assert (state.leader, state.recovery, truth.lost, truth.unacked) == (3, 1, 0, 3)
-    assert evidence(each, 1, "high_watermark", "replication_offset")[0] == 8
-    assert evidence(each, 3, "high_watermark", "replication_offset") == [5, 5]
-    assert not judged([each]).wrong
-
-
-def test_a_leader_and_a_follower_that_are_cut_off_go_on_acknowledging() -> None:
-    each = lived(
-        Setup(min_isr=2, elr=False, **FIXED),
-        "kill 1 0 1_000, cut_pair 0 0 15_000, cut_pair 1 0 1_000, start 1 0 1_000, cut_off 2 0 5_000, cut_off 0 0 "
-        "5_000, produce 0 1 7_500, elect_uncleanly 0 0 9_000, idle 0 0 3_000",
-    )
-    isrs = [s.isr for s in each.world.controller.states]
-    assert isrs == [[1, 2, 3], [1, 3], [1], [1], [2]]
-    ((state, truth),) = elections(each)
-    assert (state.leader, state.recovery) == (2, 1)
-    assert (truth.lost, truth.first, truth.would_lose) == (2, 0, {1: 0, 2: 2, 3: 0})
-
-
-def test_min_isr_lowered_and_restored_leaves_no_state_of_its_own() -> None:
-    each = lived(
-        two_brokers(min_isr=2, profile="4.1.1"),
-        "stop 0 0 1_000, min_isr 0 0 10_000, produce 1 0 3_000, min_isr 0 1 3_000, power_loss 1 1 3_000, start 1 0 "
-        "20_000, idle 0 0 5_000",
-    )
-    *_, (state, truth) = elections(each)
-    assert (state.leader, state.recovery, truth.lost, truth.first) == (2, 1, 1, 0)
-    levels = [s.min_isr for s in each.world.controller.states]
-    assert levels.count(1) == 1, "only where ELR was cleared"
-    assert [v for _, v in each.world.controller.min_isr_levels] == [1, 2]
-
-
 def test_a_winner_may_be_dead_already() -> None:
     each = lived(
         Setup(min_isr=2, elr=False, **FIXED),
@@ -244,51 +160,6 @@ def test_a_winner_may_be_dead_already() -> None:
     last, truth = elections(each)[-1]
     assert (last.leader, truth.lost, truth.first) == (3, 1, 1)
     assert each.world.controller.states[-1].leader == -1
-
-
-def test_a_log_directory_lost_over_a_clean_restart_leaves_an_empty_log() -> None:
-    each = lived(
-        two_brokers(min_isr=2, profile="4.1.1"),
-        "produce 0 2 2_000, stop 0 0 5_000, stop 1 0 6_000, lose_directory 1 0 5_000, start 1 0 1_000, idle 0 0 8_000",
-    )
-    state, truth = elections(each)[-1]
-    assert (state.leader, truth.lost, truth.would_lose) == (2, 3, {1: 0, 2: 3})
-    assert [s.directories[1] for s in each.world.controller.states][-1] == "other2"
-
-
-def test_a_broker_that_is_down_keeps_the_line_of_a_topic_that_had_the_same_name() -> None:
-    each = lived(
-        Setup(brokers=(1, 2, 3), replicas=3, hidden_first_topic=True, **FIXED),
-        "produce 0 4 2_000, kill 2 0 5_000, delete_topic 0 0 12_000, create_topic 0 0 2_000, capture 0 0 5_000, idle "
-        "0 0 6_000",
-    )
-    topics = {r["topic_id"] for r in each.history()}
-    assert topics == {each.world.topic_ids[1]}
-    assert evidence(each, 3, "high_watermark", "replication_offset") == [5]
-    assert {r["topic_id"] for r in each.evidence if r["broker_id"] == 3 and r["high_watermark"]} == topics
-
-
-def test_a_replica_that_left_may_come_back_as_an_eligible_leader_without_a_log() -> None:
-    """A replica that a reassignment took away stays in the ELR if the ISR was below min ISR then."""
-    each = lived(
-        two_brokers(min_isr=2, profile="4.1.1"),
-        "reassign 0 0 1_000, produce 1 4 3_000, kill 1 0 3_000, reassign 0 0 15_000, idle 0 0 3_000",
-    )
-    state, truth = elections(each)[-1]
-    assert (state.leader, state.isr, state.recovery) == (1, [1], 0)
-    assert (truth.lost, truth.would_lose) == (5, {1: 5, 2: 0})
-
-
-def test_a_clean_stop_leaves_its_log_end_beside_the_epoch_of_its_session() -> None:
-    each = lived(
-        Setup(min_isr=2, **FIXED),
-        "produce 0 4 2_000, stop 0 0 3_000, capture 0 0 5_000, idle 0 0 5_000",
-    )
-    row = next(r for r in each.evidence if (r["broker_id"], r["source"]) == (1, "recovery_point"))
-    epoch = next(
-        r["data"]["brokerEpoch"] for r in records(each, "REGISTER_BROKER_RECORD") if r["data"]["brokerId"] == 1
-    )
-    assert (row["recovery_point_offset"], row["broker_epoch"]) == (5, epoch)
 
 
 def test_a_high_watermark_stands_below_min_isr_on_newer_brokers_only() -> None:
@@ -302,28 +173,8 @@ def test_a_high_watermark_stands_below_min_isr_on_newer_brokers_only() -> None:
     assert marks == [(0, 3), (3, 3)]
 
 
-def test_fail_overs_put_off_fencing() -> None:
-    base = Setup(**FIXED)
-    steps = "kill 0 0 1_000, idle 0 0 40_000"
-    at = [
-        lived(replace(base, fail_overs=f), steps).world.controller.states[1].at_ms
-        for f in ((), ((1_013_000, 1_016_000),))
-    ]
-    assert at[0] < 1_009_000 + 12_000 < 1_016_000 + 9_000 <= at[1]
-
-
 @pytest.mark.parametrize("fault", ["everything", "skewed clocks"])
 def test_lives_that_share_a_cluster_agree_about_it(fault: str) -> None:
     lives = [life(fault, seed) for seed in range(SHARED)]
     assert len({each.setup.clock_error_ms for each in lives}) == 1
     assert len({(each.setup.session_timeout_ms, each.setup.fail_overs, each.setup.cut_ms) for each in lives}) == 1
-
-
-def test_a_checkpoint_is_rewritten_soon_after_a_log_was_loaded() -> None:
-    """A high watermark of a log that lost its tail stays in the file for an interval at most."""
-    each = lived(
-        Setup(min_isr=2, elr=False, **FIXED),
-        "produce 0 4 2_000, power_loss 0 3 5_000, capture 0 0 2_000, start 0 0 500, power_loss 1 9 500, power_loss 2 "
-        "9 1, capture 0 0 5_000, idle 0 0 1_000",
-    )
-    assert evidence(each, 1, "high_watermark", "replication_offset") == [5, 2]
