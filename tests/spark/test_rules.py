@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.queries.whatif import WhatifError, WhatifQuestion
-from replay.controller.profiles import PROFILES
 from replay.whatif.comparison import WHATIF
 from tests.spark.conftest import Job
 from tests.support.invoked import cli
@@ -27,18 +26,6 @@ def whatif_rows(job: Job, name: str, *options: str) -> list[dict[str, Any]]:
 
 def by_place(rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
     return {(row["topic"], row["partition"]): row for row in rows}
-
-
-def test_nothing_in_the_real_logs_is_unexplained(job: Job) -> None:
-    """tests/unit/replay/controller/test_predictions.py has 725 changes, with a fourth capture."""
-    assert len(job.lake.read("rule_differences", None)) == len(job.lake.read("invariant_violations", None)) == 0
-    elections = job.lake.read("elections", None, ["leader", "predictions", "difference"]).to_pylist()
-    assert len(elections) == 63 + 36 + 120
-    assert {row["difference"] for row in elections} == {"as_predicted"}
-    assert {(p["profile"], p["rule_fingerprint"]) for row in elections for p in row["predictions"]} == {
-        ("4.3", PROFILES["4.3"].fingerprint)
-    }
-    assert all(p["leader"] == row["leader"] for row in elections for p in row["predictions"])
 
 
 def test_a_rule_that_was_already_in_force_changes_nothing(job: Job) -> None:
