@@ -227,25 +227,3 @@ def test_running_sums_equal_a_plain_loop(rows: list[Row], cut: int) -> None:
     assert metrics.running(table_of(rows)).to_pylist() == expected
     parts = [metrics.summed(table_of(part)) for part in (rows[:cut], rows[cut:])]
     assert metrics.running(pa.concat_tables(parts)).to_pylist() == expected
-
-
-def values_of(*rows: Row) -> list[tuple[int, int | None, int | None]]:
-    return [(r["offset"], r["value"], r["end_offset"]) for r in metrics.running(table_of(list(rows))).to_pylist()]
-
-
-def test_a_value_of_0_is_said_at_the_start_and_where_it_comes_back() -> None:
-    moves_ = [move("a", 0, 0, 0), move("a", 0, 3, 1), move("a", 0, 5, -1), move("a", 0, 7, 1), move("a", 0, 7, -1)]
-    assert values_of(*moves_) == [(0, 0, 3), (3, 1, 5), (5, 0, None)]
-
-
-def test_a_section_starts_at_0_and_a_hole_makes_the_value_unknown() -> None:
-    first = [move("a", 0, 0, 0), move("a", 0, 1, 2), move("a", 0, 4, None)]
-    second = [move("a", 1, 8, 0), move("a", 1, 8, 3), move("a", 2, 9, 0), move("a", 2, 11, 1)]
-    assert values_of(*second, *first) == [
-        (0, 0, 1),
-        (1, 2, 4),
-        (4, None, 8),
-        (8, 3, 9),
-        (9, 0, 11),
-        (11, 1, None),
-    ]
