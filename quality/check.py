@@ -60,14 +60,22 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What a table's values must be (quality/checks/tables.toml)."""
+    """What a table is, and what its values must be (quality/checks/tables.toml)."""
 
+    comment: str
     key: Sequence[str]
-    by_topic: bool = False
+    append_only: bool = False
+    topics: Sequence[str] = ()
+    bounded: str = ""
     not_null: Sequence[str] = ()
     one_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     least: Mapping[str, int] = field(default_factory=dict)
     ordered: Sequence[tuple[str, str]] = ()
+
+    @property
+    def by_topic(self) -> bool:
+        """Whether checks see the table topic by topic: its files are cut by the column topic_id."""
+        return list(self.topics) == ["topic_id"]
 
     def in_sql(self) -> dict[str, str]:
         """What stands for the placeholders of a shared check. {broken}: where a rule is broken; {why}: which ones."""
@@ -125,7 +133,7 @@ class Check:
 
 @cache
 def values() -> dict[str, Values]:
-    """What the values of each table must be."""
+    """What each table is, and what its values must be."""
     found = tomllib.loads((_FILES / "checks" / "tables.toml").read_text("utf-8"))
     return {table: Values(**about) for table, about in found.items()}
 

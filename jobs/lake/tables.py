@@ -1,4 +1,5 @@
-"""Every Delta table: its columns (from the Arrow schemas of evidence and replay), keys and comment."""
+"""Every Delta table: its columns (from the Arrow schemas of evidence and replay), with its key and comment
+(quality/checks/tables.toml)."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from evidence import tables as evidence
 from evidence.tables import column
+from quality.check import Values, values
 from replay.arrow import schemas as replay
 from replay.arrow.schemas import RULE_DIFFERENCES
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
@@ -127,23 +129,18 @@ class Check:
 @dataclass(frozen=True)
 class Table:
     """A Delta table. file_schema: the columns in its files. key: the columns that, with cluster_id, identify a row.
-    topics: path of the column with topic ids, for a table that tasks read by topics (jobs/lake/row_groups.py). bounded:
-    the column whose least and largest values in a file its commit names; the last one of the key by default.
+    topics: path of the column with topic ids, for a table that tasks read by topics (jobs/lake/row_groups.py). bounds:
+    the column whose least and largest values in a file its commit names.
     """
 
     name: str
-    comment: str
     file_schema: pa.Schema
+    comment: str
     key: tuple[str, ...]
-    append_only: bool = False
-    checks: tuple[Check, ...] = ()
-    topics: tuple[str, ...] = ()
-    bounded: str = ""
-
-    @property
-    def bounds(self) -> str:
-        """The name of the column `bounded`."""
-        return self.bounded or self.key[-1]
+    append_only: bool
+    topics: tuple[str, ...]
+    bounds: str
+    checks: tuple[Check, ...]
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -168,199 +165,56 @@ def _every_byte(files: pa.Table) -> pa.ChunkedArray:
     return pc.equal(used, files["size_bytes"])
 
 
-_PLACE = ("sha256", "path", "position")
-_OF_RECORD = ("partition_change", "topic_id")
+_FILE_SCHEMAS = {
+    "evidence_files": evidence.EVIDENCE_FILES,
+    "quarantine": evidence.QUARANTINE,
+    "broker_log_events": evidence.BROKER_LOG_EVENTS,
+    "node_boots": evidence.NODE_BOOTS,
+    "boot_ids": evidence.BOOT_IDS,
+    "node_clocks": evidence.NODE_CLOCKS,
+    "static_configs": STATIC_CONFIGS,
+    "captures": evidence.CAPTURES,
+    "log_batches": _with_commit(evidence.LOG_BATCHES),
+    "metadata_records": _with_commit(evidence.METADATA_RECORDS),
+    "snapshot_records": evidence.SNAPSHOT_RECORDS,
+    "log_end_offsets": evidence.LOG_END_OFFSETS,
+    "described_partitions": evidence.DESCRIBED_PARTITIONS,
+    "quorum_reports": evidence.QUORUM_REPORTS,
+    "partition_history": replay.PARTITION_HISTORY,
+    "feature_history": replay.FEATURE_HISTORY,
+    "config_history": replay.CONFIG_HISTORY,
+    "broker_history": replay.BROKER_HISTORY,
+    "quorum_history": replay.QUORUM_HISTORY,
+    "cluster_metrics": replay.CLUSTER_METRICS,
+    "elections": replay.ELECTIONS,
+    "rule_differences": RULE_DIFFERENCES,
+    "invariant_violations": INVARIANT_VIOLATIONS,
+    "counterfactuals": replay.COUNTERFACTUALS,
+    "findings": replay.FINDINGS,
+    KEPT_FINDINGS: KEPT,
+    "finding_first_seen": FINDING_FIRST_SEEN,
+    "acknowledgements": ACKNOWLEDGEMENTS,
+    "quality_results": QUALITY_RESULTS,
+    "runs": RUNS,
+}
+_CHECKS = {
+    "evidence_files": (
+        Check("every_byte", "parsed_bytes + quarantined_bytes + trailing_bytes = size_bytes", _every_byte),
+    ),
+}
 
-_ALL = (
-    Table(
-        "evidence_files",
-        "A file of a capture and how its bytes were used",
-        evidence.EVIDENCE_FILES,
-        ("capture", "path", "sha256"),
-        append_only=True,
-        checks=(Check("every_byte", "parsed_bytes + quarantined_bytes + trailing_bytes = size_bytes", _every_byte),),
-    ),
-    Table(
-        "quarantine",
-        "A stretch of bytes that could not be used",
-        evidence.QUARANTINE,
-        (*_PLACE, "offset", "reason"),
-        append_only=True,
-    ),
-    Table(
-        "broker_log_events",
-        "A line of server.log, state-change.log or controller.log that shows a fact (docs/broker_logs.md)",
-        evidence.BROKER_LOG_EVENTS,
-        _PLACE,
-        append_only=True,
-    ),
-    Table(
-        "node_boots",
-        "A process of a node, as its server.log shows it; one row for each file that shows it",
-        evidence.NODE_BOOTS,
-        _PLACE,
-        append_only=True,
-    ),
-    Table(
-        "boot_ids",
-        "A reading of the boot id of a node's machine",
-        evidence.BOOT_IDS,
-        ("node_id", "captured_at_ms", *_PLACE),
-        append_only=True,
-    ),
-    Table(
-        "node_clocks",
-        "How far a node's clock was ahead of the controllers', by lines of its logs about records of the metadata log",
-        evidence.NODE_CLOCKS,
-        ("node_id", "from_ms"),
-    ),
-    Table(
-        "static_configs",
-        "A line of a captured server.properties",
-        STATIC_CONFIGS,
-        ("node_id", "name", "value"),
-        append_only=True,
-    ),
-    Table(
-        "captures",
-        "A capture that was ingested: what was found in it, and what its manifest says",
-        evidence.CAPTURES,
-        ("capture",),
-        bounded="sha256",
-    ),
-    Table(
-        "log_batches",
-        "A distinct record batch of the metadata log and the nodes that hold it",
-        _with_commit(evidence.LOG_BATCHES),
-        ("epoch", "base_offset", "crc"),
-    ),
-    Table(
-        "metadata_records",
-        "A record of the metadata log; one row no matter how many nodes hold it",
-        _with_commit(evidence.METADATA_RECORDS),
-        ("epoch", "batch_crc", "offset"),
-        topics=_OF_RECORD,
-    ),
-    Table(
-        "snapshot_records",
-        "A record of a metadata snapshot (.checkpoint), numbered from 0",
-        evidence.SNAPSHOT_RECORDS,
-        ("snapshot_end_offset", "snapshot_epoch", "sha256", "offset"),
-        append_only=True,
-        topics=_OF_RECORD,
-    ),
-    Table(
-        "log_end_offsets",
-        "A replica's log end, high watermark or epoch as one source reported it",
-        evidence.LOG_END_OFFSETS,
-        ("broker_id", "source", "captured_at_ms", "topic", "partition", "sha256", "position"),
-        append_only=True,
-    ),
-    Table(
-        "described_partitions",
-        "A partition's state as one of Kafka's tools printed it",
-        evidence.DESCRIBED_PARTITIONS,
-        ("source", "captured_at_ms", "topic", "partition", "sha256", "position"),
-        append_only=True,
-    ),
-    Table(
-        "quorum_reports",
-        "The metadata quorum as one node or tool reported it",
-        evidence.QUORUM_REPORTS,
-        ("source", "captured_at_ms", "node_id", "sha256", "position"),
-        append_only=True,
-    ),
-    Table(
-        "partition_history",
-        "A partition's whole state after one record",
-        replay.PARTITION_HISTORY,
-        ("topic_id", "partition", "offset"),
-        topics=("topic_id",),
-    ),
-    Table(
-        "feature_history",
-        "A feature's finalized level from one record on",
-        replay.FEATURE_HISTORY,
-        ("name", "offset"),
-    ),
-    Table(
-        "config_history",
-        "A config of one resource from one record on",
-        replay.CONFIG_HISTORY,
-        ("resource_type", "resource_name", "name", "offset"),
-    ),
-    Table(
-        "broker_history",
-        "A broker's registration from one record on, and how its session began",
-        replay.BROKER_HISTORY,
-        ("broker_id", "offset"),
-    ),
-    Table("quorum_history", "The controllers' quorum from one record on", replay.QUORUM_HISTORY, ("offset",)),
-    Table(
-        "cluster_metrics",
-        "One of KIP-966's metrics from one record on",
-        replay.CLUSTER_METRICS,
-        ("metric", "topic_id", "partition", "offset"),
-        topics=("topic_id",),
-    ),
-    Table(
-        "elections",
-        "A leader change",
-        replay.ELECTIONS,
-        ("topic_id", "partition", "offset"),
-        topics=("topic_id",),
-    ),
-    Table(
-        "rule_differences",
-        "A partition change that is not what Kafka's rules predict, or a known bug of its release",
-        RULE_DIFFERENCES,
-        ("topic_id", "partition", "offset"),
-        topics=("topic_id",),
-    ),
-    Table(
-        "invariant_violations",
-        "A stretch of states, or of the log, that breaks an invariant",
-        INVARIANT_VIOLATIONS,
-        ("invariant", "topic_id", "partition", "start_offset"),
-    ),
-    Table(
-        "counterfactuals",
-        "What a policy would have done in a window: a prediction",
-        replay.COUNTERFACTUALS,
-        ("finding_id", "policy"),
-    ),
-    Table("findings", "A flagged window or fault, with verdict and evidence", replay.FINDINGS, ("finding_id",)),
-    Table(
-        KEPT_FINDINGS,
-        "A finding that was judged before its evidence was removed (`forget --older-than --keep-findings`)",
-        KEPT,
-        ("finding_id",),
-    ),
-    Table(
-        "finding_first_seen",
-        "A finding, by id, verdict and severity, that a run of detect has found, now or earlier",
-        FINDING_FIRST_SEEN,
-        ("finding_id", "verdict", "severity"),
-    ),
-    Table(
-        "acknowledgements",
-        "A finding, by id, verdict and severity, that somebody has acknowledged",
-        ACKNOWLEDGEMENTS,
-        ("finding_id", "verdict", "severity"),
-    ),
-    Table(
-        "quality_results",
-        "The outcome of an expectation in a run of quality",
-        QUALITY_RESULTS,
-        ("suite", "expectation", "run_id"),
-    ),
-    Table("runs", "What a run of a command did, for each cluster concerned (docs/operations.md)", RUNS, ("run_id",)),
-)
-TABLES = {t.name: t for t in _ALL}
+
+def _table(name: str, about: Values) -> Table:
+    key, bounds, schema = tuple(about.key), about.bounded or about.key[-1], _FILE_SCHEMAS[name]
+    of = (name, schema, about.comment, key, about.append_only, tuple(about.topics), bounds)
+    return Table(*of, _CHECKS.get(name, ()))
+
+
+TABLES = {name: _table(name, about) for name, about in values().items()}
 
 
 def _layout() -> str:
-    tables = [(t.name, t.key, t.properties, [(f.name, str(f.type)) for f in t.schema]) for t in _ALL]
+    tables = [(t.name, t.key, t.properties, [(f.name, str(f.type)) for f in t.schema]) for t in TABLES.values()]
     return f"{SCHEMA_VERSION}-{sha256(repr(tables).encode()).hexdigest()[:8]}"
 
 
