@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drill.ahead import _differences, _rows_that_hold
-from drill.page import ahead_table, page, watch_table
+from drill.page import page, tables
 from drill.scenario import read_scenario
 from jobs.queries.ahead import Answer
 from replay.whatif.ahead import START, STOP, Step
@@ -54,16 +54,16 @@ def test_the_condition_that_is_true_counts() -> None:
 def test_the_table_of_steps_has_a_line_for_each_release() -> None:
     step = {"step": "stop 1", "safe": True, "open": False, "changed": 2, "unclean": 0, "lost": {}, "wrong": []}
     worse = {**step, "in_order": True, "safe": False, "unclean": 1, "lost": {"t-0": 7}, "wrong": ["t-0"]}
-    lines = ahead_table([{**RESULT, "ahead": [step, worse]}, RESULT]).splitlines()
+    lines = tables([{**RESULT, "ahead": [step, worse]}, RESULT])["ahead"].splitlines()
 
-    assert ahead_table([RESULT]) == ""
+    assert "ahead" not in tables([RESULT])
     assert lines[4:] == [f"| {name} | 2 | 50 % | 1 | 2 | 1 | 1 | 7 |" for name in (RESULT["release"], "all")]
 
 
 def test_the_table_of_watches_and_what_one_told() -> None:
-    lines = watch_table([{**RESULT, "watch": WATCH}, RESULT]).splitlines()
+    lines = tables([{**RESULT, "watch": WATCH}, RESULT])["watch"].splitlines()
 
-    assert watch_table([RESULT]) == ""
+    assert "watch" not in tables([RESULT])
     assert lines[4:] == [
         f"| {RESULT['scenario']} | {RESULT['release']} | {RESULT['seed']} | 9 | 0 | 4 | 1 | 70 | 2 | 2.5 s | 9.0 s |"
     ]

@@ -11,7 +11,7 @@ import pytest
 from drill.disks import cut_tail
 from drill.errors import DrillError
 from drill.nodes import RUNS_S, Node
-from drill.page import commits, evidence_tables, league, page, plans_table, renew, scenarios_table
+from drill.page import page, renew, tables
 from drill.scenario import Scenario, read_scenario, scenario_names
 from drill.score import append, read_scores
 from tests.support import writer
@@ -157,34 +157,32 @@ def test_the_page_of_a_drill_has_what_was_done_lost_and_wrong() -> None:
 
 def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
     results = [{**RESULT, "release": release} for release in ("4.10.0", "4.3.1")]
-    lines = league(results).splitlines()[2:]
+    lines = tables(results)["releases"].splitlines()[2:]
     assert lines[0] == "| 4.3.1 | 1 | 2 | 50 % | 0 % | 1 | 1 | 1 | 6 |"
     assert [line.split(" | ")[0] for line in lines[:3]] == ["| 4.3.1", "| 4.10.0", "| all"]
     assert lines[4] == "0 in every row: missed, wrong proven, wrong excluded, other contradictions, differ."
-    assert scenarios_table(results).splitlines()[2:] == [
+    scenarios = tables(results)["scenarios"]
+    assert scenarios.splitlines()[2:] == [
         "| unclean_by_config | all | 2 | 4 | 50 % | 60 | 2 |",
         "",
         "0 in every row: not as expected.",
     ]
-    assert "| reassignment | 4.3 |" in scenarios_table([*results, {**results[1], "scenario": "reassignment"}])
+    assert "| reassignment | 4.3 |" in tables([*results, {**results[1], "scenario": "reassignment"}])["scenarios"]
     more = [{**RESULT, "release": f"4.{minor}.1"} for minor in (1, 2, 3, 9)]
     moved = [{**one, "scenario": "reassignment"} for one in more[:3]]
-    assert "| reassignment | 4.1 to 4.3 |" in scenarios_table([*more, *moved])
-    assert "| reassignment | 4.1, 4.3 |" in scenarios_table([*more, *moved[::2]])
+    assert "| reassignment | 4.1 to 4.3 |" in tables([*more, *moved])["scenarios"]
+    assert "| reassignment | 4.1, 4.3 |" in tables([*more, *moved[::2]])["scenarios"]
     quiet = {**RESULT, "scenario": "disk_full", "verdicts": {}, "lost": {}, "wrong": []}
-    told = scenarios_table([*results, quiet, {**RESULT, "scenario": "plan_isr", "plan": PLAN}])
-    assert told.splitlines()[2:] == [
-        *scenarios_table(results).splitlines()[2:],
-        "",
-        "No window, and nothing lost or wrong: disk_full (1 drills).",
-    ]
+    told = tables([*results, quiet, {**RESULT, "scenario": "plan_isr", "plan": PLAN}])
+    assert told["scenarios"] == scenarios
+    assert told["quiet"] == "No window, and nothing lost or wrong: disk_full (1 drills)."
     file = tmp_path / "page.md"
     file.write_text("a\n<!-- drills: made by `kraft-forensics drill --page` -->\nold\n<!-- end of drills -->\nb\n")
     for _ in range(2):
         renew(file, results)
         text = file.read_text()
-        assert league(results) in text
-        assert scenarios_table(results) in text
+        assert tables(results)["releases"] in text
+        assert scenarios in text
         assert "Played on 1 commits, the last one at 2026-11-23T00:11Z." in text
         assert (text.count("<!--"), "old" in text, text.endswith("\nb\n")) == (2, False, True)
 
@@ -201,8 +199,8 @@ PLAN: dict[str, Any] = {
 
 def test_the_table_of_plans_has_what_each_order_lost() -> None:
     uncompared = {**PLAN, "lost": {"ledger-0": 2}, "leaderless": [], "careless": None}
-    lines = plans_table([RESULT, {**RESULT, "plan": PLAN}, {**RESULT, "plan": uncompared}]).splitlines()
-    assert plans_table([RESULT]) == ""
+    lines = tables([RESULT, {**RESULT, "plan": PLAN}, {**RESULT, "plan": uncompared}])["plans"].splitlines()
+    assert "plans" not in tables([RESULT])
     assert lines[0] == "### Plans followed"
     assert lines[4:] == [
         "| unclean_by_config | 2 | 4 | 50 % | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
@@ -220,7 +218,8 @@ def test_drills_by_chance_are_split_by_their_evidence() -> None:
     noted = {**RESULT, **bare, "scenario": "random", "open": {"missing_log_end": 1}, "captures": 1}
     scheduled = {**noted, "scenario": "random_scheduled", "captures": 5, "open": {}}
     kills = [{**noted, "scenario": "random_kills"}] * 3
-    lines = evidence_tables([noted, scheduled, *kills, RESULT, {**RESULT, "scenario": "random"}]).splitlines()
+    every = [noted, scheduled, *kills, RESULT, {**RESULT, "scenario": "random"}]
+    lines = tables(every)["evidence"].splitlines()
     assert lines[2:7] == [
         "| drills | 1 | 1 | 3 | 3 | 1 | 1 |",
         "| windows | 2 | 2 | 6 | 6 | 2 | 2 |",
@@ -263,8 +262,8 @@ def test_scores_of_many_nights_are_summed_up(tmp_path: Path) -> None:
         (1, "def5678", False),
         (2, "abc1234", False),
     ]
-    assert commits(rows) == "Played on 2 commits, the last one at 2026-11-23T00:11Z."
-    assert league(rows).splitlines()[-3].startswith("| all | 2 | 4 | 50 % |")
+    assert tables(rows)["commits"] == "Played on 2 commits, the last one at 2026-11-23T00:11Z."
+    assert tables(rows)["releases"].splitlines()[-3].startswith("| all | 2 | 4 | 50 % |")
 
 
 @pytest.mark.parametrize("name", scenario_names())
