@@ -45,20 +45,6 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Thresholds (conf/defaults.toml, [quality]), `$name` in SQL. reading_gap_ms: a reading covers the time after it
-    for so long. covered_share: least share of a window to be covered. reading_age_ms: a source's newest reading may be
-    so much older than the log's end. print_delay_ms: a printed state may be so much older than the time it was printed.
-    sample_rows: violations to name."""
-
-    reading_gap_ms: int = 60_000
-    covered_share: float = 0.5
-    reading_age_ms: int = 3_600_000
-    print_delay_ms: int = 60_000
-    sample_rows: int = 20
-
-
-@dataclass(frozen=True, slots=True)
 class Values:
     """What a table is, and what its values must be (quality/checks/tables.toml)."""
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import duckdb
 import pyarrow as pa
 
-from quality.check import Check, Limits, Scope, columns_read, digests_of, needs_of
+from quality.check import Check, Scope, columns_read, digests_of, needs_of
 
 # What needs more memory is written to the temporary folder. Names in SQL are those of registered tables alone.
 _CONFIG = {"threads": 1, "memory_limit": "400MB", "python_enable_replacements": False}
@@ -67,6 +67,7 @@ class Stream:
 
 
 Rows: TypeAlias = pa.Table | Stream
+Limits = Mapping[str, Any]  # the settings of [quality] (conf/defaults.toml), `$name` in SQL
 Needs = Mapping[str, tuple[str, ...]]
 
 
@@ -130,7 +131,7 @@ def run(checks: Sequence[Check], source: Source, limits: Limits) -> Outcomes:
     found = {check.full_name: Outcome() for check in checks}
     for outcomes in source.each(checks, partial(_check, limits)):
         for name, outcome in outcomes.items():
-            found[name].merge(outcome, limits.sample_rows)
+            found[name].merge(outcome, limits["sample_rows"])
     return found
 
 
@@ -145,7 +146,7 @@ def _check(limits: Limits, parts: Sequence[Part]) -> Outcomes:
                 with task.registered(tables):
                     for check in part.checks:
                         outcome = task.outcome(check, tables[check.table])
-                        found.setdefault(check.full_name, Outcome()).merge(outcome, limits.sample_rows)
+                        found.setdefault(check.full_name, Outcome()).merge(outcome, limits["sample_rows"])
     return found
 
 
@@ -186,7 +187,8 @@ class _Task:
             return Outcome()
         # Columns that a violation does not name would be carried through joins and sorts.
         named = ", ".join(f"'{column}'" for column in (*check.key, "why"))
-        query, most = f"select columns(lambda c: c in ({named})) from ({check.statements[0]})", self._limits.sample_rows
+        query = f"select columns(lambda c: c in ({named})) from ({check.statements[0]})"
+        most = self._limits["sample_rows"]
         found = self._ask(f"{query} limit {most}")
         names, violations = [column[0] for column in found.description or ()], found.fetchall()
         broken = len(violations)
@@ -197,7 +199,7 @@ class _Task:
         return Outcome(len(rows), broken, sample, measured)
 
     def _ask(self, sql: str) -> duckdb.DuckDBPyConnection:
-        return self._connection.execute(sql, {name: getattr(self._limits, name) for name in _PARAMETER.findall(sql)})
+        return self._connection.execute(sql, {name: self._limits[name] for name in _PARAMETER.findall(sql)})
 
 
 def _named(check: Check, row: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, groupby
 from typing import Any
 
@@ -260,10 +261,6 @@ def _bytes_of(ranges: Sequence[ByteRange]) -> Size:
     return Size(None, sum(work.end - work.start for work in ranges))
 
 
-def _size_of_file(file: DataFile) -> Size:
-    return Size(file.rows, file.size_bytes)
-
-
 def _packed(ranges: Iterable[ByteRange], most_bytes: int) -> Iterator[list[ByteRange]]:
     """The ranges in groups of about `most_bytes`. Ranges of text are not grouped with others."""
     group: list[ByteRange] = []
@@ -278,19 +275,12 @@ def _packed(ranges: Iterable[ByteRange], most_bytes: int) -> Iterator[list[ByteR
         yield group
 
 
-@dataclass(frozen=True)
-class CorrectionTask:
-    """The function of a task that writes a file again with other commit states."""
-
-    storage: Storage
-    changed: Mapping[BatchKey, str]
-    columns: Sequence[str]
-
-    def __call__(self, file: DataFile) -> DataFile:
-        with self.storage.open(f"{RECORDS}/{file.path}") as source:
-            rows = pq.read_table(source, columns=list(self.columns), use_threads=False)
-        at = rows.schema.get_field_index(_STATE)
-        return write_file(self.storage, RECORDS, rows.set_column(at, _STATE, updated_column(rows, self.changed)))
+def _with_states(storage: Storage, changed: Mapping[BatchKey, str], file: DataFile) -> DataFile:
+    """The function of a task: write a file again with other commit states."""
+    with storage.open(f"{RECORDS}/{file.path}") as source:
+        rows = pq.read_table(source, columns=TABLES[RECORDS].file_schema.names, use_threads=False)
+    at = rows.schema.get_field_index(_STATE)
+    return write_file(storage, RECORDS, rows.set_column(at, _STATE, updated_column(rows, changed)))
 
 
 def _corrected(
@@ -301,11 +291,8 @@ def _corrected(
         return [], []
     offsets = [base for _, base, _ in states.changed]
     lowest, highest = min(offsets), max(offsets)
-    old = []
-    for file in lake.files(RECORDS, cluster):
-        if file.highest is None or (file.highest >= lowest and file.lowest <= highest):
-            old.append(file)
-    columns = TABLES[RECORDS].file_schema.names
-    rows = sum(file.rows for file in old)
-    task = CorrectionTask(lake.storage, states.changed, columns)
-    return old, run_tasks(task, old, rows, settings, f"ingest: commit states of {cluster}", _size_of_file)
+    files = lake.files(RECORDS, cluster)
+    old = [f for f in files if f.highest is None or (f.highest >= lowest and f.lowest <= highest)]
+    rows, name = sum(file.rows for file in old), f"ingest: commit states of {cluster}"
+    task = partial(_with_states, lake.storage, states.changed)
+    return old, run_tasks(task, old, rows, settings, name, lambda file: Size(file.rows, file.size_bytes))

@@ -162,8 +162,12 @@ def _part(name: str, footer: _Footer, bucket: Bucket) -> FilePart | None:
     count = footer.sliced["count"]
     common = min(count, bucket.count) - 1
     groups = [place for place, number in enumerate(footer.sliced["groups"]) if _is_of(number, bucket.number, common)]
-    rows, sizes = (sum(values[place] for place in groups) for values in (footer.rows, footer.size_bytes))
-    return FilePart(name, tuple(groups), count >= bucket.count, rows, sizes) if groups else None
+    return _of_groups(name, footer, groups, count >= bucket.count) if groups else None
+
+
+def _of_groups(name: str, footer: _Footer, groups: Sequence[int], sure: bool) -> FilePart:
+    rows, size = (sum(values[place] for place in groups) for values in (footer.rows, footer.size_bytes))
+    return FilePart(name, tuple(groups), sure, rows, size)
 
 
 def _is_of(number: int, bucket: int, common: int) -> bool:
@@ -174,18 +178,14 @@ def _is_of(number: int, bucket: int, common: int) -> bool:
 
 def pieces_of(storage: Storage, name: str, most: int) -> Iterator[FilePart]:
     """A file as pieces of at most so many rows, and at least one row group."""
-    with storage.open(name) as file:
-        footer = pq.read_metadata(file)
-    found, rows, size = [], 0, 0
-    for number, group in ((number, footer.row_group(number)) for number in range(footer.num_row_groups)):
-        if found and rows + group.num_rows > most:
-            yield FilePart(name, tuple(found), True, rows, size)
-            found, rows, size = [], 0, 0
+    footer, found = _footer(storage, name), list[int]()
+    for number, rows in enumerate(footer.rows):
+        if found and sum(footer.rows[each] for each in found) + rows > most:
+            yield _of_groups(name, footer, found, True)
+            found = []
         found.append(number)
-        rows += group.num_rows
-        size += group.total_byte_size
     if found:
-        yield FilePart(name, tuple(found), True, rows, size)
+        yield _of_groups(name, footer, found, True)
 
 
 def read_bucket(

@@ -24,7 +24,7 @@ from jobs.lake.tables import CHECKED, DETECTED, INGESTED, QUALITY_RESULTS, REPLA
 from jobs.provenance.fingerprint import completion, input_fingerprint, is_up_to_date
 from jobs.quality.library import prepare, run_suites
 from jobs.quality.source import source_of
-from quality.check import Check, Limits, checks, fingerprint
+from quality.check import Check, checks, fingerprint
 from quality.run import Outcome, run
 from quality.trend import MAX_RUNS, page
 
@@ -65,8 +65,7 @@ def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[s
         progress(f"{cluster}: checking all tables")
         run_id = uuid4().hex[:16]
         prepare()
-        limits = Limits(**settings.quality.model_dump(exclude={"severity"}))
-        found = run(checks(), source_of(lake, cluster, checks(), settings), limits)
+        found = run(checks(), source_of(lake, cluster, checks(), settings), settings.quality.model_dump())
         with TemporaryDirectory() as folder:
             met = run_suites(checks(), found, warns, Path(folder))
             when = {"run_id": run_id, "run_at_ms": time.time_ns() // 1_000_000}

@@ -18,32 +18,14 @@ from jobs.lake.lake import Lake
 from jobs.lake.row_groups import WITHOUT_TOPIC, read_bucket
 from jobs.lake.tables import TABLES
 from jobs.replay.buckets import BucketFiles
-from replay.arrow.schemas import PROVENANCE_NAMES
+from replay.arrow.schemas import BATCH_AND_PROVENANCE, PROVENANCE_NAMES
 from replay.cluster.log import Hole, LogBatches, Problem
 from replay.cluster.state import CLUSTER_TYPES, STATE_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
 
-_COLUMNS = (
-    "offset",
-    "epoch",
-    "timestamp_ms",
-    "type",
-    "payload",
-    "batch_base_offset",
-    "capture",
-    "path",
-    "sha256",
-    "position",
-)
+_COLUMNS = ("offset", "epoch", "timestamp_ms", "type", "payload", *BATCH_AND_PROVENANCE)
 _BATCH_COLUMNS = (
-    "epoch",
-    "base_offset",
-    "last_offset",
-    "base_timestamp_ms",
-    "crc",
-    "is_control",
-    "record_count",
-    "nodes",
-    "commit_state",
+    *("epoch", "base_offset", "last_offset", "base_timestamp_ms", "crc", "is_control", "record_count", "nodes"),
+    *("commit_state", *PROVENANCE_NAMES),
 )
 EARLIEST, NEWEST_CHECKPOINT = "earliest", "newest-checkpoint"
 # A record whose body cannot be read (a type or version that this release does not know) has it as raw bytes.
@@ -71,7 +53,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
 
     Errors: LogConflictError if captures contradict each other.
     """
-    batches = LogBatches(lake.read("log_batches", cluster, (*_BATCH_COLUMNS, *PROVENANCE_NAMES), as_codes=True))
+    batches = LogBatches(lake.read("log_batches", cluster, _BATCH_COLUMNS, as_codes=True))
     wanted = _one_of(CLUSTER_TYPES | {"SNAPSHOT_HEADER"}) & ~_RAW
     columns = ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS)
     snapshot = _of_cluster(lake, "snapshot_records", cluster, columns, _OF_SNAPSHOT & wanted)
@@ -91,7 +73,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
 
 def control_records(lake: Lake, cluster: str) -> list[dict[str, Any]]:
     """Every captured control record, also of replaced branches: offset, epoch, type, data and provenance."""
-    columns = ("offset", "epoch", "timestamp_ms", "type", "payload", *PROVENANCE_NAMES)
+    columns = [name for name in _COLUMNS if name != "batch_base_offset"]
     return _parsed(_of_cluster(lake, "metadata_records", cluster, columns, pc.field("is_control") & _PLACED))
 
 

@@ -13,9 +13,10 @@ from jobs.lake.lake import Lake
 from jobs.pipeline import Pipeline
 from jobs.quality.source import source_of
 from jobs.replay.cluster_state import EARLIEST, NEWEST_CHECKPOINT
-from quality.check import Limits, checks
+from quality.check import checks
 from quality.run import run
 from tests.support.paths import capture, unpacked
+from tests.support.planting import LIMITS
 from tests.support.small_captures import diverged
 
 CAPTURES = ("diverge", "logs-3.9.1", "logs-session", "logs-unclean", "unclean-4.4.0")
@@ -28,7 +29,7 @@ def checked(root: Path, given: Path, start: str = EARLIEST) -> tuple[Lake, dict[
     pipeline.replay(start)
     pipeline.detect()
     (cluster,) = pipeline.lake.clusters()
-    found = run(checks(), source_of(pipeline.lake, cluster, checks(), load_settings()), Limits())
+    found = run(checks(), source_of(pipeline.lake, cluster, checks(), load_settings()), LIMITS)
     return pipeline.lake, {check: result.sample for check, result in found.items() if result.broken}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from jobs.config.settings import load_settings
 from jobs.ingest.captures import found_in
 from jobs.lake.tables import TABLES
 from quality.check import checks, values
@@ -15,6 +16,7 @@ from quality.check import checks, values
 Row = dict[str, Any]
 Wanted = Callable[[Row], bool]
 STRANGE = "0" * 64
+LIMITS = load_settings().quality.model_dump()
 # Where a table has rows; `unclean` has the others.
 _CAPTURES = {
     **dict.fromkeys(("broker_log_events", "node_boots", "node_clocks"), "logs-4.1.1"),

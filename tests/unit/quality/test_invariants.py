@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.lake.tables import TABLES
-from quality.check import Limits, checks
+from quality.check import checks
 from quality.run import InMemory, run
+from tests.support.planting import LIMITS
 
 Row = dict[str, Any]
 TABLE = "partition_history"
@@ -63,7 +64,7 @@ def test_every_invariant_of_every_row(rows: list[Row], chunk: int) -> None:
     states = [{**row, "topic_id": "t", "partition": 0, "offset": at} for at, row in enumerate(rows)]
     whole = pa.Table.from_pylist(states, schema=EMPTY[TABLE].schema)
     parts = pa.concat_tables([EMPTY[TABLE], *(whole.slice(at, chunk) for at in range(0, len(whole), chunk))])
-    found = run(INVARIANTS, InMemory({**EMPTY, TABLE: parts}), Limits())
+    found = run(INVARIANTS, InMemory({**EMPTY, TABLE: parts}), LIMITS)
     for name, holds in PLAIN.items():
         broken = {f"offset={at}" for at, row in enumerate(rows) if not holds(row)}
         assert {text.split(", ")[2] for text in found[f"{TABLE}.{name}"].sample} == broken, name

@@ -10,16 +10,15 @@ import pytest
 
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
-from quality.check import Check, Limits, checks
+from quality.check import Check, checks
 from quality.run import InMemory, Outcome, run
 from tests.support import planted_evidence, planted_results
 from tests.support.paths import capture
-from tests.support.planting import Plant, Tables, capture_of, keys_and_files, tables_of, wrong_values
+from tests.support.planting import LIMITS, Plant, Tables, capture_of, keys_and_files, tables_of, wrong_values
 
 PLANTED = (*keys_and_files(), *planted_evidence.PLANTED, *planted_results.PLANTED)
 CLEAN = ("unclean", "jbod-4.0.2", "logs-4.1.1")  # others: tests/slow/test_quality.py, tests/spark/test_run.py
 OF = {check.full_name: check for check in checks()}
-LIMITS = Limits()
 Lakes = Callable[[str], Tables]
 
 
@@ -59,7 +58,7 @@ def test_a_planted_defect_is_caught(lakes: Lakes, plant: Plant) -> None:
     plant.change(tables)
     found = outcome(OF[plant.check], tables)
     assert found.broken > 0
-    assert 0 < len(found.sample) <= LIMITS.sample_rows
+    assert 0 < len(found.sample) <= LIMITS["sample_rows"]
     assert all(found.sample)
 
 
@@ -71,7 +70,7 @@ def test_a_wrong_value_is_caught_and_named(lakes: Lakes, table: str) -> None:
     schema = tables[table].schema
     tables[table] = pa.Table.from_pylist([{**row, **values} for _, values in wrong], schema=schema)
     check = OF[f"{table}.values_valid"]
-    found = run([check], InMemory(tables), Limits(sample_rows=1000))[check.full_name]
+    found = run([check], InMemory(tables), {**LIMITS, "sample_rows": 1000})[check.full_name]
     assert found.broken == len(wrong)
     named = {why for text in found.sample for why in text.rpartition(", ")[2].split("; ")}
     assert named == {why for why, _ in wrong}

@@ -17,8 +17,9 @@ from jobs.pipeline import Pipeline
 from jobs.quality.source import LakeSource, source_of
 from jobs.quality.stage import QualityResult, run_quality
 from jobs.report.load import load_report
-from quality.check import Limits, Scope, checks, needs_of
+from quality.check import Scope, checks, needs_of
 from quality.run import InMemory, Outcomes, Part, run
+from tests.support.planting import LIMITS
 from tests.support.small_captures import with_rounds
 
 MOST = 60
@@ -129,8 +130,8 @@ def test_reading_by_bucket_finds_the_same(lake: Lake) -> None:
     settings = load_settings()
     held = source_of(lake, cluster, checks(), settings)
     assert isinstance(held, InMemory)
-    whole, parts = (run(checks(), LakeSource(lake, cluster, with_most(n)), Limits()) for n in (1_000_000, MOST))
-    assert counted(whole) == counted(parts) == counted(run(checks(), held, Limits()))
+    whole, parts = (run(checks(), LakeSource(lake, cluster, with_most(n)), LIMITS) for n in (1_000_000, MOST))
+    assert counted(whole) == counted(parts) == counted(run(checks(), held, LIMITS))
     assert {name for name, found in whole.items() if found.broken} == {
         "partition_history.isr_within_replicas",
         "elections.changes_listed",
@@ -178,7 +179,7 @@ def test_an_error_of_reading_is_the_error_of_the_check(lake: Lake) -> None:
     (Path(lake.storage.root) / "metadata_records" / file.path).unlink()
     wanted = [check for check in checks() if check.full_name == "metadata_records.key_unique"]
     with pytest.raises(FileNotFoundError, match="metadata_records"):
-        run(wanted, LakeSource(lake, cluster, with_most(MOST)), Limits())
+        run(wanted, LakeSource(lake, cluster, with_most(MOST)), LIMITS)
 
 
 def test_printed_states_are_compared_with_those_of_their_topics(lake: Lake) -> None:
@@ -197,9 +198,8 @@ def test_printed_states_are_compared_with_those_of_their_topics(lake: Lake) -> N
     )
     name = "described_partitions.agrees_with_history"
     wanted = [check for check in checks() if check.full_name == name]
-    few, many = (
-        run(wanted, LakeSource(lake, cluster, with_most(n)), Limits(sample_rows=1000))[name] for n in (100, 1_000_000)
-    )
+    limits = {**LIMITS, "sample_rows": 1000}
+    few, many = (run(wanted, LakeSource(lake, cluster, with_most(n)), limits)[name] for n in (100, 1_000_000))
     assert (few.checked, few.broken, sorted(few.sample)) == (many.checked, many.broken, sorted(many.sample))
     assert many.checked > many.broken > 0
 
