@@ -1,31 +1,36 @@
-"""The log of a running cluster as a consumer sees it: record by record, below the high watermark.
+"""The log of a running cluster as a consumer sees it: record by record, below the high watermark, by confluent-kafka
+(the extra `produce`).
 
 A consumer gets offset, leader epoch, timestamp, key, value and headers of a record. It gets no CRC, no producer id or
 sequence, and no control batch: where one is, offsets are missing. Only reads: no group, no offset and no topic is made.
 
 Sources: KIP-320 (a fetched record has its leader epoch; the answer to ListOffsets has the leader's), KIP-98 (isolation
-levels; the last stable offset, up to which committed data is read), KIP-516 (topic ids).
+levels; the last stable offset, up to which committed data is read), KIP-516 (topic ids); librdkafka's CONFIGURATION.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evidence.offsets.replica_copy import ReplicaCopy
+from evidence.text_files import read_properties
 from evidence.wire.data_records import NO_SEQUENCE, DataRecord
 from evidence.wire.schema import uuid_text
-from jobs.salvage.client import Connection
 from jobs.salvage.errors import SalvageError
 from replay.offsets.parted_logs import NO_EPOCH
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
+    from confluent_kafka import KafkaError, Message
 
+Place = tuple[str, int]  # topic, partition
 _LEVELS = ("read_uncommitted", "read_committed")
+# No consumer group is joined, and no offset committed. A consumer is given its partitions by `assign`.
+_READER = {"group.id": "kraft-forensics", "enable.auto.commit": False, "enable.partition.eof": True}
+_READER |= {"auto.offset.reset": "error", "fetch.wait.max.ms": 100}
+_TIMEOUT, _TIMEOUT_MS = "socket.timeout.ms", 30_000
 
 
 class LiveRecord(NamedTuple):
@@ -73,22 +78,54 @@ class LiveLog:
 
 
 class LiveCluster:
-    """Errors: SalvageError, also of its methods, if it does not answer in time."""
+    """bootstrap: HOST:PORT,... of brokers. file: properties of librdkafka; None: none. wait_s: how long an answer may
+    take, socket.timeout.ms of the file or 30 s. config: properties of every client.
 
-    def __init__(self, bootstrap: str, config: Path | None = None) -> None:
-        self._connection = Connection(bootstrap, config)
-        from confluent_kafka.admin import AdminClient
+    Errors: SalvageError without confluent-kafka, for a file or a property that cannot be used, and of all methods if
+    the cluster does not answer in time.
+    """
 
-        self._kafka, self.bootstrap = self._connection.kafka, bootstrap
+    def __init__(self, bootstrap: str, file: Path | None = None) -> None:
+        try:
+            import confluent_kafka
+            from confluent_kafka.admin import AdminClient
+        except ImportError as error:
+            raise SalvageError("confluent-kafka is missing: pip install 'kraft-forensics[produce]'.") from error
+        self.kafka, self.bootstrap = confluent_kafka, bootstrap
+        try:
+            own = read_properties(file.read_bytes()) if file else {}
+        except OSError as error:
+            raise SalvageError(f"{file}: cannot be read: {error.strerror}") from error
+        timeout = own.get(_TIMEOUT, str(_TIMEOUT_MS))
+        if not timeout.isdecimal():
+            raise SalvageError(f"{file}: {_TIMEOUT}={timeout} is no number of milliseconds.")
+        self.wait_s = int(timeout) / 1000
+        self._failures: list[str] = []
+        self.config: dict[str, Any] = {**own, "bootstrap.servers": bootstrap, "error_cb": self._failed, "log_level": 0}
         self._consumers: dict[str, Any] = {}
-        with self._connection.errors_of(bootstrap):
-            self._admin = AdminClient(self._connection.config)
+        with self.errors_of(bootstrap):
+            self._admin = AdminClient(self.config)
 
-    def logs(self, copies: Iterable[ReplicaCopy]) -> dict[str, LiveLog]:
+    def _failed(self, error: KafkaError) -> None:
+        self._failures.append(error.str())
+
+    def why(self, otherwise: str) -> str:
+        """What failed last, by the library's own report."""
+        return (self._failures[-1:] or [otherwise])[0]
+
+    @contextmanager
+    def errors_of(self, what: str) -> Iterator[None]:
+        """Errors of the library as SalvageError that begins with `what`."""
+        try:
+            yield
+        except self.kafka.KafkaException as error:
+            raise SalvageError(f"{what}: {self.why(error.args[0].str())}") from error
+
+    def logs(self, places: Iterable[Place]) -> dict[str, LiveLog]:
         """The logs of these partitions by name, without those that the cluster does not have."""
-        places = sorted({(copy.topic, copy.partition) for copy in copies})
-        ids = self._topic_ids({topic for topic, _ in places}) if places else {}
-        if not (here := [place for place in places if place in ids]):
+        wanted = sorted(set(places))
+        ids = self.topic_ids({topic for topic, _ in wanted}) if wanted else {}
+        if not (here := [place for place in wanted if place in ids]):
             return {}
         starts, ends, stable = (self._offsets(here, which) for which in ("earliest", "latest", "stable"))
         found = {}
@@ -98,17 +135,16 @@ class LiveCluster:
             found[log.name] = log
         return found
 
-    def _topic_ids(self, topics: set[str]) -> dict[tuple[str, int], str | None]:
-        """By topic and partition."""
-        found: dict[tuple[str, int], str | None] = {}
-        names = self._kafka.TopicCollection(sorted(topics))
-        asked = self._admin.describe_topics(names, request_timeout=self._connection.wait_s)
-        for topic, answer in asked.items():
-            with self._connection.errors_of(f"{topic} at {self.bootstrap}"):
+    def topic_ids(self, topics: set[str]) -> dict[Place, str | None]:
+        """The topic id of each partition that the cluster has of these topics."""
+        found: dict[Place, str | None] = {}
+        names = self.kafka.TopicCollection(sorted(topics))
+        for topic, answer in self._admin.describe_topics(names, request_timeout=self.wait_s).items():
+            with self.errors_of(f"{topic} at {self.bootstrap}"):
                 try:
                     of = self._result(answer)
-                except self._kafka.KafkaException as error:
-                    if error.args[0].code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                except self.kafka.KafkaException as error:
+                    if error.args[0].code() == self.kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
                         continue
                     raise
             bits = (of.topic_id.get_most_significant_bits(), of.topic_id.get_least_significant_bits())
@@ -116,18 +152,17 @@ class LiveCluster:
             found |= {(topic, each.id): uuid_text(raw) if any(raw) else None for each in of.partitions}
         return found
 
-    def _offsets(self, places: list[tuple[str, int]], which: str) -> dict[tuple[str, int], tuple[int, int]]:
+    def _offsets(self, places: list[Place], which: str) -> dict[Place, tuple[int, int]]:
         """(Offset, leader epoch) of each. which: earliest, latest or stable."""
         from confluent_kafka import IsolationLevel, admin
 
         specs: Any = admin
         spec = specs.OffsetSpec.earliest() if which == "earliest" else specs.OffsetSpec.latest()
         level = IsolationLevel.READ_COMMITTED if which == "stable" else IsolationLevel.READ_UNCOMMITTED
-        asked = {self._at(topic, number): spec for topic, number in places}
-        answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=self._connection.wait_s)
+        asked = {self.kafka.TopicPartition(*place): spec for place in places}
         found = {}
-        for at, answer in answers.items():
-            with self._connection.errors_of(f"{at.topic}-{at.partition} at {self.bootstrap}"):
+        for at, answer in self._admin.list_offsets(asked, isolation_level=level, request_timeout=self.wait_s).items():
+            with self.errors_of(f"{at.topic}-{at.partition} at {self.bootstrap}"):
                 of = self._result(answer)
             found[(at.topic, at.partition)] = (of.offset, NO_EPOCH if of.leader_epoch is None else of.leader_epoch)
         return found
@@ -139,38 +174,30 @@ class LiveCluster:
             self._admin.poll(0)  # what failed is reported to error_cb here
 
     def records(self, log: LiveLog, begin: int, committed: bool) -> Generator[LiveRecord, None, None]:
-        end = log.stable_end if committed else log.end
+        end, level = log.stable_end if committed else log.end, _LEVELS[committed]
         if begin >= end:
             return
-        with self._connection.errors_of(log.place):
-            consumer = self._consumer(_LEVELS[committed])
-            consumer.assign([self._at(log.topic, log.partition, begin)])
+        with self.errors_of(log.place):
+            if level not in self._consumers:
+                self._consumers[level] = self.kafka.Consumer({**self.config, **_READER, "isolation.level": level})
+            consumer = self._consumers[level]
+            consumer.assign([self.kafka.TopicPartition(log.topic, log.partition, begin)])
             try:
                 while (message := self._next(consumer, log)) is not None and (message.offset() or 0) < end:
                     yield _record(message)
             finally:
                 consumer.unassign()
 
-    def _consumer(self, level: str) -> Any:
-        if level not in self._consumers:
-            own = {"isolation_level": level, "auto_offset_reset": "error", "fetch_wait_max_ms": 100}
-            self._consumers[level] = self._connection.consumer(**own)
-        return self._consumers[level]
-
     def _next(self, consumer: Any, log: LiveLog) -> Any:
         """The next record, None at the log's end."""
-        message = consumer.poll(self._connection.wait_s)
+        message = consumer.poll(self.wait_s)
         if message is None:
-            why = self._connection.why("no answer")
-            raise SalvageError(f"{log.place}: not read to its end within {self._connection.wait_s:g} s: {why}")
+            raise SalvageError(f"{log.place}: not read to its end within {self.wait_s:g} s: {self.why('no answer')}")
         if (error := message.error()) is None:
             return message
-        if error.code() == self._kafka.KafkaError._PARTITION_EOF:
+        if error.code() == self.kafka.KafkaError._PARTITION_EOF:
             return None
         raise SalvageError(f"{log.place}: {error.str()}")
-
-    def _at(self, topic: str, partition: int, offset: int = 0) -> Any:
-        return self._kafka.TopicPartition(topic, partition, offset)
 
 
 def _record(message: Message) -> LiveRecord:

@@ -15,15 +15,15 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from jobs.salvage.client import Connection
 from jobs.salvage.errors import SalvageError
+from jobs.salvage.live import LiveCluster, LiveLog
 from jobs.salvage.output import RECORDS, SUMMARY
 from replay.offsets.parted_logs import ABORTED, OPEN_TRANSACTION
 
@@ -71,14 +71,15 @@ def produce(folder: Path, target: Target, send: bool) -> Produced:
     chosen = _Chosen(folder, summary, target.superseded)
     result = Produced(sum(1 for _ in chosen.rows()), chosen.left_out)
     client = _Client(target)
-    partitions = client.partitions()
-    missing = [row["partition"] for row in summary["partitions"] if row["partition"] not in partitions]
+    logs = client.logs()
+    missing = [row["partition"] for row in summary["partitions"] if row["partition"] not in logs]
     if missing:
-        raise SalvageError(f"{target.topic} has {len(partitions)} partitions, and none with number {missing[0]}.")
+        raise SalvageError(f"{target.topic} has {len(logs)} partitions, and none with number {missing[0]}.")
     ledger = _Ledger(folder / LEDGER, target.topic)
     if send:
-        ledger.begin({number: client.end(number) for number in sorted(partitions)})
-    sent = ledger.sent | (client.found(ledger.ends) if ledger.ends else set())
+        ledger.begin({number: log.end for number, log in sorted(logs.items())})
+    known = ((logs[number], end) for number, end in (ledger.ends or {}).items() if number in logs)
+    sent = ledger.sent.union(*(_origins(log, end) for log, end in known))
     result.before = sum(1 for row in chosen.rows() if _origin(row) in sent)
     if send:
         result.sent = client.send((row for row in chosen.rows() if _origin(row) not in sent), ledger)
@@ -95,6 +96,12 @@ def _summary(folder: Path) -> Row:
 
 def _origin(row: Row) -> str:
     return f"{row['topic']}-{row['partition']}@{row['offset']}"
+
+
+def _origins(log: LiveLog, begin: int) -> set[str]:
+    """Those of the records in the target from an offset on."""
+    headers = (header for each in log.records(begin) for header in each.record.headers)
+    return {value.decode() for name, value in headers if name == ORIGIN and value}
 
 
 class _Chosen:
@@ -162,59 +169,22 @@ class _Ledger:
 
 class _Client:
     def __init__(self, target: Target) -> None:
-        self.connection = Connection(target.bootstrap, target.config)
-        self.kafka, self.topic = self.connection.kafka, target.topic
-        with self._of_kafka():
-            self.consumer = self.connection.consumer(auto_offset_reset="earliest")
+        self.topic, self.cluster = target.topic, LiveCluster(target.bootstrap, target.config)
 
-    def _of_kafka(self) -> AbstractContextManager[None]:
-        return self.connection.errors_of(self.topic)
-
-    def partitions(self) -> set[int]:
+    def logs(self) -> dict[int, LiveLog]:
+        """The topic's logs, by their partitions' numbers."""
         deadline = time.monotonic() + _SETTLE_S  # a broker may not have heard yet of a topic that was just created
-        while True:
-            with self._of_kafka():
-                found = self.consumer.list_topics(self.topic, timeout=self.connection.wait_s).topics[self.topic]
-            if found.error is None or time.monotonic() > deadline:
-                break
+        while not (places := self.cluster.topic_ids({self.topic})):
+            if time.monotonic() > deadline:
+                raise SalvageError(f"{self.topic}: the cluster does not have it. Create the topic first.")
             time.sleep(0.2)
-        if found.error is not None:
-            raise SalvageError(f"{self.topic}: {found.error.str()}. Create the topic first.")
-        return set(found.partitions)
-
-    def end(self, partition: int) -> int:
-        with self._of_kafka():
-            return int(self.consumer.get_watermark_offsets(self._at(partition), timeout=self.connection.wait_s)[1])
-
-    def found(self, begins: dict[int, int]) -> set[str]:
-        """Origins of the records in the target from these offsets on."""
-        origins, left = set[str](), set[int]()
-        with self._of_kafka():
-            begun = [self._at(number, begin) for number, begin in begins.items() if self.end(number) > begin]
-            self.consumer.assign(begun)
-            left = {at.partition for at in begun}
-            while left:
-                message = self.consumer.poll(self.connection.wait_s)
-                if message is None:
-                    raise SalvageError(f"{self.topic}: not read to its end within {self.connection.wait_s:.0f} s")
-                if message.error() is None:
-                    origins.update(
-                        value.decode() for name, value in message.headers() or () if name == ORIGIN and value
-                    )
-                elif message.error().code() == self.kafka.KafkaError._PARTITION_EOF:
-                    left.discard(message.partition())
-                else:
-                    raise SalvageError(f"{self.topic}: {message.error().str()}")
-        return origins
-
-    def _at(self, partition: int, offset: int = 0) -> Any:
-        return self.kafka.TopicPartition(self.topic, partition, offset)
+        return {log.partition: log for log in self.cluster.logs(places).values()}
 
     def send(self, rows: Iterator[Row], ledger: _Ledger) -> int:
         """Send in order; each thousand is acknowledged before the next is sent. Returns how many were."""
         own = {"enable.idempotence": True, "acks": "all", "compression.type": "none", "linger.ms": 5}
-        with self._of_kafka():
-            producer = self.kafka.Producer({**self.connection.config, **own})
+        with self.cluster.errors_of(self.topic):
+            producer = self.cluster.kafka.Producer({**self.cluster.config, **own})
         count, waiting = 0, list[Row]()
         for row in rows:
             waiting.append(row)
@@ -252,11 +222,11 @@ class _Client:
             if failed:
                 producer.purge()
             producer.flush()
-        except (self.kafka.KafkaException, BufferError) as error:
+        except (self.cluster.kafka.KafkaException, BufferError) as error:
             failed.append(str(error))
         finally:
             ledger.write(*acknowledged)
         if failed or len(acknowledged) != len(rows):
-            why = failed[0] if failed else self.connection.why("not acknowledged")
+            why = failed[0] if failed else self.cluster.why("not acknowledged")
             raise SalvageError(f"{self.topic}: stopped at the first error: {why}. Run it again to continue.")
         return len(acknowledged)

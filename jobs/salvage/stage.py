@@ -72,7 +72,7 @@ def salvage(
         if isinstance(current, Path):
             place, theirs = str(current), _by_name(stack.enter_context(open_copies(current, limits)), only)
         else:
-            place, theirs = current.bootstrap, current.logs(ours.values())
+            place, theirs = current.bootstrap, current.logs((copy.topic, copy.partition) for copy in ours.values())
         pairs = _pairs(ours, theirs, only, (str(old), place))
         if output is not None:
             make_folder(output)

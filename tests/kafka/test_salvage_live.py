@@ -24,7 +24,10 @@ from drill.network import free_ports
 from drill.nodes import CLUSTER_ID, wait_for
 from evidence.offsets.replica_copy import find_copies
 from jobs.cli import app
+from jobs.salvage.errors import SalvageError
 from jobs.salvage.live import LiveCluster
+from jobs.salvage.produce import Target
+from jobs.salvage.produce import produce as send_again
 from jobs.salvage.stage import salvage
 from tests.kafka.test_collect_live import kafka, start
 from tests.support.data_logs import TIME_MS, Written
@@ -163,7 +166,7 @@ def clean(admin: AdminClient, servers: str, topic: str, old: Path) -> None:
 
     def first() -> int:
         produce(servers, topic, (ROLLS, b""))
-        (log,) = LiveCluster(servers).logs(copies).values()
+        (log,) = LiveCluster(servers).logs((copy.topic, copy.partition) for copy in copies).values()
         found = log.first(0)
         assert found is not None
         return found.record.offset
@@ -254,6 +257,27 @@ def test_what_a_consumer_does_not_get_is_said(parted: Parted) -> None:
     admin = AdminClient({"bootstrap.servers": parted.servers, "log_level": 0})
     groups = admin.list_consumer_groups().result(60)
     assert (groups.valid, groups.errors) == ([], [])
+
+
+def test_records_are_produced_once_however_often(parted: Parted, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    salvage(parted.old, parted.current, ["quiet-0"], None, out, lambda line: None)
+    target = Target("again", parted.servers)
+    with pytest.raises(SalvageError, match="Create the topic first"):
+        send_again(out, target, True)
+    admin = AdminClient({"bootstrap.servers": parted.servers, "log_level": 0})
+    admin.create_topics([NewTopic("again", 1, 1)])["again"].result(60)
+    produce(parted.servers, "again", (None, b"before"))
+    counted, sent = (send_again(out, target, send) for send in (False, True))
+    assert ((counted.to_send, counted.sent), sent.sent) == ((len(TAIL), 0), len(TAIL))
+    ledger = out / "produced.jsonl"
+    ledger.write_text(ledger.read_text().splitlines()[0] + "\n")  # as if it was killed before it noted them
+    repeated = send_again(out, target, True)
+    assert (repeated.before, repeated.sent) == (len(TAIL), 0)
+    (log,) = LiveCluster(parted.servers).logs([("again", 0)]).values()
+    records = [each.record for each in log.records(0)][1:]
+    assert [(record.key, record.value) for record in records] == TAIL
+    assert [record.timestamp_ms for record in records] == [TIME_MS + n for n in range(len(TAIL))]
 
 
 def test_clusters_and_topics_that_cannot_be_compared(parted: Parted, tmp_path: Path) -> None:
