@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import time
-from pathlib import Path
 from typing import Any
 
 from bench.inputs import Input, Maker
@@ -29,11 +28,8 @@ def peer(name: str, made: Input, maker: Maker, runs: int) -> dict[str, Any]:
         with output.open("w") as out:
             subprocess.run(command, check=True, stdout=out, stderr=subprocess.DEVNULL)
         seconds.append(time.perf_counter() - begin)
-    rows = _lines(output, b"| offset" if name == DUMP_LOG else b"{")
+    start = b"| offset" if name == DUMP_LOG else b"{"
+    with output.open("rb") as lines:
+        rows = sum(line.startswith(start) for line in lines)
     output.unlink()
     return {"stage": name, "seconds": seconds, "rows": rows, "peak_mib": None}
-
-
-def _lines(file: Path, start: bytes) -> int:
-    with file.open("rb") as lines:
-        return sum(line.startswith(start) for line in lines)

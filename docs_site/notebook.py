@@ -31,7 +31,7 @@ def write_notebook(folder: Path) -> None:
         try:
             client.execute()
         except CellExecutionError as error:  # its own text is the stack of every library, in colours
-            failed = next(cell.id for cell in notebook.cells if _failed(cell))
+            failed = next(c.id for c in notebook.cells if "error" in {o.output_type for o in c.get("outputs", [])})
             raise SystemExit(f"{NOTEBOOK.name}: cell {failed}: {error.ename}: {error.evalue}") from None
     text, resources = MarkdownExporter().from_notebook_node(
         notebook, resources={"unique_key": "incident", "output_files_dir": "incident"}
@@ -44,10 +44,6 @@ def write_notebook(folder: Path) -> None:
     text = re.sub(r"<style scoped>.*?</style>", "", text, flags=re.DOTALL)
     text = re.sub(r"!\[png\]", "![Plot]", text).replace("(../docs/", "(")
     (folder / "incident.md").write_text(text, encoding="utf-8")
-
-
-def _failed(cell: nbformat.NotebookNode) -> bool:
-    return any(output.output_type == "error" for output in cell.get("outputs", []))
 
 
 if __name__ == "__main__":

@@ -58,10 +58,6 @@ def lake_of(root: Path, captures: Iterable[Path], is_judged: bool = True) -> Lak
     return pipeline.lake
 
 
-def _has_ended(node: Node) -> bool:
-    return not node.runs
-
-
 @dataclass
 class Drill:
     """A scenario that is being played. captures: their folders; kept: those of copied disks. described: what `describe`
@@ -235,7 +231,7 @@ class Drill:
 
     def _ended(self, step: Step, which: list[int | str]) -> None:
         for node in self.nodes(which):
-            wait_for(f"node {node.id} ends", partial(_has_ended, node), _WAIT_S)
+            wait_for(f"node {node.id} ends", lambda node=node: not node.runs, _WAIT_S)
             self.note(f"node {node.id} has ended")
 
     # Configs and administrators.

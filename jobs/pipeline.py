@@ -154,17 +154,14 @@ class Pipeline:
         return done
 
     def _start_early(self, is_checked: bool) -> None:
-        start_early(self._most_rows(), self.settings)
+        # A capture has at most so many records, by its size.
+        start_early(sum(map(_size_bytes, self.captures)) // _LEAST_RECORD_BYTES, self.settings)
         if is_checked:
             prepare()  # it is needed later than Spark, and there are few cores
 
     def _stage_ended(self, cluster: str) -> None:
         release()
         self.record.stage_ended(cluster, engine(self.settings))
-
-    def _most_rows(self) -> int:
-        """How many records the captures can hold at most, by their size."""
-        return sum(_size_bytes(capture) for capture in self.captures) // _LEAST_RECORD_BYTES
 
     def _all_known(self) -> bool:
         if not self.lake.exists():

@@ -67,7 +67,7 @@ def cluster_of(lake: Lake, capture: str, wanted: str | None) -> str:
     is wanted."""
     lake.require()
     clusters = [wanted] if wanted else sorted({made[CLUSTER_ID] for made in lake.marks(_LAST)})
-    found = [cluster for cluster in clusters if _is_known(lake, cluster, capture)]
+    found = [c for c in clusters if _counts(lake, c, capture) or _unfinished(lake, c, capture)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -218,10 +218,6 @@ def _with_rows(lake: Lake, cluster: str, capture: str) -> set[str]:
             lake.read(name, cluster, ("sha256",), pc.field("capture") == capture)["sha256"].unique().to_pylist()
         )
     return found
-
-
-def _is_known(lake: Lake, cluster: str, capture: str) -> bool:
-    return bool(_counts(lake, cluster, capture) or _unfinished(lake, cluster, capture))
 
 
 def _unfinished(lake: Lake, cluster: str, capture: str) -> dict[str, str]:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from evidence import tables
 from evidence.broker_logs.boot_ids import read_boot_ids
-from evidence.capture.accounts import Account, quarantine_rows
-from evidence.capture.files import Capture, EvidenceFile, open_capture, the_cluster
+from evidence.capture.accounts import quarantine_rows
+from evidence.capture.files import Capture, open_capture, the_cluster
 from evidence.capture.remote import Location
 from evidence.capture.static_configs import static_configs
 from evidence.metadata_log.scan import Log, file_row, scan_files
@@ -113,7 +113,8 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
     boot_ids = read_boot_ids(capture, duration_ms)
     accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts | boot_ids.accounts
     write.begin(cluster)
-    write.quarantine([r for f in capture.files for r in _quarantine(capture.name, f, accounts.get(f.path))])
+    read = [(file, account) for file in capture.files if (account := accounts.get(file.path))]
+    write.quarantine([row for file, account in read for row in quarantine_rows(capture.name, file, account.damage)])
     progress(f"{capture.name}: decoding records")
     write.decoded(SNAPSHOTS, decode_snapshots(lake, cluster, capture.name, scanned, settings))
     write.append("quorum_reports", offsets.quorum_reports)
@@ -184,7 +185,3 @@ def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:
     reported = offsets.quorum_reports["quorum_cluster_id"].to_pylist()
     named = {name for name in (capture.cluster_id, *reported) if name}
     return the_cluster(named, capture.name) or f"unknown-{capture.name}"
-
-
-def _quarantine(capture: str, file: EvidenceFile, account: Account | None) -> list[Row]:
-    return quarantine_rows(capture, file, account.damage) if account else []

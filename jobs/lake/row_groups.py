@@ -82,7 +82,8 @@ class SlicedFile:
         if len(found) > 1:
             # Of chunks, Arrow's take joins all strings anew.
             rows = rows.combine_chunks().take(pa.array(order))
-        for number, part in zip(found, _between(rows, starts), strict=True):
+        for number, (start, end) in zip(found, pairwise([*starts.tolist(), len(rows)]), strict=True):
+            part = rows.slice(start, end - start)
             self._writer.write_table(part, MOST_ROWS)
             self._groups += [int(number)] * -(-len(part) // MOST_ROWS)
 
@@ -203,17 +204,13 @@ def read_bucket(
         with storage.open(part.name) as source:
             file = pq.ParquetFile(source)
             if as_codes:  # not by file.metadata.schema: it and the footer refer to each other, and stay in memory
-                file = pq.ParquetFile(source, metadata=file.metadata, read_dictionary=_strings(file.schema_arrow))
+                strings = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
+                file = pq.ParquetFile(source, metadata=file.metadata, read_dictionary=strings)
             groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
             rows = file.read_row_groups(list(groups), list(columns), use_threads=False)
         if not part.sure:
             rows = rows.filter(pa.array(slices_of(_column(rows, topics), bucket.count) == bucket.number))
         yield rows
-
-
-def _between(rows: pa.Table, starts: Array) -> list[pa.Table]:
-    """The rows from each start to the next."""
-    return [rows.slice(a, b - a) for a, b in pairwise([*starts.tolist(), len(rows)])]
 
 
 @cache
@@ -222,10 +219,6 @@ def _leaves(schema: pa.Schema) -> tuple[str, ...]:
     pq.write_metadata(schema, file := BytesIO())
     columns = pq.read_metadata(file).schema
     return tuple(columns.column(number).path for number in range(len(columns)))
-
-
-def _strings(schema: pa.Schema) -> list[str]:
-    return [field.name for field in schema if pa.types.is_string(field.type)]
 
 
 def _column(rows: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:

@@ -23,7 +23,7 @@ from jobs.salvage.errors import SalvageError
 from replay.offsets.parted_logs import NO_EPOCH
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message
+    from confluent_kafka import Message
 
 Place = tuple[str, int]  # topic, partition
 _LEVELS = ("read_uncommitted", "read_committed")
@@ -101,13 +101,11 @@ class LiveCluster:
             raise SalvageError(f"{file}: {_TIMEOUT}={timeout} is no number of milliseconds.")
         self.wait_s = int(timeout) / 1000
         self._failures: list[str] = []
-        self.config: dict[str, Any] = {**own, "bootstrap.servers": bootstrap, "error_cb": self._failed, "log_level": 0}
+        self.config: dict[str, Any] = {**own, "bootstrap.servers": bootstrap, "log_level": 0}
+        self.config["error_cb"] = lambda error: self._failures.append(error.str())
         self._consumers: dict[str, Any] = {}
         with self.errors_of(bootstrap):
             self._admin = AdminClient(self.config)
-
-    def _failed(self, error: KafkaError) -> None:
-        self._failures.append(error.str())
 
     def why(self, otherwise: str) -> str:
         """What failed last, by the library's own report."""
