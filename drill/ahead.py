@@ -13,7 +13,7 @@ from typing import Any
 from drill.client import ClientError
 from drill.nodes import BROKERS, CLUSTER_ID, wait_for
 from drill.scenario import Step as Played
-from drill.steps import Drill, lake_of, name_of
+from drill.steps import Drill, lake_of, name_of, states_of
 from jobs.config.settings import load_settings
 from jobs.lake.lake import Lake
 from jobs.queries.ahead import Answer, ahead
@@ -22,7 +22,6 @@ from replay.controller.profiles import profile_of
 from replay.whatif.ahead import ELECT, SET, START, STOP, UNCLEAN, Step
 
 Row = dict[str, Any]
-_STATE = ("topic", "partition", "leader", "replicas", "isr", "elr", "end_offset", "removed")
 # Beyond a session until a broker is fenced, and until the controller has written what follows from a step.
 _FENCED_S, _WRITTEN_S, _SETTLE_S = 2.0, 1.0, 30.0
 # unclean.leader.election.interval.ms of a drill, and a little more.
@@ -38,7 +37,7 @@ def play_ahead(drill: Drill, count: int) -> None:
         _churn(drill, None if restarts or not drill.predicted else unclean_stops)
         _wait_until_in_sync(drill)
         lake = _lake(drill)
-        states = _states(lake)
+        states = states_of(lake)
         # As likely as a step of another kind, while all brokers run.
         if not restarts and len(drill.cluster.up) == len(BROKERS) and (not drill.predicted or drill.rng.random() < 0.2):
             restarts = _restarts(drill, lake)
@@ -47,7 +46,7 @@ def play_ahead(drill: Drill, count: int) -> None:
         answer = ahead(lake, CLUSTER_ID, [step], False, load_settings())
         drill.note(f"ahead {step}: {'safe' if answer.safe else 'not safe'}")
         _take(drill, step)
-        then = _states(_lake(drill))
+        then = states_of(_lake(drill))
         rows = _rows_that_hold(answer, drill.cluster.jars.name, unclean_stops)
         wrong = list(_differences(step, states, then, rows))
         if in_order and not answer.safe:
@@ -86,11 +85,6 @@ def _lake(drill: Drill) -> Lake:
         shutil.rmtree(folder, ignore_errors=True)
     drill.capture_to(capture)
     return lake_of(root, [capture], is_judged=False)
-
-
-def _states(lake: Lake) -> dict[str, Row]:
-    rows = lake.rows("partition_history", CLUSTER_ID, _STATE)
-    return {name_of(row): row for row in rows if row["end_offset"] is None and not row["removed"]}
 
 
 def _restarts(drill: Drill, lake: Lake) -> list[Step]:

@@ -27,7 +27,7 @@ from drill.ledger import Ledger
 from drill.network import CLIENT
 from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, java
 from drill.score import PLAN_LEADERLESS, PLAN_LOST, Wrong
-from drill.steps import Drill, lake_of, name_of
+from drill.steps import Drill, lake_of, name_of, states_of
 from jobs.incident import commands
 from jobs.incident.plan import load_plan
 
@@ -36,7 +36,6 @@ Records = dict[int, str]  # offset -> value
 # So long a partition may take to get a leader after the start of a broker that it waits for.
 _ELECTED_S = 15.0
 _STOP_S = 60.0
-_STATE = ("topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "end_offset", "removed")
 # The class of each tool that a plan's first commands name. A release whose server lacks it (4.4.0: it moved to
 # kafka-tools, which is not published for each release) is asked by the tools of another one.
 _TOOLS = {"kafka-configs.sh": "kafka.admin.ConfigCommand"}
@@ -85,8 +84,7 @@ def follow(drill: Drill, folder: Path, lake: Path) -> Followed:
     time.sleep(6)  # brokers write their checkpoints every five seconds
     drill.capture()
     made = lake_of(lake, drill.captures)
-    rows = made.rows("partition_history", CLUSTER_ID, _STATE)
-    states = [row for row in rows if row["end_offset"] is None and not row["removed"]]
+    states = list(states_of(made).values())
     copies = {name_of(row): copies_of(drill, row) for row in states}
     held = {name_of(row): held_by(row, copies[name_of(row)]) for row in states}
     steps = load_plan(made, CLUSTER_ID)["steps"]

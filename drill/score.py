@@ -159,29 +159,6 @@ def _may_come_back(window: Row, later: Sequence[Row]) -> bool:
     return any(w["recorded_leader"] != window["recorded_leader"] for w in outsiders)
 
 
-def told(windows: Sequence[Row], records: Sequence[Record]) -> dict[int, bool]:
-    """Whether a partition's windows lost records, by election_offset, of those where the client knows it. windows:
-    those that are not excluded, with at_ms.
-
-    A record can have been lost in an election from its acknowledgement on, less GRACE_MS (from when it was sent, if
-    nobody knows what became of it), until a later record was acknowledged that was kept. A window lost records if a
-    record acknowledged with acks=all can have been lost nowhere else, and kept all if none can have been lost in it.
-    """
-    kept = [r for r in records if r.offset is not None and not r.lost]
-    surely, perhaps = set[int](), set[int]()
-    for record in records:
-        if record.offset is not None and not record.lost:
-            continue
-        since = (record.sent_ms if record.offset is None else record.at_ms) - GRACE_MS
-        until = min((k.at_ms for k in kept if k.sent_ms > record.at_ms), default=inf)
-        where = {w["election_offset"] for w in windows if since < w["at_ms"] <= until}
-        perhaps |= where
-        if record.lost and record.acks == "all" and len(where) == 1:
-            surely |= where
-    known = surely | {w["election_offset"] for w in windows if w["election_offset"] not in perhaps}
-    return {offset: offset in surely for offset in known}
-
-
 def differing_states(history: Sequence[Row], described: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """(text, partition) where no state around the time of the question is what Kafka answered.
 

@@ -18,7 +18,7 @@ from drill.disks import cut_tail, fill, free
 from drill.errors import DrillError
 from drill.ledger import Ledger
 from drill.network import CLIENT, Network, accepts
-from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, wait_for
+from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, ELR_FEATURE, Cluster, Node, wait_for
 from drill.scenario import Scenario, Step, number_of, topic_of
 from drill.score import LAG_MS
 from jobs.collect.stage import MANIFEST, Wishes, collect
@@ -27,6 +27,7 @@ from jobs.lake.lake import Lake
 
 Row = dict[str, Any]
 _STOP_S, _WAIT_S, _SETTLE_S = 60.0, 60.0, 12.0
+_STATE = ("topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "end_offset", "removed")
 # BrokerServer.startup opens the listener after that (broker.BrokerLifecycleManager, 4.3.1).
 UNFENCED = "The broker has been unfenced"
 
@@ -44,6 +45,12 @@ _TO_NODES: dict[str, Callable[[Node], None]] = {
 
 def name_of(row: Row) -> str:
     return f"{row['topic']}-{row['partition']}"
+
+
+def states_of(lake: Lake) -> dict[str, Row]:
+    """The state that each partition has now, by its name."""
+    rows = lake.rows("partition_history", CLUSTER_ID, _STATE)
+    return {name_of(row): row for row in rows if row["end_offset"] is None and not row["removed"]}
 
 
 def lake_of(root: Path, captures: Iterable[Path], is_judged: bool = True) -> Lake:

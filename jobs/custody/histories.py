@@ -18,7 +18,7 @@ from jobs.detect.stage import run_detect
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID, DETECTED, INGESTED, REPLAYED, TABLES
-from jobs.replay.buckets import HISTORY, BucketFiles, buckets, read_changes, read_history
+from jobs.replay.buckets import HISTORY, BucketFiles, buckets, read_changes, read_table
 from jobs.replay.cluster_state import LogConflictError, load_cluster_state, replayed_from
 from jobs.replay.stage import replay
 from jobs.replay.task import reduced
@@ -54,7 +54,7 @@ def check_sample(lake: Lake, cluster: str, settings: Settings, sample: int) -> I
     found = buckets(lake, cluster, settings, state, files.rows(RECORDS, HISTORY))
     for bucket in random.sample(found, min(sample, len(found))):
         parts = files.parts(bucket)
-        stored = read_history(lake.storage, parts[HISTORY], bucket)
+        stored = read_table(lake.storage, HISTORY, parts[HISTORY], bucket)
         yield from _differences(HISTORY, stored, reduced(read_changes(lake.storage, parts, bucket, state), state))
 
 

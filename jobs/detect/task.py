@@ -14,10 +14,9 @@ from evidence.tables import BROKER_LOG_EVENTS, DESCRIBED_PARTITIONS, LOG_END_OFF
 from jobs.detect.scratch import LINES, LOG_ENDS, PRINTED, TOPICS
 from jobs.ingest.records import SNAPSHOTS
 from jobs.lake.data_files import DataFile, write_file
-from jobs.lake.row_groups import read_bucket
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import Storage
-from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_change_keys, read_history, read_table
+from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_change_keys, read_rows, read_table
 from replay.bucket import judge
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.state import ClusterState
@@ -67,7 +66,7 @@ class DetectTask:
     topic_windows: int
 
     def __call__(self, item: BucketItem) -> JudgedBucket:
-        history = read_history(self.storage, item.parts[HISTORY], item.bucket)
+        history = read_table(self.storage, HISTORY, item.parts[HISTORY], item.bucket)
         offsets = self._scratch(item, LOG_ENDS, LOG_END_OFFSETS)
         lines = self._scratch(item, LINES, BROKER_LOG_EVENTS)
         judged = self._judged(history, offsets, lines)
@@ -98,8 +97,7 @@ class DetectTask:
             ) from error
 
     def _scratch(self, item: BucketItem, name: str, schema: pa.Schema) -> pa.Table:
-        rows = read_bucket(self.storage, item.parts[name], schema.names, item.bucket, TOPICS)
-        return pa.concat_tables([schema.empty_table(), *rows])
+        return read_rows(self.storage, schema, TOPICS, item.parts[name], item.bucket)
 
     def _compare_with_snapshots(self, item: BucketItem, history: pa.Table) -> tuple[int, list[dict[str, Any]]]:
         records = read_table(self.storage, SNAPSHOTS, item.parts[SNAPSHOTS], item.bucket)

@@ -18,7 +18,7 @@ from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
 from jobs.provenance.task_figures import Size
 from jobs.spark.tasks import cores
-from replay.arrow.schemas import CHANGES, PARTITION_HISTORY, PROVENANCE_NAMES
+from replay.arrow.schemas import CHANGES, PROVENANCE_NAMES
 from replay.cluster.state import ClusterState, changes_that_count
 
 HISTORY = "partition_history"
@@ -75,14 +75,15 @@ class BucketFiles:
 
 def read_table(storage: Storage, name: str, parts: Sequence[FilePart], bucket: Bucket) -> pa.Table:
     """A bucket's rows of a table."""
-    schema = TABLES[name].file_schema
-    found = read_bucket(storage, parts, schema.names, bucket, TABLES[name].topics)
+    return read_rows(storage, TABLES[name].file_schema, TABLES[name].topics, parts, bucket)
+
+
+def read_rows(
+    storage: Storage, schema: pa.Schema, topics: Sequence[str], parts: Sequence[FilePart], bucket: Bucket
+) -> pa.Table:
+    """A bucket's rows of files with a schema. topics: as in `read_bucket`."""
+    found = read_bucket(storage, parts, schema.names, bucket, topics)
     return pa.concat_tables([schema.empty_table(), *(rows.select(schema.names).cast(schema) for rows in found)])
-
-
-def read_history(storage: Storage, parts: Sequence[FilePart], bucket: Bucket) -> pa.Table:
-    """A bucket's schemas.PARTITION_HISTORY rows."""
-    return read_table(storage, HISTORY, parts, bucket).select(PARTITION_HISTORY.names)
 
 
 def read_changes(

@@ -19,9 +19,9 @@ from drill.score import (
     differing_states,
     lacks,
     lies,
-    told,
 )
 from replay.invariants.catalogue import INVARIANTS
+from tests.likely.record import told
 
 Row = dict[str, Any]
 AT = 1_000_000
