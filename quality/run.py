@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import duckdb
 import pyarrow as pa
 
+from quality import main_file  # noqa: F401
 from quality.check import Check, Scope, columns_read, digests_of, needs_of
 
 # What needs more memory is written to the temporary folder. Names in SQL are those of registered tables alone.

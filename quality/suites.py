@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from quality import main_file  # noqa: F401
+
 # Set before the import: otherwise the library tries to send usage events.
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 

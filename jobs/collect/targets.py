@@ -128,7 +128,10 @@ def parse_node(text: str, places: Places) -> Target:
         split = _WHERE.fullmatch(found["rest"])
         where, path = (split["where"], split["path"]) if split else (found["rest"], None)
     at = f"{found['transport']}:{where}"
-    return _checked(f"--node {text}", {**places.model_dump(), "id": int(found["id"]), "at": at, "path": path})
+    try:
+        return Target(**{**places.model_dump(), "id": int(found["id"]), "at": at, "path": path})
+    except ValidationError as error:
+        raise CollectError(f"--node {text}: {_first(error)}") from error
 
 
 def read_nodes(file: Path) -> tuple[list[Target], str | None]:
@@ -218,13 +221,6 @@ def _template(via: str | None) -> list[str]:
             "a node with `via:` needs --via, a command with {host} in it, e.g. --via 'ssh -p 2222 {host}'."
         )
     return words
-
-
-def _checked(named: str, values: dict[str, Any]) -> Target:
-    try:
-        return Target(**values)
-    except ValidationError as error:
-        raise CollectError(f"{named}: {_first(error)}") from error
 
 
 def _first(error: ValidationError) -> str:

@@ -177,7 +177,9 @@ def build_context(settings: SparkSettings) -> SparkContext:
             with run_log().open("ab") as file:
                 gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
             SparkContext._ensure_initialized(gateway=gateway, conf=conf)
-            _log_lost_connections()
+            # py4j writes each connection that a dead JVM leaves, with a trace, to the root logger: it prints to stderr.
+            if not logging.getLogger().handlers:
+                logging.getLogger().addHandler(_ToRunLog())
         context = SparkContext.getOrCreate(conf)
         context._accumulatorServer.handle_error = _log_error  # type: ignore[method-assign]
     if threading.current_thread() is threading.main_thread():
@@ -191,12 +193,6 @@ class _ToRunLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError):
             append(self.format(record) + "\n")
-
-
-def _log_lost_connections() -> None:
-    """py4j writes each connection that a dead JVM leaves, with a trace, to the root logger, which prints to stderr."""
-    if not logging.getLogger().handlers:
-        logging.getLogger().addHandler(_ToRunLog())
 
 
 def _log_error(*_: object) -> None:
