@@ -21,8 +21,9 @@ from jobs.console.options import (
     DocumentFormatOption,
     FormatOption,
     LakeOption,
+    time_ms,
 )
-from jobs.console.output import Format, print_rows, print_table, printable, show_message, utc, utc_ms
+from jobs.console.output import Format, print_rows, print_table, printable, show_message, utc
 from jobs.console.text import known_width
 
 _MOST = 50
@@ -48,39 +49,35 @@ def findings(
     section: Annotated[
         list[str] | None,
         typer.Option(
-            "--section",
-            help="windows, excluded, other_rules, exposures, cut_logs, rules, faults: as in the report; repeatable.",
+            help="windows, excluded, other_rules, exposures, cut_logs, rules, faults: as in the report; repeatable."
         ),
     ] = None,
-    kind: Annotated[list[str] | None, typer.Option("--kind", help="A kind (docs/findings.md); repeatable.")] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="A kind (docs/findings.md); repeatable.")] = None,
     verdict: Annotated[
-        list[str] | None, typer.Option("--verdict", help="proven, possible, undetermined, excluded; repeatable.")
+        list[str] | None, typer.Option(help="proven, possible, undetermined, excluded; repeatable.")
     ] = None,
-    severity: Annotated[
-        list[str] | None, typer.Option("--severity", help="critical, high, medium, low, info; repeatable.")
-    ] = None,
+    severity: Annotated[list[str] | None, typer.Option(help="critical, high, medium, low, info; repeatable.")] = None,
     status: Annotated[
-        list[str] | None,
-        typer.Option("--status", help="new (of the newest run that found any), known, acknowledged; repeatable."),
+        list[str] | None, typer.Option(help="new (of the newest run that found any), known, acknowledged; repeatable.")
     ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
-    partition: Annotated[int | None, typer.Option("--partition", help="Only this partition.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
+    partition: Annotated[int | None, typer.Option(help="Only this partition.")] = None,
     since: Annotated[
-        str | None,
-        typer.Option("--since", help="Not ended before this time, e.g. 2026-11-21T00:40Z.", metavar="TIME"),
+        int | None,
+        typer.Option(parser=time_ms, help="Not ended before this time, e.g. 2026-11-21T00:40Z.", metavar="TIME"),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Started by this time.", metavar="TIME")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Print at most this many.")] = _MOST,
+    until: Annotated[int | None, typer.Option(parser=time_ms, help="Started by this time.", metavar="TIME")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Print at most this many.")] = _MOST,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List findings in the order of the report. `explain` shows one finding with its evidence."""
-    from jobs.queries.listing import FINDING_COLUMNS, Filter, list_findings, time_ms
+    from jobs.queries.listing import FINDING_COLUMNS, Filter, list_findings
 
     files = lake_to_show(lake, cluster)
     only = files.one_cluster(cluster) if cluster else None
     lists = (section or (), kind or (), verdict or (), severity or (), status or ())
-    wanted = Filter(*lists, topic, partition, time_ms(since), time_ms(until))
+    wanted = Filter(*lists, topic, partition, since, until)
     rows, count = list_findings(files, only, wanted, limit)
     if form is not Format.TABLE:
         print_rows(list(FINDING_COLUMNS), rows, form)
@@ -133,12 +130,8 @@ def acknowledge(
         list[str] | None,
         typer.Argument(help="Ids of findings, or their first characters (at least 6).", show_default=False),
     ] = None,
-    note: Annotated[
-        str | None, typer.Option("--note", help="Why they need no alarm, e.g. the number of a ticket.")
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option("--by", help="Who acknowledges (default: the setting custody.ingested_by).")
-    ] = None,
+    note: Annotated[str | None, typer.Option(help="Why they need no alarm, e.g. the number of a ticket.")] = None,
+    by: Annotated[str | None, typer.Option(help="Who acknowledges (default: the setting custody.ingested_by).")] = None,
     every: Annotated[
         bool, typer.Option("--all", help="All findings that are not acknowledged yet, e.g. after a first run.")
     ] = False,
@@ -180,22 +173,15 @@ def acknowledge(
         show_message("they count as known: an alarm on new findings leaves them out as long as they stay as they are")
 
 
-def _time_ms(text: str) -> int:
-    try:
-        return utc_ms(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is not an ISO 8601 time, e.g. 2026-11-21T00:39:36.570Z") from error
-
-
 def describe(
     lake: LakeOption = DEFAULT_LAKE,
-    topic: Annotated[str | None, typer.Option("--topic", help="Only this topic.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
     at_offset: Annotated[
-        int | None, typer.Option("--at-offset", min=0, help="State after the record at this metadata offset.")
+        int | None, typer.Option(min=0, help="State after the record at this metadata offset.")
     ] = None,
     at_ms: Annotated[
         int | None,
-        typer.Option("--at-time", parser=_time_ms, metavar="ISO", help="State at this time (UTC if no zone)."),
+        typer.Option("--at-time", parser=time_ms, metavar="ISO", help="State at this time (UTC if no zone)."),
     ] = None,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
@@ -244,26 +230,20 @@ def whatif(
     policy: Annotated[
         str | None,
         typer.Option(
-            "--policy",
-            metavar="NAME",
-            help="Policy that elects a leader from outside the ISR and ELR; docs/whatif.md lists them.",
+            metavar="NAME", help="Policy that elects a leader from outside the ISR and ELR; docs/whatif.md lists them."
         ),
     ] = None,
     strategy: Annotated[
         str | None,
-        typer.Option(
-            "--strategy", metavar="NAME", help="Strategy of unclean recovery: none, balanced, aggressive (KIP-966)."
-        ),
+        typer.Option(metavar="NAME", help="Strategy of unclean recovery: none, balanced, aggressive (KIP-966)."),
     ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
-            "--profile",
-            metavar="NAME",
-            help="Rules of a release: 4.0, 4.1.0, 4.1.1 or 4.3 (also for 4.4). See docs/rules.md",
+            metavar="NAME", help="Rules of a release: 4.0, 4.1.0, 4.1.1 or 4.3 (also for 4.4). See docs/rules.md"
         ),
     ] = None,
-    min_isr: Annotated[int | None, typer.Option("--min-isr", min=1, metavar="N", help="min.insync.replicas.")] = None,
+    min_isr: Annotated[int | None, typer.Option(min=1, metavar="N", help="min.insync.replicas.")] = None,
     unclean: Annotated[
         bool | None, typer.Option("--unclean/--no-unclean", help="Unclean leader election on or off.")
     ] = None,
@@ -271,24 +251,18 @@ def whatif(
     deprioritized: Annotated[
         str,
         typer.Option(
-            "--deprioritized",
-            help="Brokers to elect last, e.g. 1,2, or 1@500-900 for a range of offsets (KIP-491).",
-            metavar="IDS",
+            help="Brokers to elect last, e.g. 1,2, or 1@500-900 for a range of offsets (KIP-491).", metavar="IDS"
         ),
     ] = "",
     designate: Annotated[
-        int | None,
-        typer.Option("--designate", metavar="ID", help="Broker to elect when no member of the ISR or ELR can lead."),
+        int | None, typer.Option(metavar="ID", help="Broker to elect when no member of the ISR or ELR can lead.")
     ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Only this topic.")] = None,
+    topic: Annotated[str | None, typer.Option(metavar="NAME", help="Only this topic.")] = None,
     from_offset: Annotated[
-        int, typer.Option("--from-offset", min=0, metavar="N", help="Start from the state after this metadata offset.")
+        int, typer.Option(min=0, metavar="N", help="Start from the state after this metadata offset.")
     ] = 0,
     to_offset: Annotated[
-        int | None,
-        typer.Option(
-            "--to-offset", min=0, metavar="N", help="Stop after this metadata offset (default: end of the log)."
-        ),
+        int | None, typer.Option(min=0, metavar="N", help="Stop after this metadata offset (default: end of the log).")
     ] = None,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
@@ -331,7 +305,6 @@ def sql(
     ddl: Annotated[
         str | None,
         typer.Option(
-            "--ddl",
             metavar="DATABASE",
             help="Print statements that make the lake's tables and views known to a catalog; runs nothing.",
         ),

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from evidence.errors import KraftForensicsError
-from jobs.console.options import DocumentFormat, DocumentFormatOption
-from jobs.console.output import printable, say, utc_ms
+from jobs.console.options import DocumentFormat, DocumentFormatOption, time_ms
+from jobs.console.output import printable, say
 
 if TYPE_CHECKING:
     from evidence.completeness.lacks import Lack
@@ -61,28 +61,24 @@ def collect(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output",
-            help="A new folder, .tar.gz or .tar.xz (default: capture-<time>.tar.gz here); the folder of --follow.",
+            help="A new folder, .tar.gz or .tar.xz (default: capture-<time>.tar.gz here); the folder of --follow."
         ),
     ] = None,
-    properties: Annotated[
-        str | None, typer.Option("--properties", help="Path of the properties file on every node.")
-    ] = None,
+    properties: Annotated[str | None, typer.Option(help="Path of the properties file on every node.")] = None,
     log_dir: Annotated[
-        list[str] | None, typer.Option("--log-dir", help="A log directory on every node (log.dirs). Repeatable.")
+        list[str] | None, typer.Option(help="A log directory on every node (log.dirs). Repeatable.")
     ] = None,
-    metadata_log_dir: Annotated[
-        str | None, typer.Option("--metadata-log-dir", help="The metadata log's directory on every node.")
-    ] = None,
-    logs: Annotated[str | None, typer.Option("--logs", help="The folder with server.log on every node.")] = None,
+    metadata_log_dir: Annotated[str | None, typer.Option(help="The metadata log's directory on every node.")] = None,
+    logs: Annotated[str | None, typer.Option(help="The folder with server.log on every node.")] = None,
     since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="TIME", help="Skip rotated logs that end before it, e.g. 2026-11-21T00:40Z."),
+        int | None,
+        typer.Option(
+            parser=time_ms, metavar="TIME", help="Skip rotated logs that end before it, e.g. 2026-11-21T00:40Z."
+        ),
     ] = None,
     replica_tails: Annotated[
         list[str] | None,
         typer.Option(
-            "--replica-tails",
             metavar="TOPIC",
             help="Also copy the last segment of each replica of this topic: producers' data. Repeatable.",
         ),
@@ -90,21 +86,17 @@ def collect(
     replica_logs: Annotated[
         list[str] | None,
         typer.Option(
-            "--replica-logs",
             metavar="TOPIC-N,...",
             help="Also copy these partitions' whole logs, for `salvage`: producers' data. Repeatable.",
         ),
     ] = None,
     light: Annotated[
-        bool,
-        typer.Option("--light", help="Only offset checkpoints, leader epochs and boot ids: for a schedule."),
+        bool, typer.Option("--light", help="Only offset checkpoints, leader epochs and boot ids: for a schedule.")
     ] = False,
     timeout: Annotated[
         float | None,
         typer.Option(
-            "--timeout",
-            min=1,
-            help="Seconds for each node (default: 600); with --follow without an answer, until a new try (30).",
+            min=1, help="Seconds for each node (default: 600); with --follow without an answer, until a new try (30)."
         ),
     ] = None,
     follow: Annotated[
@@ -113,7 +105,7 @@ def collect(
             "--follow", help="Keep copies of the metadata logs in the folder --output up to date until Ctrl-C."
         ),
     ] = False,
-    every: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two looks of --follow.")] = 2.0,
+    every: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks of --follow.")] = 2.0,
     delete: Annotated[
         bool, typer.Option("--delete", help="With --follow: also delete old segments that the node has deleted.")
     ] = False,
@@ -135,7 +127,7 @@ def collect(
 
     now = datetime.now(UTC)
     replicas = check_replicas(replica_logs or ())
-    wishes = Wishes(check_topics(replica_tails or ()), _time_ms(since), via, timeout or TIMEOUT_S, light, replicas)
+    wishes = Wishes(check_topics(replica_tails or ()), since, via, timeout or TIMEOUT_S, light, replicas)
     path = output or Path(f"capture-{now:%Y%m%dT%H%M%SZ}.tar.gz")
     done = collect_nodes(targets, wishes, path, int(time.time() * 1000), say)
     for line in done.problems:
@@ -156,15 +148,6 @@ def _follow(
     with Following(targets, via, folder, every_s, silence_s, say, (lambda _: sys.maxsize) if delete else None):
         while True:
             time.sleep(3600)
-
-
-def _time_ms(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return utc_ms(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is not a time, e.g. 2026-11-21T00:40Z") from error
 
 
 def check(

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def status(
     given: LakesArgument = None,
-    runs: Annotated[int, typer.Option("--runs", min=0, help="Also list so many of the newest runs.")] = 0,
+    runs: Annotated[int, typer.Option(min=0, help="Also list so many of the newest runs.")] = 0,
     captures: Annotated[bool, typer.Option("--captures", help="Also list the captures.")] = False,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Also list the kinds of evidence and their age.")
@@ -88,9 +88,7 @@ def maintain(
     retention_days: Annotated[
         int,
         typer.Option(
-            "--retention-days",
-            min=0,
-            help="Delete files that no commit needs after so many days. 0: only if nothing else uses the lake.",
+            min=0, help="Delete files that no commit needs after so many days. 0: only if nothing else uses the lake."
         ),
     ] = 7,
     lake: LakeOption = DEFAULT_LAKE,
@@ -238,29 +236,22 @@ def verify(
     given: LakeArgument = None,
     lake: LakeOption = DEFAULT_LAKE,
     capture: Annotated[
-        list[str] | None, typer.Option("--capture", help="Path or URL of an ingested capture to compare; repeatable.")
+        list[str] | None, typer.Option(help="Path or URL of an ingested capture to compare; repeatable.")
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Derive every row again: decode all files, replay and judge the evidence.")
     ] = False,
     sample: Annotated[
-        int,
-        typer.Option(
-            "--sample",
-            min=0,
-            help="Buckets of topics to replay, and files of a capture's log to decode, at random.",
-        ),
+        int, typer.Option(min=0, help="Buckets of topics to replay, and files of a capture's log to decode, at random.")
     ] = 2,
     adopting: Annotated[
         bool, typer.Option("--adopt", help="Accept files that another program rewrote with the same rows (OPTIMIZE).")
     ] = False,
     signed: Annotated[
-        Path | None,
-        typer.Option("--signed", help="A signed file (manifest, verdict.json): check its signature, compare the lake."),
+        Path | None, typer.Option(help="A signed file (manifest, verdict.json): check its signature, compare the lake.")
     ] = None,
     allowed_signers: Annotated[
-        Path | None,
-        typer.Option("--allowed-signers", help="Who may sign: ssh's allowed_signers file, or minisign's public key."),
+        Path | None, typer.Option(help="Who may sign: ssh's allowed_signers file, or minisign's public key.")
     ] = None,
     cluster: ClusterOption = None,
     form: FormatOption = Format.TABLE,
@@ -311,8 +302,8 @@ def verify(
 
 def manifest(
     lake: LakeOption = DEFAULT_LAKE,
-    capture: Annotated[str | None, typer.Option("--capture", help="Name of one ingested capture.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", help="File to write (default: stdout).")] = None,
+    capture: Annotated[str | None, typer.Option(help="Name of one ingested capture.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File to write (default: stdout).")] = None,
     key: Annotated[Path | None, typer.Option("--sign", help="ssh or minisign key to sign the file with.")] = None,
     cluster: ClusterOption = None,
 ) -> None:

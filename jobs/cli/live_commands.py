@@ -25,16 +25,12 @@ def watch(
     node: NodeOption = None,
     nodes: NodesOption = None,
     via: ViaOption = None,
-    into: Annotated[Path, typer.Option("--into", help="Folder for its tables and what a restart needs.")] = Path(
-        "watch"
-    ),
+    into: Annotated[Path, typer.Option(help="Folder for its tables and what a restart needs.")] = Path("watch"),
     hook: Annotated[
         str | None,
-        typer.Option(
-            "--hook", metavar="MODULE:FUNCTION", help="Is called with each alarm, as the hook of the DAGs is."
-        ),
+        typer.Option(metavar="MODULE:FUNCTION", help="Is called with each alarm, as the hook of the DAGs is."),
     ] = None,
-    every: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two looks at the files.")] = 2.0,
+    every: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks at the files.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
     form: DocumentFormatOption = DocumentFormat.TABLE,
 ) -> None:
@@ -84,14 +80,12 @@ def _line(alarm: dict[str, Any]) -> str:
 
 def ahead(
     stop: Annotated[
-        list[int] | None, typer.Option("--stop", metavar="ID", help="Stop this broker (SIGTERM); repeatable.")
+        list[int] | None, typer.Option(metavar="ID", help="Stop this broker (SIGTERM); repeatable.")
     ] = None,
     stop_all: Annotated[
         str, typer.Option("--stop-all-in-order", metavar="IDS", help="Stop these one after another, e.g. 1,2,3.")
     ] = "",
-    start: Annotated[
-        list[int] | None, typer.Option("--start", metavar="ID", help="Start this broker; repeatable.")
-    ] = None,
+    start: Annotated[list[int] | None, typer.Option(metavar="ID", help="Start this broker; repeatable.")] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(
@@ -100,13 +94,11 @@ def ahead(
             help="Set min.insync.replicas or unclean.leader.election.enable, of --topic or of all brokers; repeatable.",
         ),
     ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="The topic of --set.")] = None,
+    topic: Annotated[str | None, typer.Option(metavar="NAME", help="The topic of --set.")] = None,
     elect: Annotated[
         list[str] | None,
         typer.Option(
-            "--elect",
-            metavar="PARTITION=ID",
-            help="Let an administrator elect this broker, e.g. orders-0=2; repeatable.",
+            metavar="PARTITION=ID", help="Let an administrator elect this broker, e.g. orders-0=2; repeatable."
         ),
     ] = None,
     restart_all: Annotated[

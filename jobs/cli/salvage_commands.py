@@ -23,33 +23,28 @@ def salvage(
         typer.Option("--from", metavar="COPY", help="Folder or archive with copies of the old leader's replicas."),
     ] = None,
     current: Annotated[
-        Path | None,
-        typer.Option("--current", metavar="COPY", help="The same of a replica of the log that won; or --bootstrap."),
+        Path | None, typer.Option(metavar="COPY", help="The same of a replica of the log that won; or --bootstrap.")
     ] = None,
     lake: Annotated[
-        Any, typer.Option("--lake", metavar="DIR|URL", help="Its windows bound the high watermark (default: none).")
+        Any, typer.Option(metavar="DIR|URL", help="Its windows bound the high watermark (default: none).")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", help="A new folder for the records: producers' data, readable by you alone."),
+        Path | None, typer.Option(help="A new folder for the records: producers' data, readable by you alone.")
     ] = None,
     partition: Annotated[
-        list[str] | None, typer.Option("--partition", metavar="TOPIC-N", help="Only this partition. Repeatable.")
+        list[str] | None, typer.Option(metavar="TOPIC-N", help="Only this partition. Repeatable.")
     ] = None,
     produce_to: Annotated[
-        str | None, typer.Option("--produce-to", metavar="TOPIC", help="Produce the records of --output to this topic.")
+        str | None, typer.Option(metavar="TOPIC", help="Produce the records of --output to this topic.")
     ] = None,
     bootstrap: Annotated[
         str | None,
         typer.Option(
-            "--bootstrap",
             metavar="HOST:PORT",
             help="Brokers of the running cluster: to compare with, instead of --current, and to produce to.",
         ),
     ] = None,
-    client_config: Annotated[
-        Path | None, typer.Option("--client-config", help="Properties of librdkafka, e.g. for TLS and SASL.")
-    ] = None,
+    client_config: Annotated[Path | None, typer.Option(help="Properties of librdkafka, e.g. for TLS and SASL.")] = None,
     send: Annotated[bool, typer.Option("--send", help="Send; without it, --produce-to only counts.")] = False,
     into_original: Annotated[
         bool, typer.Option("--into-original", help="Allow the topic that lost the records.")

@@ -39,9 +39,7 @@ MOST_WINDOWS = 100  # in the table that `run` and `detect` print
 def run(
     captures: Captures,
     lake: LakeOption = DEFAULT_LAKE,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="HTML page to write (default: <lake>/report.html).")
-    ] = None,
+    report: Annotated[Path | None, typer.Option(help="HTML page to write (default: <lake>/report.html).")] = None,
     start: StartOption = Start.EARLIEST,
     form: FormatOption = Format.TABLE,
     fail_on: FailOnOption = FailOn.NONE,
@@ -93,10 +91,7 @@ def report(
     lake: LakeOption = DEFAULT_LAKE,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            help="File to write (default: report.html, report.md, ... in the lake); - for stdout.",
-        ),
+        typer.Option(help="File to write (default: report.html, report.md, ... in the lake); - for stdout."),
     ] = None,
     form: Annotated[
         str,
@@ -113,12 +108,10 @@ def report(
     incident: Annotated[
         str | None,
         typer.Option(
-            "--incident",
-            metavar="FROM..TO",
-            help="Only findings of this time (ISO 8601, UTC if no zone; either may be missing).",
+            metavar="FROM..TO", help="Only findings of this time (ISO 8601, UTC if no zone; either may be missing)."
         ),
     ] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="Only findings of this topic.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Only findings of this topic.")] = None,
 ) -> None:
     """Write the incident report: a page, a ticket, a postmortem or JSON. With several clusters also an index page."""
     from jobs.incident.focus import Focus, parse_span

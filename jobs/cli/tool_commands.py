@@ -35,7 +35,7 @@ def config_show(form: FormatOption = Format.TABLE) -> None:
 
 def bench(
     log: Annotated[Path, typer.Argument(help="A metadata segment (.log) or snapshot (.checkpoint).")],
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each stage; the first one is cold.")] = 5,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each stage; the first one is cold.")] = 5,
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Time the stages on a log (read, hash, check, decode, replay), each in its own process. Starts no JVM."""
@@ -66,9 +66,9 @@ def coordinator(
         list[str] | None, typer.Argument(help="Group ids or transactional ids; without any, the lines of stdin.")
     ] = None,
     partitions: Annotated[
-        int, typer.Option("--partitions", min=1, help="Partitions of __consumer_offsets or __transaction_state.")
+        int, typer.Option(min=1, help="Partitions of __consumer_offsets or __transaction_state.")
     ] = 50,
-    only: Annotated[str, typer.Option("--only", help="Only ids of these partitions.", metavar="PARTITIONS")] = "",
+    only: Annotated[str, typer.Option(help="Only ids of these partitions.", metavar="PARTITIONS")] = "",
     form: FormatOption = Format.TABLE,
 ) -> None:
     """Show which partition of __consumer_offsets or __transaction_state holds an id. Starts no JVM."""
@@ -85,10 +85,7 @@ def coordinator(
 def conformance(
     cases: Annotated[list[Path], typer.Argument(help="Policy cases: one JSON object per line, .jsonl or .jsonl.gz.")],
     profile: Annotated[
-        str | None,
-        typer.Option(
-            "--profile", help="Predict every case by these rules (4.0, 4.1.0, 4.1.1, 4.3), not by its release."
-        ),
+        str | None, typer.Option(help="Predict every case by these rules (4.0, 4.1.0, 4.1.1, 4.3), not by its release.")
     ] = None,
 ) -> None:
     """Predict what a controller writes in each case and compare it with the output of Kafka's own class.
@@ -164,15 +161,15 @@ def drill(
             "bundled ones' names."
         ),
     ] = None,
-    release: Annotated[str, typer.Option("--release", help="Kafka's release; Maven fetches its jars.")] = RELEASE,
-    seed: Annotated[int, typer.Option("--seed", help="Of faults by chance.")] = 1,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Drills of each scenario, each with the next seed.")] = 1,
+    release: Annotated[str, typer.Option(help="Kafka's release; Maven fetches its jars.")] = RELEASE,
+    seed: Annotated[int, typer.Option(help="Of faults by chance.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="Drills of each scenario, each with the next seed.")] = 1,
     out: Annotated[
-        Path, typer.Option("--out", help="Folder for each drill's captures, lakes and page, and the results of all.")
+        Path, typer.Option(help="Folder for each drill's captures, lakes and page, and the results of all.")
     ] = Path("drills"),
-    jars: Annotated[Path, typer.Option("--jars", help="Folder for Kafka's jars.")] = Path(".kafka/drill"),
+    jars: Annotated[Path, typer.Option(help="Folder for Kafka's jars.")] = Path(".kafka/drill"),
     scores: Annotated[
-        Path | None, typer.Option("--scores", help="File with a line for each drill, by default OUT/results.jsonl.")
+        Path | None, typer.Option(help="File with a line for each drill, by default OUT/results.jsonl.")
     ] = None,
     plan: Annotated[
         bool,
@@ -181,9 +178,7 @@ def drill(
         ),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Leave out drills that the scores have already.")] = False,
-    page: Annotated[
-        Path | None, typer.Option("--page", help="A Markdown page whose tables are renewed from the scores.")
-    ] = None,
+    page: Annotated[Path | None, typer.Option(help="A Markdown page whose tables are renewed from the scores.")] = None,
 ) -> None:
     """Break a real Kafka cluster on this machine, capture it, and compare the verdicts with what was lost.
 

@@ -13,7 +13,7 @@ import typer
 
 from evidence.capture.remote import location
 from jobs.console.log import LogFormat, configure
-from jobs.console.output import Format
+from jobs.console.output import Format, utc_ms
 from replay.loss.verdicts import POSSIBLE, PROVEN, SEVERITIES
 
 DEFAULT_LAKE = Path("lake")
@@ -66,6 +66,14 @@ class StatusFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
     OPENMETRICS = "openmetrics"
+
+
+def time_ms(text: str) -> int:
+    """As `utc_ms`, for options. Errors: BadParameter."""
+    try:
+        return utc_ms(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def duration_ms(text: str) -> int:
@@ -146,8 +154,7 @@ _Verbose = Annotated[
 ]
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log errors only.", rich_help_panel="Log")]
 _LogForm = Annotated[
-    LogFormat,
-    typer.Option("--log-format", help="Log lines on stderr: text, or JSON objects.", rich_help_panel="Log"),
+    LogFormat, typer.Option("--log-format", help="Log lines on stderr: text, or JSON objects.", rich_help_panel="Log")
 ]
 _OPTIONS = {"verbose": (_Verbose, False), "quiet": (_Quiet, False), "log_format": (_LogForm, LogFormat.TEXT)}
 

@@ -111,8 +111,11 @@ def reader_may_leave() -> Iterator[None]:
 
 def utc_ms(text: str) -> int:
     """Milliseconds since the Unix epoch of an ISO 8601 time; without a zone it is UTC. Errors: ValueError."""
-    moment = datetime.fromisoformat(text)
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not an ISO 8601 time, e.g. 2026-11-21T00:39:36.570Z") from error
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def utc(timestamp_ms: int | None) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pyarrow.compute as pc
+
+from jobs.console.output import utc_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +40,10 @@ ALL = Focus()
 
 def parse_span(text: str) -> tuple[int | None, int | None]:
     """`FROM..TO` as milliseconds; ISO 8601, UTC if no zone is given, and either may be missing. Errors: ValueError."""
-    first, dots, last = text.partition("..")
-    if not dots or not (first.strip() or last.strip()):
+    first, dots, last = (part.strip() for part in text.partition(".."))
+    if not dots or not (first or last):
         raise ValueError(f"{text!r} is not FROM..TO, e.g. 2026-11-21T00:39..2026-11-21T00:42")
-    from_ms, to_ms = _parse_ms(first), _parse_ms(last)
+    from_ms, to_ms = (utc_ms(part) if part else None for part in (first, last))
     if from_ms is not None and to_ms is not None and from_ms > to_ms:
         raise ValueError(f"{text!r} ends before it begins")
     return from_ms, to_ms
-
-
-def _parse_ms(text: str) -> int | None:
-    if not text.strip():
-        return None
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        raise ValueError(f"{text.strip()!r} is not an ISO 8601 time, e.g. 2026-11-21T00:39:36.570Z") from error
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
-from jobs.console.output import utc_ms
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID
@@ -112,13 +111,3 @@ def list_findings(lake: Lake, cluster: str | None, wanted: Filter, most: int) ->
     of_sections = [ordered(found, section) for section in Section if section in (wanted.sections or Section)]
     rows = pa.concat_tables(of_sections).select(FINDING_COLUMNS)
     return rows.slice(0, most).to_pylist(), len(rows)
-
-
-def time_ms(text: str | None) -> int | None:
-    """Parse an ISO 8601 time to milliseconds; without a zone it is UTC. None for None. Errors: FilterError."""
-    if text is None:
-        return None
-    try:
-        return utc_ms(text)
-    except ValueError as error:
-        raise FilterError(f"{text!r} is not a time. Write it like 2026-11-21T00:40:34Z.") from error

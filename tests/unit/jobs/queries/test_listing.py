@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from jobs.cli import app
 from jobs.lake.lake import Lake
-from jobs.queries.listing import Filter, FilterError, list_findings, time_ms
+from jobs.queries.listing import Filter, FilterError, list_findings
 from replay.arrow.schemas import FINDINGS
 
 CLUSTER = "c1"
@@ -86,13 +86,6 @@ def test_what_no_finding_can_have_is_an_error(lake: Lake, wanted: dict[str, Any]
     with pytest.raises(FilterError) as caught:
         ids(lake, **wanted)
     assert str(caught.value).startswith(message)
-
-
-def test_times() -> None:
-    assert time_ms("2026-11-21T00:40:34Z") == time_ms("2026-11-21T01:40:34+01:00") == time_ms("2026-11-21T00:40:34")
-    assert time_ms("1970-01-01T00:00:01.5") == 1_500
-    with pytest.raises(FilterError, match="'yesterday' is not a time"):
-        time_ms("yesterday")
 
 
 def cli(lake: Lake, *arguments: str) -> Result:
