@@ -47,7 +47,6 @@ from replay.plan.step import groups, moment
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
 _TABLES = ("quarantine", "evidence_files", "broker_history", "counterfactuals")
 _STATUSES = (LOST, NOT_KNOWN, NOT_LOST)
-_ANSWER = ("outcome", "leader", "last_written_leader_epoch", "log_end_offset", "loss_min", "loss_max", "explanation")
 
 HEAD_BYTES = 2048  # the fingerprint is in these first bytes of a page
 _FINGERPRINT = re.compile(rb'<meta name="kraft-forensics-fingerprint" content="([0-9a-f]+)">')
@@ -248,12 +247,11 @@ def _detail(
 
 
 def _by_family(counterfactuals: Iterable[Row]) -> list[tuple[str, list[Row]]]:
-    """(title of a family of policies, its answers). Equal answers are one row with all their `policies`."""
+    """(title of a family of policies, its answers)."""
     rows = [row | {"family": words.policy_family(row["policy"])} for row in counterfactuals]
     rows.sort(key=lambda row: words.policy_rank(row["policy"]))
-    same = groups(rows, itemgetter("family", *_ANSWER)).values()
-    answers = [group[0] | {"policies": [row["policy"] for row in group]} for group in same]
-    return [(words.FAMILIES[name], found) for name, found in groups(answers, itemgetter("family")).items()]
+    by_family = groups(sections.same_answers(rows, "family"), itemgetter("family"))
+    return [(words.FAMILIES[name], found) for name, found in by_family.items()]
 
 
 def _cited_files(evidence: Iterable[Iterable[Mapping[str, Any]]]) -> list[tuple[str, str, str]]:

@@ -11,9 +11,11 @@ from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUn
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from jobs.console.output import printable, utc
+from jobs.console.text import range_text, wrapped
 from jobs.report import filters, sections, words
 from jobs.report.rows import verdict_of
-from replay.incident.answer import topic_text
+from replay.incident.answer import deletion, topic_text
 from replay.incident.causes import labelled
 from replay.loss.verdicts import likely_text
 from replay.plan.step import moment, place
@@ -40,6 +42,8 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "topic_answer": topic_text,
         "paragraphs": filters.paragraphs,
         "utc": filters.utc_text,
+        "iso": utc,
+        "wrap": _folded,
         "second": moment,
         "loss": filters.loss_text,
         "lost": filters.lost_text,
@@ -57,6 +61,8 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "policy": words.policy_name,
         "unacked": words.unacked_text,
         "labelled": labelled,
+        "unlabelled": words.unlabelled,
+        "deletion": deletion,
         "pieces": sections.pieces,
         "explain": words.explain_command,
         "sql": words.sql_command,
@@ -68,12 +74,23 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "span_text": words.span_text,
         "broker_state": sections.broker_state,
         "folded": words.folded,
+        "range_text": range_text,
         "most_commands": _MOST_COMMANDS,
         "exposure_names": sections.EXPOSURE_NAMES,
         "is_legal_topic": filters.is_legal_topic,
         "glossary_term": words.term,
     }
     return made
+
+
+def for_terminal(value: object) -> str:
+    """How a value is written on a terminal, which a captured name must not control."""
+    return printable(str(value))
+
+
+def _folded(text: str, first: str = "  ", indent: str = "  ") -> Markup:
+    """Lines of prose, as `wrapped`, for a terminal."""
+    return Markup("\n".join(map(printable, wrapped(str(text), first, indent))))
 
 
 def _written(write: Callable[[object], str], value: object) -> object:

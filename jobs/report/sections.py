@@ -4,7 +4,7 @@ partition the page shows."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -18,6 +18,7 @@ from replay.plan.step import groups
 
 MAX_PIECES = 3  # pieces of evidence to show per finding in a list
 MAX_SESSIONS = 100  # rows of a broker's history
+_ANSWER = ("outcome", "leader", "last_written_leader_epoch", "log_end_offset", "loss_min", "loss_max", "explanation")
 EXPOSURE_NAMES = {LEADERLESS: "without a leader", LAST_REPLICA: "one replica left"}
 
 
@@ -95,6 +96,12 @@ def exposure_groups(items: Sequence[Any], totals: Sequence[Row]) -> list[Exposur
     found = [ExposureGroup(total, by_key.pop((total["kind"], total["topic"]), [])) for total in totals]
     rest = [item for others in by_key.values() for item in others]
     return [*found, ExposureGroup(None, rest)] if rest else found
+
+
+def same_answers(counterfactuals: Iterable[Row], *keys: str) -> list[Row]:
+    """Equal answers, also by some keys, as one row with all their `policies`."""
+    same = groups(counterfactuals, itemgetter(*keys, *_ANSWER)).values()
+    return [group[0] | {"policies": [row["policy"] for row in group]} for group in same]
 
 
 def policies_by_family(policies: Sequence[Row]) -> list[tuple[str, list[Row]]]:
