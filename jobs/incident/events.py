@@ -16,7 +16,7 @@ from jobs.incident.deleted import load_deleted
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import ordered
 from jobs.lake.lake import Lake
-from jobs.views.in_duckdb import rows_of
+from jobs.views.in_duckdb import ask
 from replay.findings.kinds import HWM_REGRESSION, Section
 from replay.incident.departures import Departure, departures
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
@@ -45,20 +45,6 @@ _SESSION = (
 _ELECTION = (
     *("offset", "timestamp_ms", "topic_id", "topic", "partition", "previous_leader", "leader", "leader_epoch", "cause"),
 )
-_CONFIG = ("offset", "timestamp_ms", "resource_type", "resource_name", "name", "value")
-# Settings that were changed, and those of brokers when they were first set. What a topic was created with is no change.
-_CHANGED = """
-from (
-    select *, lag(value) over key as before, row_number() over key as number,
-        min(timestamp_ms) over (partition by resource_type, resource_name) as first_ms
-    from given
-    window key as (partition by resource_type, resource_name, name order by "offset")
-)
-where case when resource_type = 'topic' then number > 1 and timestamp_ms > first_ms and value is distinct from before
-    else value is distinct from before end
-order by "offset", resource_name, name
-"""
-_CONTROLLER = ("offset", "timestamp_ms", "end_timestamp_ms", "controller_epoch", "leader_id")
 # The gravest causes of elections first.
 _CAUSES = ("unclean", "unclean_by_administrator", "unclean_by_config", "last_known_leader", "elr", "leaderless")
 
@@ -112,7 +98,7 @@ def load_events(
     exposures = most("exposures", of(Section.EXPOSURES), MOST_EXPOSURES)
     others = most("others", of(Section.CUT_LOGS, Section.RULES, Section.FAULTS), MOST_OTHERS)
     sessions = _timed(lake, "broker_history", cluster, _SESSION)
-    terms = _terms(_timed(lake, "quorum_history", cluster, _CONTROLLER).sort_by("offset").to_pylist())
+    terms = ask("incident/terms", (lake, cluster))
     log = _log(lake, cluster, sessions, terms, [*windows, *exposures, *others])
     shown = log and _shown(windows or exposures or others, log, focus)
     brokers, left_out["brokers"] = _brokers(sessions, shown, windows)
@@ -128,9 +114,9 @@ def load_events(
         brokers=brokers,
         departures=_departures(lake, cluster, brokers, logs),
         controllers=terms[-MOST_CONTROLLERS:],
-        captured=_captured(lake, cluster),
+        captured=ask("incident/capture_times", (lake, cluster), {"most": MOST_CAPTURED}),
         deleted=_deleted(lake, cluster, focus.topic),
-        configs=_configs(lake, cluster, focus.topic),
+        configs=ask("incident/settings", (lake, cluster), {"topic": focus.topic})[-MOST_OTHERS:],
         left_out={name: count for name, count in left_out.items() if count},
         no_time=len(findings) - len(timed) + untimed,
     )
@@ -152,20 +138,6 @@ def _timed(lake: Lake, table: str, cluster: str, columns: Sequence[str]) -> pa.T
 
 def _by_time(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (row["start_timestamp_ms"], row["finding_id"]))
-
-
-def _terms(rows: Sequence[Row]) -> list[Row]:
-    """One row for each term of an active controller."""
-    terms: list[Row] = []
-    for row in rows:
-        if row["leader_id"] is None:
-            continue
-        same = ("leader_id", "controller_epoch")
-        if terms and all(terms[-1][name] == row[name] for name in same):
-            terms[-1]["end_timestamp_ms"] = row["end_timestamp_ms"]
-        else:
-            terms.append(dict(row))
-    return terms
 
 
 def _log(lake: Lake, cluster: str, sessions: pa.Table, terms: list[Row], findings: list[Row]) -> Span | None:
@@ -243,25 +215,3 @@ def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[list[Row], 
 def _deleted(lake: Lake, cluster: str, topic: str | None) -> list[Row]:
     rows = [row for row in load_deleted(lake, cluster) if topic in (None, row["topic"])]
     return [row for row in rows if is_usable(row["deleted_ms"])][:MOST_OTHERS]
-
-
-def _configs(lake: Lake, cluster: str, topic: str | None) -> list[Row]:
-    configs = _timed(lake, "config_history", cluster, _CONFIG)
-    found = rows_of(_CHANGED, configs)
-    return [r for r in found if topic in (None, r["resource_name"]) or r["resource_type"] != "topic"][-MOST_OTHERS:]
-
-
-def _captured(lake: Lake, cluster: str) -> list[Row]:
-    """When files were captured, by the clock of the capturing machine."""
-    files = lake.read("evidence_files", cluster, ("captured_at_ms", "node_id"))
-    files = files.filter(_usable(files["captured_at_ms"]))
-    counted = files.group_by("captured_at_ms").aggregate([([], "count_all"), ("node_id", "distinct")])
-    rows = counted.sort_by("captured_at_ms").slice(max(len(counted) - MOST_CAPTURED, 0)).to_pylist()
-    return [
-        {
-            "captured_at_ms": row["captured_at_ms"],
-            "files": row["count_all"],
-            "nodes": sorted(node for node in row["node_id_distinct"] if node is not None),
-        }
-        for row in rows
-    ]

@@ -32,7 +32,7 @@ from jobs.report.rows import (
     by_section,
 )
 from jobs.report.sections import MAX_STATES
-from jobs.views.in_duckdb import rows_of
+from jobs.views.in_duckdb import ask
 from replay.findings.kinds import Section, of_section
 
 _COUNTED = (
@@ -88,7 +88,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
         timelines=timelines,
         elections=elections,
         quality=lake.rows("quality_results", cluster, where=pc.field("run_id") == _newest_run(lake, cluster)),
-        quality_runs=_quality_runs(lake, cluster),
+        quality_runs=ask("report/quality_runs", (lake, cluster), {"most": MAX_QUALITY_RUNS}),
         quarantine=_quarantine(lake, cluster),
         counts={name: lake.count(name, cluster) for name in _COUNTED},
         fingerprint=fingerprint,
@@ -104,12 +104,6 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
 def _newest_run(lake: Lake, cluster: str) -> str:
     """The run id of quality's newest run; empty if there is none."""
     return str(lake.made("quality_results", cluster).get("run_id", ""))
-
-
-def _quality_runs(lake: Lake, cluster: str) -> list[Row]:
-    """Quality's newest runs, the newest first: rows {run_at_ms, expectations, failed, warned}. failed: number of those
-    that were not met and fail a run; warned: of the others that were not met."""
-    return rows_of(_QUALITY_RUNS, lake.read("quality_results", cluster, ("run_id", "run_at_ms", "success", "severity")))
 
 
 def _keys(lake: Lake, cluster: str, focus: Focus) -> pa.Table:
@@ -183,46 +177,21 @@ def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...]
 
 # Findings are counted by these columns.
 GROUPS = ("kind", "verdict", "rule", "rule_version")
-# Of a group of findings. DuckDB sums in 128 bits: values from damaged files may overflow 64.
-_SUMS = """count(*) filter (end_offset is null) as unended, max(lasted_ms) as longest_ms,
-    sum(greatest(coalesce(lasted_ms, 0), 0)) as lasted_ms"""
-_QUALITY_RUNS = f"""
-select run_at_ms, count(*) as expectations, count(*) filter (unmet and severity is distinct from 'warn') as failed,
-    count(*) filter (unmet and severity = 'warn') as warned
-from (select *, success is not true as unmet from given)
-group by run_at_ms, run_id order by run_at_ms desc, run_id limit {MAX_QUALITY_RUNS}
-"""
-_POLICIES = """
-select policy, count(*) as windows, count(*) filter (outcome = 'elected') as elected,
-    count(*) filter (outcome = 'waits') as waits, count(*) filter (outcome = 'undetermined') as undetermined,
-    count(*) filter (differs) as differs, coalesce(sum(loss_min) filter (outcome = 'elected'), 0) as loss_min,
-    case when bool_or(outcome = 'elected' and loss_max is null) then null
-        else coalesce(sum(loss_max) filter (outcome = 'elected'), 0) end as loss_max
-from (select *, row_number() over () as place from given) group by policy order by min(place)
-"""
 
 
 def totals_of(findings: pa.Table) -> Totals:
     """Count findings. findings: with the columns GROUPS and order.KEYS."""
-    query = f"select {', '.join(GROUPS)}, count(*) as findings, {_SUMS} from given group by all"
-    return Totals(rows_of(query, findings))
+    return Totals(ask("report/totals", given=findings))
 
 
 def exposure_groups(findings: pa.Table) -> list[Row]:
-    """Exposures by kind and topic, leaderless first, then the longest in total: rows {kind, topic, findings,
-    partitions, unended, longest_ms, lasted_ms, first_ms}, at most MAX_GROUPS. findings: as in `totals_of`."""
-    kinds = ", ".join(f"'{kind}'" for kind in of_section(Section.EXPOSURES))
-    query = f"""
-    select kind, topic, count(*) as findings, count(distinct partition) as partitions, {_SUMS},
-        min(start_timestamp_ms) as first_ms
-    from given where kind in ({kinds})
-    group by all order by kind desc, lasted_ms desc, topic limit {MAX_GROUPS}
-    """
-    return rows_of(query, findings)
+    """Exposures by kind and topic: rows {kind, topic, findings, partitions, unended, longest_ms, lasted_ms, first_ms},
+    at most MAX_GROUPS. findings: as in `totals_of`."""
+    kinds = list(of_section(Section.EXPOSURES))
+    return ask("report/exposures", values={"kinds": kinds, "most": MAX_GROUPS}, given=findings)
 
 
 def policy_totals(counterfactuals: pa.Table) -> list[Row]:
     """What would have been lost under each policy: rows {policy, windows, elected, waits, undetermined, differs,
-    loss_min, loss_max}. Losses are of windows where it elects a leader; loss_max is null if one has no upper bound.
-    counterfactuals: with `policy`, `outcome`, `loss_min`, `loss_max`, `differs`."""
-    return rows_of(_POLICIES, counterfactuals)
+    loss_min, loss_max}. counterfactuals: with `policy`, `outcome`, `loss_min`, `loss_max`, `differs`."""
+    return ask("report/policies", given=counterfactuals)

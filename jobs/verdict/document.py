@@ -16,7 +16,7 @@ from jobs.incident.document import load_incident
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, with_status
-from jobs.views.in_duckdb import rows_of
+from jobs.views.in_duckdb import ask
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
 from replay.loss.verdicts import EXCLUDED, PROVEN, SEVERITIES, VERDICTS
 
@@ -26,11 +26,6 @@ WITNESSES = 3
 MOST_IDS = 100
 
 _GROUP = ("kind", "verdict", "severity", "rule", "rule_version")
-_GROUPS = f"""
-select {", ".join(_GROUP)}, sum(loss_min) as loss_min, sum(loss_max) as loss_max,
-    count(*) filter (loss_max is null) as open_losses, count(*) as findings
-from given group by all
-"""
 _WITNESS = (
     "kind",
     "finding_id",
@@ -76,7 +71,7 @@ def document(lake: Lake, cluster: str, report: str | None = None, running: bool 
         "made_from": made_from(lake, cluster),
     }
     witnesses = [{**rows[finding_id], STATUS: status[finding_id]} for finding_id in chosen.to_pylist()]
-    return assembled(known, rows_of(_GROUPS, findings), witnesses)
+    return assembled(known, ask("verdict/groups", given=findings), witnesses)
 
 
 def log_range(lake: Lake, cluster: str) -> Row:

@@ -15,7 +15,7 @@ from importlib.resources.abc import Traversable
 # `-- name: meaning` of a column; a line that is indented goes on with the meaning before it.
 _COLUMN = re.compile(r"(?P<name>\w+): (?P<text>.+)")
 _UTC = re.compile(r"\butc\(([\w.]+)\)")
-_READ = re.compile(r"\b(?:from|join) (\w+)")
+READ = re.compile(r"\b(?:from|join) (\w+)")
 # Years 1 to 9999. Damaged files have times beyond, which no engine can show: null.
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
@@ -83,4 +83,4 @@ def _parsed(name: str, text: str) -> View:
         else:
             columns[next(reversed(columns))] += " " + line.strip()
     sql = "\n".join(lines[len(head) :])
-    return View(name, head[0].rstrip("."), " ".join(head[1:blank]), columns, sql, frozenset(_READ.findall(sql)))
+    return View(name, head[0].rstrip("."), " ".join(head[1:blank]), columns, sql, frozenset(READ.findall(sql)))

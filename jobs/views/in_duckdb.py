@@ -1,8 +1,10 @@
-"""The tables and views of lakes in DuckDB, which reads them through Arrow; queries on one table. Needs no Spark."""
+"""The tables and views of lakes in DuckDB, which reads them through Arrow; the queries of rooms. Needs no Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import duckdb
@@ -12,7 +14,7 @@ from pyarrow.dataset import dataset
 
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.views.catalogue import views
+from jobs.views.catalogue import READ, views
 
 # What Spark calls otherwise than DuckDB.
 _MACROS = ("array_size(list) as len(list)", "explode(list) as unnest(list)")
@@ -39,12 +41,30 @@ def connect(lakes: Sequence[Lake], cluster: str | None = None) -> duckdb.DuckDBP
     return connection
 
 
-def rows_of(query: str, given: pa.Table) -> list[dict[str, Any]]:
-    """The rows that a query makes of a table, which it calls `given`. Sums of integers never overflow."""
-    with duckdb.connect() as connection:
-        found = connection.register("given", given).execute(query)
+def ask(
+    query: str, of: tuple[Lake, str] | None = None, values: Mapping[str, Any] | None = None, **given: pa.Table
+) -> list[dict[str, Any]]:
+    """The rows of a query. Sums of integers never overflow.
+
+    query: `incident/terms` is jobs/incident/terms.sql. of: a lake and a cluster, whose tables it reads. values: of its
+    parameters, `$name`. given: further tables, by the names that the query has for them.
+    """
+    text = files("jobs").joinpath(f"{query}.sql").read_text("utf-8")
+    with _database().cursor() as connection:
+        for name in set(READ.findall(text)) & TABLES.keys() - given.keys() if of else ():
+            lake, cluster = of
+            connection.register(name, lake.dataset(name).filter(pc.field("cluster_id") == cluster))
+        for name, rows in given.items():
+            connection.register(name, rows)
+        found = connection.execute(text, values)
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """One for all queries of the process: to open one takes longer than most of them."""
+    return duckdb.connect()
 
 
 def _literal(text: str) -> str:
