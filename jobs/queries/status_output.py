@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.openmetrics.exposition import generate_latest
-from prometheus_client.registry import Collector
 
 from jobs.console.output import print_table, printable, utc
 from jobs.queries.status import LOST, MAY_HAVE_LOST, NOT_JUDGED, NOT_KNOWN, NOTHING_LOST, gravity
@@ -125,13 +123,6 @@ def _evidence(cluster: Row, row: Row) -> Row:
     return {"cluster": cluster["cluster_id"], "kind": row["kind"], "files": row["files"], **newest}
 
 
-def metrics_of(lakes: Sequence[Row]) -> str:
-    """The state as OpenMetrics text, all gauges; what is not known has no sample. lakes: of status.py:status_of."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Metrics(lakes))
-    return generate_latest(registry).decode()
-
-
 # By name: help, and where a cluster's value is; null: no sample.
 _METRICS = {
     "lost_records": ("Acknowledged records that are proven lost, at least.", "found.lost_records"),
@@ -146,20 +137,19 @@ _METRICS = {
 }
 
 
-class _Metrics(Collector):
-    def __init__(self, lakes: Sequence[Row]) -> None:
-        self.lakes = lakes
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        for name, (about, place) in _METRICS.items():
-            family = GaugeMetricFamily(f"kraft_forensics_{name}", about, labels=["cluster_id", "lake"])
-            for lake in self.lakes:
-                for cluster in lake["clusters"]:
-                    value = reduce(lambda row, key: row and row[key], place.split("."), cluster)
-                    if value is not None:
-                        labels = [cluster["cluster_id"], lake["lake"]]
-                        family.add_metric(labels, value / 1000 if place.endswith("_ms") else value)
-            yield family
+def metrics_of(lakes: Sequence[Row]) -> str:
+    """The state as OpenMetrics text, all gauges; what is not known has no sample. lakes: of status.py:status_of."""
+    registry = CollectorRegistry(auto_describe=False)
+    for name, (about, place) in _METRICS.items():
+        gauge = Gauge(f"kraft_forensics_{name}", about, ["cluster_id", "lake"], registry=registry)
+        for lake in lakes:
+            for cluster in lake["clusters"]:
+                value = reduce(lambda row, key: row and row[key], place.split("."), cluster)
+                if value is not None:
+                    gauge.labels(cluster["cluster_id"], lake["lake"]).set(
+                        value / 1000 if place.endswith("_ms") else value
+                    )
+    return generate_latest(registry).decode()
 
 
 def _age(age_ms: int | None) -> str:

@@ -36,10 +36,10 @@ from jobs.report.rows import (
     by_section,
     verdict_of,
 )
-from jobs.report.sections import TimelineSpan, around_window
+from jobs.report.sections import around_window
 from jobs.report.texts import as_ticket, document_of
 from jobs.report.timeline import timeline_of
-from jobs.report.words import ReasonGroup, reason_by_nature
+from jobs.report.words import reason_by_nature
 from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST
 from replay.incident.causes import labelled
 from replay.plan.step import groups, moment
@@ -60,24 +60,7 @@ class Listed:
     verdict: Verdict
     anchor: str
     detailed: bool
-    reason: list[ReasonGroup]
-
-
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """The detail of a window. causes: (label, line) of its chain; exposed: the state at its start; judged: its
-    election; counterfactuals: by family of policies; evidence: its first pieces; hidden_evidence: how many are not
-    shown."""
-
-    item: Listed
-    causes: list[tuple[str, str]]
-    span: TimelineSpan
-    exposed: Row | None
-    judged: Row | None
-    elections: list[Row]
-    counterfactuals: list[tuple[str, list[Row]]]
-    evidence: Sequence[Mapping[str, Any]]
-    hidden_evidence: int
+    reason: list[Row]
 
 
 def render_report(report: ReportInput) -> str:
@@ -93,7 +76,7 @@ def render_report(report: ReportInput) -> str:
     anchors = {item.row["finding_id"]: item.anchor for found in (*lists.values(), further) for item in found}
     details = _details(lists[Section.WINDOWS], report)
     windows = {window_key(row): row for row in rows[Section.EXCLUDED] + rows[Section.WINDOWS]}
-    cited = [detail.evidence for detail in details]
+    cited = [detail["evidence"] for detail in details]
     cited += [sections.pieces(row) for name in (Section.CUT_LOGS, Section.RULES, Section.FAULTS) for row in rows[name]]
     totals = {section.value: report.totals.of(section) for section in Section}
     cluster = report.cluster_id
@@ -199,19 +182,20 @@ def _listed(row: Row, taken: set[str], detailed: bool) -> Listed:
     return Listed(row, verdict_of(row), element_id(row["finding_id"], taken), detailed, reason)
 
 
-def _details(windows: Sequence[Listed], report: ReportInput) -> list[Detail]:
+def _details(windows: Sequence[Listed], report: ReportInput) -> list[Row]:
     by_finding = groups(report.counterfactuals, itemgetter("finding_id"))
     by_partition = groups(_ordered(report.elections, "offset"), itemgetter("topic_id", "partition"))
     return [_detail(item, report, by_finding, by_partition) for item in windows if item.detailed]
 
 
-def _states(details: Sequence[Detail]) -> dict[str, tuple[str, list[Row]]]:
+def _states(details: Sequence[Row]) -> dict[str, tuple[str, list[Row]]]:
     """Name of a partition -> (finding_id of its worst window, the states near its windows in order)."""
     found: dict[str, tuple[Row, dict[int, Row]]] = {}
     for detail in details:
-        worst, states = found.setdefault(filters.partition_text(detail.item.row), (detail.item.row, {}))
-        if worst["topic_id"] == detail.item.row["topic_id"]:
-            states |= {state["offset"]: state for state in detail.span.states}
+        window = detail["item"].row
+        worst, states = found.setdefault(filters.partition_text(window), (window, {}))
+        if worst["topic_id"] == window["topic_id"]:
+            states |= {state["offset"]: state for state in detail["span"].states}
     return {
         name: (worst["finding_id"], [states[offset] for offset in sorted(states)])
         for name, (worst, states) in found.items()
@@ -223,7 +207,10 @@ def _detail(
     report: ReportInput,
     by_finding: Mapping[str, list[Row]],
     by_partition: Mapping[tuple[Any, ...], list[Row]],
-) -> Detail:
+) -> Row:
+    """The detail of a window. causes: (label, line) of its chain; exposed: the state at its start; judged: its
+    election; counterfactuals: by family of policies; evidence: its first pieces; hidden_evidence: how many are not
+    shown."""
     row = item.row
     key = (row["topic_id"], row["partition"])
     history = report.timelines.get(key, [])
@@ -233,17 +220,17 @@ def _detail(
     if span.states:
         last = span.states[-1]["offset"]
         elections = [each for each in elections if span.states[0]["offset"] <= each["offset"] <= last]
-    return Detail(
-        item=item,
-        causes=list(labelled(report.causes.get(row["finding_id"], ()))),
-        span=span,
-        exposed=next((state for state in history if state["offset"] == row["start_offset"]), None),
-        judged=judged,
-        elections=elections,
-        counterfactuals=_by_family(by_finding.get(row["finding_id"], [])),
-        evidence=(row["evidence"] or [])[:MAX_EVIDENCE],
-        hidden_evidence=max(len(row["evidence"] or []) - MAX_EVIDENCE, 0),
-    )
+    return {
+        "item": item,
+        "causes": list(labelled(report.causes.get(row["finding_id"], ()))),
+        "span": span,
+        "exposed": next((state for state in history if state["offset"] == row["start_offset"]), None),
+        "judged": judged,
+        "elections": elections,
+        "counterfactuals": _by_family(by_finding.get(row["finding_id"], [])),
+        "evidence": (row["evidence"] or [])[:MAX_EVIDENCE],
+        "hidden_evidence": max(len(row["evidence"] or []) - MAX_EVIDENCE, 0),
+    }
 
 
 def _by_family(counterfactuals: Iterable[Row]) -> list[tuple[str, list[Row]]]:

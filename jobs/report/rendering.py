@@ -15,7 +15,7 @@ from jobs.console.output import printable, utc
 from jobs.console.text import range_text, wrapped
 from jobs.report import filters, sections, words
 from jobs.report.rows import verdict_of
-from replay.incident.answer import deletion, topic_text
+from replay.incident.answer import deletion, proven_text, topic_text, undecided_text
 from replay.incident.causes import labelled
 from replay.loss.verdicts import likely_text
 from replay.plan.step import moment, place
@@ -40,6 +40,8 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "code": filters.markdown_code,
         "topic": filters.topic_text,
         "topic_answer": topic_text,
+        "proven_answer": proven_text,
+        "undecided_answer": undecided_text,
         "paragraphs": filters.paragraphs,
         "utc": filters.utc_text,
         "iso": utc,

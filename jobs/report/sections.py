@@ -22,48 +22,32 @@ _ANSWER = ("outcome", "leader", "last_written_leader_epoch", "log_end_offset", "
 EXPOSURE_NAMES = {LEADERLESS: "without a leader", LAST_REPLICA: "one replica left"}
 
 
-@dataclass(frozen=True, slots=True)
-class PredictedAnswer:
-    """A leader that other rules would have elected, and the bounds of the loss; `row` has both."""
-
-    row: Row
-    policies: list[str | None]
-    kinds: list[str]
-    findings: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Predicted:
-    """What other rules would have done in one window. recorded: the window's finding; anchor: id of its place; each
-    is None if the page does not show it."""
-
-    row: Row
-    recorded: Row | None
-    anchor: str | None
-    answers: list[PredictedAnswer]
-
-
 def predicted_windows(
     rows: Sequence[Row], windows: Mapping[tuple[Any, ...], Row], anchors: Mapping[str, str]
-) -> list[Predicted]:
-    """Predictions by window. rows: in the section's order, which keeps the predictions of a window together; windows:
-    findings of the judged windows, by `window_key`; anchors: finding_id -> id of its place."""
-    found = [(windows.get(key), list(group)) for key, group in groupby(rows, key=window_key)]
+) -> list[Row]:
+    """Predictions by window: rows {row, recorded, anchor, answers}. recorded: the window's finding; anchor: id of its
+    place; each is None if the page does not show it. answers: one for each leader and loss, with its `policies`,
+    `kinds` and `findings`.
+
+    rows: in the section's order, which keeps the predictions of a window together; windows: findings of the judged
+    windows, by `window_key`; anchors: finding_id -> id of its place."""
     return [
-        Predicted(group[0], window, anchors.get(window["finding_id"]) if window else None, _answers(group))
-        for window, group in found
+        {
+            "row": found[0],
+            "recorded": (window := windows.get(key)),
+            "anchor": anchors.get(window["finding_id"]) if window else None,
+            "answers": [
+                same[0]
+                | {
+                    "policies": sorted({row["policy"] for row in same}, key=policy_rank),
+                    "kinds": sorted({str(row["kind"]) for row in same}),
+                    "findings": [row["finding_id"] for row in same],
+                }
+                for same in groups(found, itemgetter("loss_min", "loss_max", "would_be_leader")).values()
+            ],
+        }
+        for key, found in groups(rows, window_key).items()
     ]
-
-
-def _answers(rows: Sequence[Row]) -> list[PredictedAnswer]:
-    """Group the rules with the same leader and loss into one answer."""
-    answers = []
-    for _, group in groupby(rows, key=lambda row: (row["loss_min"], row["loss_max"], row["would_be_leader"])):
-        same = list(group)
-        policies = sorted({row["policy"] for row in same}, key=policy_rank)
-        kinds, findings = sorted({str(row["kind"]) for row in same}), [row["finding_id"] for row in same]
-        answers.append(PredictedAnswer(same[0], policies, kinds, findings))
-    return answers
 
 
 def exposures(totals: Totals) -> list[Row]:
@@ -81,21 +65,13 @@ def exposures(totals: Totals) -> list[Row]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class ExposureGroup:
-    """Exposures of one kind and topic. total: its row of ReportInput.exposure_groups, None for those beyond; items: the
-    ones that the page lists."""
-
-    total: Row | None
-    items: list[Any]
-
-
-def exposure_groups(items: Sequence[Any], totals: Sequence[Row]) -> list[ExposureGroup]:
-    """The listed exposures by group; those of groups that have no total come last. items: with `row`."""
+def exposure_groups(items: Sequence[Any], totals: Sequence[Row]) -> list[Row]:
+    """The listed exposures by kind and topic: rows {total, listed}. total: the row of ReportInput.exposure_groups; the
+    last one, of groups without it, has None. items: with `row`."""
     by_key = groups(items, lambda item: (item.row["kind"], item.row["topic"]))
-    found = [ExposureGroup(total, by_key.pop((total["kind"], total["topic"]), [])) for total in totals]
+    found = [{"total": total, "listed": by_key.pop((total["kind"], total["topic"]), [])} for total in totals]
     rest = [item for others in by_key.values() for item in others]
-    return [*found, ExposureGroup(None, rest)] if rest else found
+    return [*found, {"total": None, "listed": rest}] if rest else found
 
 
 def same_answers(counterfactuals: Iterable[Row], *keys: str) -> list[Row]:
@@ -111,30 +87,17 @@ def policies_by_family(policies: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return [(FAMILIES[family], list(rows)) for family, rows in families]
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerLife:
-    """A broker's history. rows: at most MAX_SESSIONS, the last ones; state: at the log's end."""
-
-    broker: int
-    rows: list[Row]
-    count: int
-    state: str
-    processes: int
-    unclean: int
-
-
-def broker_life(broker: int, rows: Sequence[Row]) -> BrokerLife:
-    """Sum up a broker's rows of BROKER_HISTORY, in order."""
-    last = rows[-1]
-    known = last["end_offset"] is None
-    return BrokerLife(
-        broker,
-        list(rows[-MAX_SESSIONS:]),
-        len(rows),
-        broker_state(last) if known else "unknown",
-        len({row["incarnation_id"] for row in rows if row["incarnation_id"] is not None}),
-        sum(1 for row in restarts(rows) if row["restart_class"] == "unclean"),
-    )
+def broker_life(broker: int, rows: Sequence[Row]) -> Row:
+    """Sum up a broker's rows of BROKER_HISTORY, in order: {broker, rows, count, state, processes, unclean}. rows: at
+    most MAX_SESSIONS, the last ones; state: at the log's end."""
+    return {
+        "broker": broker,
+        "rows": rows[-MAX_SESSIONS:],
+        "count": len(rows),
+        "state": broker_state(rows[-1]) if rows[-1]["end_offset"] is None else "unknown",
+        "processes": len({row["incarnation_id"] for row in rows if row["incarnation_id"] is not None}),
+        "unclean": sum(row["restart_class"] == "unclean" for row in restarts(rows)),
+    }
 
 
 def restarts(rows: Sequence[Row]) -> list[Row]:

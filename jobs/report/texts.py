@@ -4,7 +4,7 @@ in full. Each renders page one (jobs/incident/document.py); names from a capture
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +13,6 @@ from jobs.console.text import wrapped
 from jobs.report import filters, sections, words
 from jobs.report.rendering import environment
 from jobs.report.rows import MAX_LISTED, ReportInput, Row, Section, by_section
-from replay.incident.answer import proven_text, topic_text, undecided_text
 from replay.incident.causes import labelled
 from replay.plan.step import moment, place
 
@@ -52,8 +51,7 @@ def as_text(document: Row, full: bool = False) -> list[str]:
 
 
 def _of_terminal(document: Row, full: bool, most_moments: int, prevention: bool) -> list[str]:
-    lists = list(_lists(document["answer"]))
-    text = _template("verdict.txt.j2", most_moments, document, full=full, prevention=prevention, lists=lists)
+    text = _template("verdict.txt.j2", most_moments, document, full=full, prevention=prevention)
     lines = []
     for line in text.splitlines():
         if line.startswith(">"):
@@ -86,17 +84,7 @@ def as_postmortem(document: Row, causes: Mapping[str, Sequence[str]]) -> str:
         filters.escaped,
         chains=chains[:_IN_TICKET],
         factors=[*facts.get("prevent_next", ()), *facts.get("turn_off_unclean", ())],
-        went_well=list(_went_well(answer)),
     )
-
-
-def _went_well(answer: Row) -> Iterator[str]:
-    decided = answer["windows"] - answer["undecided_windows"]
-    if answer["windows"]:
-        every = words.count(answer["windows"], "window")
-        yield f"The evidence decides {decided} of {every} in which records could have been lost."
-    if answer["replayed_states"] and not (answer["gap_count"] or answer["conflicts"]):
-        yield f"The metadata log has no gap: {answer['replayed_states']} partition states were replayed from it."
 
 
 def _template(name: str, most_moments: int, document: Row, write: Callable[[object], str] = str, **more: Any) -> str:
@@ -109,6 +97,7 @@ def _template(name: str, most_moments: int, document: Row, write: Callable[[obje
         .get_template(name)
         .render(
             page=page,
+            answer=answer,
             plan=document["plan"],
             cluster=document["cluster_id"],
             captures=document["evidence"]["captures"],
@@ -133,26 +122,6 @@ def _worst(timeline: Sequence[Row], most: int) -> list[Row]:
         timeline, key=lambda row: ("lost" not in row["text"], not row["proven"], "no leader" not in row["text"])
     )
     return sorted(ranked[:most], key=lambda row: row["at_ms"])
-
-
-def _lists(answer: Row) -> Iterator[tuple[str, list[str]]]:
-    """(title, items) of each list under the answer."""
-    if topics := [*map(topic_text, answer["topics"]), *_more(answer["topics_left_out"], "more topics")]:
-        yield "By topic", topics
-    left = (answer["lost"] or {"windows": 0})["windows"] - len(answer["proven"])
-    more = _more(left, "more: kraft-forensics findings --section windows --verdict proven")
-    if proven := [*map(proven_text, answer["proven"]), *more]:
-        yield "Proven windows, the largest loss first", proven
-    left = answer["undecided_windows"] - len(answer["undecided"])
-    if windows := [
-        *map(undecided_text, answer["undecided"]),
-        *_more(left, "more: kraft-forensics findings --section windows"),
-    ]:
-        yield "Undecided windows: likely losses first, then by what they can have cost", windows
-
-
-def _more(count: int, text: str) -> Iterable[str]:
-    return [f"{count} {text}"] if count else []
 
 
 def as_json(report: ReportInput) -> str:

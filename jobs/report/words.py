@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
+from operator import itemgetter
 
 from jobs.incident.focus import Focus
 from jobs.report import filters
@@ -17,7 +18,7 @@ from jobs.report.rows import MAX_STATEMENTS, Row
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.sentences import SENTENCES
 from replay.findings.statements import prose
-from replay.plan.step import count
+from replay.plan.step import count, groups
 from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, LAST_LEADER, NONE
@@ -57,27 +58,17 @@ POLICY_NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonGroup:
-    """A finding's sentences of one nature."""
-
-    nature: str
-    label: str
-    tag: str
-    sentences: list[str]
-
-
-def reason_by_nature(row: Row) -> list[ReasonGroup]:
-    """A finding's reason by nature, facts first. Empty if it has none or has a statement that this release does not
-    know: show its `explanation` instead."""
+def reason_by_nature(row: Row) -> list[Row]:
+    """A finding's reason by nature, facts first: rows {nature, label, tag, sentences}. Empty if it has none or has a
+    statement that this release does not know: show its `explanation` instead."""
     reason = row["reason"] or []
     if any(statement["code"] not in SENTENCES or statement["nature"] not in _NATURES for statement in reason):
         return []
-    by_nature = {nature: [s for s in reason if s["nature"] == nature] for nature in _NATURES}
+    found = groups(reason, itemgetter("nature"))
     return [
-        ReasonGroup(nature, *_NATURES[nature], _sentences(statements, row["finding_id"]))
-        for nature, statements in by_nature.items()
-        if statements
+        {"nature": nature, "label": label, "tag": tag, "sentences": _sentences(found[nature], row["finding_id"])}
+        for nature, (label, tag) in _NATURES.items()
+        if nature in found
     ]
 
 
@@ -162,10 +153,10 @@ def span_text(milliseconds: int | None, at_least: bool = False) -> str:
     return f"≥ {text}" if text and at_least else text or filters.UNKNOWN
 
 
-def rules_text(groups: Iterable[Row]) -> list[tuple[str, int | None]]:
+def rules_text(found: Iterable[Row]) -> list[tuple[str, int | None]]:
     """The distinct (rule, version) that produced findings, sorted."""
-    found = {(str(group["rule"]), group["rule_version"]) for group in groups if group["rule"] is not None}
-    return sorted(found, key=str)
+    rules = {(str(group["rule"]), group["rule_version"]) for group in found if group["rule"] is not None}
+    return sorted(rules, key=str)
 
 
 def focus_text(focus: Focus) -> str:
