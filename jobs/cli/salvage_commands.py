@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,6 +102,7 @@ def _save(
     from evidence.capture.remote import location
     from jobs.cli.lakes import lake_to_show
     from jobs.config.settings import load_settings
+    from jobs.report.rendering import environment, for_terminal
     from jobs.salvage.stage import salvage as compare
 
     files = lake_to_show(location(lake), cluster) if lake is not None else None
@@ -113,48 +113,10 @@ def _save(
     if form is DocumentFormat.JSON:
         print(json.dumps(summary))
     else:
-        for row in summary["partitions"]:
-            for line in _lines(row):
-                print(printable(line))
-        if output is not None:
-            print(printable(f"{output} holds producers' data: only its owner can read it. Delete it when it is used."))
+        template = environment(for_terminal).get_template("salvage.txt.j2")
+        typer.echo(template.render(partitions=summary["partitions"], output=output), nl=False)
     for row in summary["partitions"]:
         for note in row["notes"]:
             show_message(printable(note), WARNING)
     if any(row["partial"] for row in summary["partitions"]):
         raise typer.Exit(1)
-
-
-def _lines(row: dict[str, Any]) -> Iterator[str]:
-    name, records = f"{row['topic']}-{row['partition']}", row["records"]
-    if not records:
-        yield f"{name}: the copy has no record that the current log has not."
-    else:
-        span = f"offsets {row['first_offset']} to {row['last_offset']}"
-        yield f"{name}: {records} records are only in the copy: {span}. The logs part at {row['parting_offset']}."
-        yield f"  shown by: {row['parted_by']}; last common leader epoch: {_known(row['common_leader_epoch'])}"
-        if row["below_high_watermark"] is None:
-            yield "  below the high watermark: not known (no window of the lake bounds it)"
-        else:
-            sides = row["below_high_watermark"]
-            yield (
-                f"  below the high watermark: {sides['below']} for certain, {sides['maybe']} maybe, "
-                f"{sides['above']} not (window {row['window']['finding_id']}: {row['window']['verdict']})"
-            )
-        yield (
-            f"  in aborted transactions: {row['aborted']}, in open ones: {row['open']}, key has a newer value: "
-            f"{_known(row['newer_value'])}, sent again: {_known(row['sent_again'])}"
-        )
-    if row["shared_batches"] is None:
-        yield "  read by a consumer: producer ids, sequences and ends of transactions in the current log are not known"
-    if row["offsets_not_compared"]:
-        yield f"  {row['offsets_not_compared']} offsets are older than the current log's start: left out"
-    if row["missing_before_parting"]:
-        yield f"  {row['missing_before_parting']} records before that were removed from the current log: compaction"
-    if row["partial"]:
-        unreadable = row["unreadable_batches"]
-        yield f"  PARTIAL: {row['bytes']['damaged']} bytes are damaged, records of {unreadable} batches cannot be read"
-
-
-def _known(value: Any) -> Any:
-    return "not known" if value is None else value

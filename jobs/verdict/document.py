@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.console.version import tool_version
 from jobs.incident.document import load_incident
+from jobs.incident.lookup import among
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, with_status
@@ -46,11 +46,15 @@ def document(lake: Lake, cluster: str, report: str | None = None, running: bool 
     report: where the report is, null if unknown. running: as in `with_status`."""
     columns = tuple(dict.fromkeys((*_GROUP, *KEY, "loss_min", "loss_max", "start_offset")))
     findings = with_status(lake, cluster, lake.read("findings", cluster, columns), running)
-    ordered = _ordered(findings)
-    chosen = _witness_ids(ordered)
-    of_chosen = ordered.filter(pc.is_in(ordered["finding_id"], value_set=chosen))
-    status = dict(zip(of_chosen["finding_id"].to_pylist(), of_chosen[STATUS].to_pylist(), strict=True))
-    rows = {r["finding_id"]: r for r in lake.rows("findings", cluster, _WITNESS, pc.field("finding_id").isin(chosen))}
+    most = {"severities": list(SEVERITIES), "most": WITNESSES, "most_ids": MOST_IDS}
+    worst = ask("verdict/worst", values=most, given=findings)
+    chosen = {row["finding_id"]: row[STATUS] for row in worst if row["place"] <= WITNESSES}
+    witnesses = {r["finding_id"]: r for r in lake.rows("findings", cluster, _WITNESS, among("finding_id", chosen))}
+
+    def ids(status: str) -> list[str]:
+        found = {row["place_of_status"]: row["finding_id"] for row in worst if row[STATUS] == status}
+        return [found[place] for place in sorted(found)[:MOST_IDS]]
+
     captures = lake.captures(cluster)
     known = {
         "cluster_id": cluster,
@@ -59,8 +63,8 @@ def document(lake: Lake, cluster: str, report: str | None = None, running: bool 
         "report": report,
         "status": {
             **counts(findings),
-            "new_finding_ids": _worst_ids(ordered, NEW),
-            "acknowledged_finding_ids": _worst_ids(ordered, ACKNOWLEDGED),
+            "new_finding_ids": ids(NEW),
+            "acknowledged_finding_ids": ids(ACKNOWLEDGED),
         },
         "evidence": {
             "captures": sorted(captures),
@@ -70,8 +74,8 @@ def document(lake: Lake, cluster: str, report: str | None = None, running: bool 
         },
         "made_from": made_from(lake, cluster),
     }
-    witnesses = [{**rows[finding_id], STATUS: status[finding_id]} for finding_id in chosen.to_pylist()]
-    return assembled(known, ask("verdict/groups", given=findings), witnesses)
+    shown = [witnesses[finding_id] | {STATUS: status} for finding_id, status in chosen.items()]
+    return assembled(known, ask("verdict/groups", given=findings), shown)
 
 
 def log_range(lake: Lake, cluster: str) -> Row:
@@ -85,29 +89,6 @@ def log_range(lake: Lake, cluster: str) -> Row:
         "from_ms": pc.min(times["base_timestamp_ms"]).as_py(),
         "until_ms": pc.max(times["max_timestamp_ms"]).as_py(),
     }
-
-
-def _ordered(findings: pa.Table) -> pa.Table:
-    """The findings of each kind, the worst first."""
-    rank = pc.index_in(findings["severity"], value_set=pa.array(SEVERITIES)).fill_null(-1)
-    order = [(name, "ascending") for name in ("kind", "rank", "start_offset", "finding_id")]
-    return findings.append_column("rank", rank).sort_by(order)
-
-
-def _worst_ids(ordered: pa.Table, status: str) -> list[str]:
-    order = [(name, "ascending") for name in ("rank", "kind", "start_offset", "finding_id")]
-    rows = ordered.filter(pc.equal(ordered[STATUS], status)).sort_by(order)
-    ids: list[str] = rows["finding_id"].slice(0, MOST_IDS).to_pylist()
-    return ids
-
-
-def _witness_ids(ordered: pa.Table) -> pa.Array:
-    """The ids of the witnesses: the worst findings of each kind, in order."""
-    ids = [
-        ordered["finding_id"].filter(pc.equal(ordered["kind"], kind)).slice(0, WITNESSES)
-        for kind in ordered["kind"].unique()
-    ]
-    return pa.array([finding_id for kind in ids for finding_id in kind.to_pylist()], pa.string())
 
 
 def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Row:
