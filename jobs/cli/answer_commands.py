@@ -72,13 +72,12 @@ def findings(
     form: FormatOption = Format.TABLE,
 ) -> None:
     """List findings in the order of the report. `explain` shows one finding with its evidence."""
-    from jobs.queries.listing import FINDING_COLUMNS, Filter, list_findings
+    from jobs.queries.listing import FINDING_COLUMNS, list_findings
 
     files = lake_to_show(lake, cluster)
     only = files.one_cluster(cluster) if cluster else None
-    lists = (section or (), kind or (), verdict or (), severity or (), status or ())
-    wanted = Filter(*lists, topic, partition, since, until)
-    rows, count = list_findings(files, only, wanted, limit)
+    wanted = {"section": section, "kind": kind, "verdict": verdict, "severity": severity, "status": status}
+    rows, count = list_findings(files, only, limit, wanted, since, until, topic=topic, partition=partition)
     if form is not Format.TABLE:
         print_rows(list(FINDING_COLUMNS), rows, form)
     elif not rows:

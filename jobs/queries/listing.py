@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -46,68 +45,50 @@ class FilterError(KraftForensicsError):
     exit_code = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which findings to list; empty or None: no filter.
-
-    sections: of the report (Section). since_ms, until_ms: findings that were open in this period, both ends inclusive.
-    A finding without a time matches every period.
-    """
-
-    sections: Sequence[str] = ()
-    kinds: Sequence[str] = ()
-    verdicts: Sequence[str] = ()
-    severities: Sequence[str] = ()
-    statuses: Sequence[str] = ()
-    topic: str | None = None
-    partition: int | None = None
-    since_ms: int | None = None
-    until_ms: int | None = None
-
-    def check(self) -> None:
-        """Check the values. Errors: FilterError."""
-        for given, known, name in (
-            (self.sections, tuple(Section), "section"),
-            (self.kinds, tuple(KINDS), "kind"),
-            (self.verdicts, VERDICTS, "verdict"),
-            (self.severities, SEVERITIES, "severity"),
-            (self.statuses, STATUSES, "status"),
-        ):
-            unknown = sorted(set(given) - set(known))
-            if unknown:
-                raise FilterError(f"{unknown[0]!r} is not a {name}. Choose from {', '.join(known)}.")
-        if self.since_ms is not None and self.until_ms is not None and self.until_ms < self.since_ms:
-            raise FilterError("--until is before --since")
-
-    def conditions(self) -> Iterator[pc.Expression]:
-        lists = (("kind", self.kinds), ("verdict", self.verdicts), ("severity", self.severities))
-        yield from (pc.field(name).isin(list(values)) for name, values in lists if values)
-        if self.topic is not None:
-            yield pc.field("topic") == self.topic
-        if self.partition is not None:
-            yield pc.field("partition") == self.partition
-        start, end = pc.field("start_timestamp_ms"), pc.field("end_timestamp_ms")
-        if self.since_ms is not None:
-            yield end.is_null() | (end >= self.since_ms)
-        if self.until_ms is not None:
-            yield start.is_null() | (start <= self.until_ms)
+# What can be asked for, by column; `section` is one of the report.
+_KNOWN: dict[str, Sequence[str]] = {
+    "section": tuple(Section),
+    "kind": tuple(KINDS),
+    "verdict": VERDICTS,
+    "severity": SEVERITIES,
+    "status": STATUSES,
+}
 
 
-def list_findings(lake: Lake, cluster: str | None, wanted: Filter, most: int) -> tuple[list[Row], int]:
+def list_findings(
+    lake: Lake,
+    cluster: str | None,
+    most: int,
+    wanted: Mapping[str, Sequence[str] | None],
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+    **equal: str | int | None,
+) -> tuple[list[Row], int]:
     """The first `most` findings (FINDING_COLUMNS) in the report's order, and the number of all matching findings.
 
+    wanted: values by the names of _KNOWN; empty or None: all. since_ms, until_ms: findings that were open in this
+    period, both ends inclusive; one without a time matches every period. equal: values of other columns; None: all.
     Errors: FilterError.
     """
-    wanted.check()
-    conditions = list(wanted.conditions())
+    for name, given in wanted.items():
+        if unknown := sorted(set(given or ()) - set(_KNOWN[name])):
+            raise FilterError(f"{unknown[0]!r} is not a {name}. Choose from {', '.join(_KNOWN[name])}.")
+    if since_ms is not None and until_ms is not None and until_ms < since_ms:
+        raise FilterError("--until is before --since")
+    lists = ((name, wanted.get(name)) for name in ("kind", "verdict", "severity"))
+    where = [pc.field(name).isin(list(given)) for name, given in lists if given]
+    where += [pc.field(name) == value for name, value in equal.items() if value is not None]
+    start, end = pc.field("start_timestamp_ms"), pc.field("end_timestamp_ms")
+    where += [] if since_ms is None else [end.is_null() | (end >= since_ms)]
+    where += [] if until_ms is None else [start.is_null() | (start <= until_ms)]
     names = [name for name in dict.fromkeys([*KEYS.names, *FINDING_COLUMNS]) if name != STATUS]
-    read = lake.read("findings", cluster, names, reduce(and_, conditions) if conditions else None)
+    read = lake.read("findings", cluster, names, reduce(and_, where) if where else None)
     found = pa.concat_tables(
         with_status(lake, each, read.filter(pc.equal(read[CLUSTER_ID], each)))
         for each in read[CLUSTER_ID].unique().to_pylist() or [cluster or ""]
     )
-    if wanted.statuses:
-        found = found.filter(pc.is_in(found[STATUS], value_set=pa.array(wanted.statuses)))
-    of_sections = [ordered(found, section) for section in Section if section in (wanted.sections or Section)]
+    if statuses := wanted.get("status"):
+        found = found.filter(pc.is_in(found[STATUS], value_set=pa.array(statuses)))
+    of_sections = [ordered(found, section) for section in Section if section in (wanted.get("section") or Section)]
     rows = pa.concat_tables(of_sections).select(FINDING_COLUMNS)
     return rows.slice(0, most).to_pylist(), len(rows)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from jobs.cli import app
 from jobs.lake.lake import Lake
-from jobs.queries.listing import Filter, FilterError, list_findings
+from jobs.queries.listing import FilterError, list_findings
 from replay.arrow.schemas import FINDINGS
 
 CLUSTER = "c1"
@@ -40,7 +40,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 
 def ids(lake: Lake, **wanted: Any) -> list[str]:
-    return [row["finding_id"] for row in list_findings(lake, None, Filter(**wanted), 50)[0]]
+    more = {name: wanted.pop(name) for name in ("since_ms", "until_ms", "topic", "partition") if name in wanted}
+    return [row["finding_id"] for row in list_findings(lake, None, 50, wanted, **more)[0]]
 
 
 def test_all_findings_come_section_by_section_the_gravest_first(lake: Lake) -> None:
@@ -50,12 +51,12 @@ def test_all_findings_come_section_by_section_the_gravest_first(lake: Lake) -> N
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        ({"sections": ["windows"]}, ["w2", "w1"]),
-        ({"sections": ["exposures", "excluded"]}, ["w3", "l1"]),
-        ({"sections": ["windows"], "verdicts": ["possible"]}, ["w1"]),
-        ({"kinds": ["leaderless", "evidence_gap"]}, ["l1", "g1"]),
-        ({"verdicts": ["proven"]}, ["w2", "l1"]),
-        ({"severities": ["critical", "high"]}, ["w2", "g1"]),
+        ({"section": ["windows"]}, ["w2", "w1"]),
+        ({"section": ["exposures", "excluded"]}, ["w3", "l1"]),
+        ({"section": ["windows"], "verdict": ["possible"]}, ["w1"]),
+        ({"kind": ["leaderless", "evidence_gap"]}, ["l1", "g1"]),
+        ({"verdict": ["proven"]}, ["w2", "l1"]),
+        ({"severity": ["critical", "high"]}, ["w2", "g1"]),
         ({"topic": "t"}, ["w2", "w1", "w3", "l1"]),
         ({"topic": "t", "partition": 3}, ["l1"]),
         ({"until_ms": 200}, ["w2", "w1", "g1"]),
@@ -69,16 +70,16 @@ def test_each_filter(lake: Lake, wanted: dict[str, Any], expected: list[str]) ->
 
 
 def test_the_limit_is_of_rows_and_all_are_counted(lake: Lake) -> None:
-    rows, count = list_findings(lake, None, Filter(), 2)
+    rows, count = list_findings(lake, None, 2, {})
     assert ([row["finding_id"] for row in rows], count) == (["w2", "w1"], 5)
 
 
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"kinds": ["loss"]}, "'loss' is not a kind. Choose from hwm_regression, "),
-        ({"verdicts": ["sure"]}, "'sure' is not a verdict. Choose from proven, possible, undetermined, excluded."),
-        ({"severities": ["fatal"]}, "'fatal' is not a severity. Choose from critical, high, medium, low, info."),
+        ({"kind": ["loss"]}, "'loss' is not a kind. Choose from hwm_regression, "),
+        ({"verdict": ["sure"]}, "'sure' is not a verdict. Choose from proven, possible, undetermined, excluded."),
+        ({"severity": ["fatal"]}, "'fatal' is not a severity. Choose from critical, high, medium, low, info."),
         ({"since_ms": 2, "until_ms": 1}, "--until is before --since"),
     ],
 )
