@@ -7,7 +7,6 @@ escape HTML: jinja2's autoescape and `Markup.format` do.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,14 +23,12 @@ MAX_TOPIC_NAME = 249  # Kafka's own limit (org.apache.kafka.common.internals.Top
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MARKED = re.compile(r"([\\`*_{}\[\]<>#|!~&])")
-_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def visible(value: object) -> str:
     """Escape control, format (bidi) and unassigned characters, and every space except the ASCII one."""
     text = _text(value)
-    # Python's printable characters are the ones that are not hidden.
-    return text if text.isprintable() else "".join(_escape(char) if _is_hidden(char) else char for char in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else _escape(char) for char in text)
 
 
 def topic_text(topic: str | None) -> str:
@@ -163,11 +160,6 @@ def markdown_code(command: str) -> Markup:
 
 def _text(value: object) -> str:
     return UNKNOWN if value is None else str(value)
-
-
-def _is_hidden(char: str) -> bool:
-    category = unicodedata.category(char)
-    return category in _HIDDEN_CATEGORIES or (category == "Zs" and char != " ")
 
 
 def _escape(char: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from itertools import chain
 from typing import Any
@@ -57,6 +56,7 @@ TABLES_SHOWN = (
     "boot_ids",
 )
 _STATE_KEY = ("topic_id", "partition", "offset")
+_SOUGHT = pa.schema({"topic_id": pa.string(), "partition": pa.int32(), "point": pa.int64()})
 _PREDICTED = ("policy", "outcome", "loss_min", "loss_max", "differs")
 
 
@@ -77,6 +77,8 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
     detailed = by_section(findings)[Section.WINDOWS][:MAX_DETAILS]
     timelines, elections = _histories(lake, cluster, detailed)
     logs = load_node_logs(lake, cluster)
+    newest_run = pc.field("run_id") == str(lake.made("quality_results", cluster).get("run_id", ""))
+    of_detailed = among("finding_id", (row["finding_id"] for row in detailed))
     return ReportInput(
         cluster_id=cluster,
         generated_from=list(lake.captures(cluster)),
@@ -84,10 +86,10 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
         causes=load_causes(lake, cluster, detailed, logs),
         findings=findings,
         totals=totals_of(keys),
-        counterfactuals=_counterfactuals(lake, cluster, detailed),
+        counterfactuals=lake.rows("counterfactuals", cluster, where=of_detailed) if detailed else [],
         timelines=timelines,
         elections=elections,
-        quality=lake.rows("quality_results", cluster, where=pc.field("run_id") == _newest_run(lake, cluster)),
+        quality=lake.rows("quality_results", cluster, where=newest_run),
         quality_runs=ask("report/quality_runs", (lake, cluster), {"most": MAX_QUALITY_RUNS}),
         quarantine=_quarantine(lake, cluster),
         counts={name: lake.count(name, cluster) for name in _COUNTED},
@@ -99,11 +101,6 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
         exposure_groups=exposure_groups(keys),
         captured=load_captured(lake, cluster),
     )
-
-
-def _newest_run(lake: Lake, cluster: str) -> str:
-    """The run id of quality's newest run; empty if there is none."""
-    return str(lake.made("quality_results", cluster).get("run_id", ""))
 
 
 def _keys(lake: Lake, cluster: str, focus: Focus) -> pa.Table:
@@ -133,11 +130,6 @@ def _quarantine(lake: Lake, cluster: str) -> list[Row]:
     return rows
 
 
-def _counterfactuals(lake: Lake, cluster: str, findings: list[Row]) -> list[Row]:
-    wanted = among("finding_id", (row["finding_id"] for row in findings))
-    return lake.rows("counterfactuals", cluster, where=wanted) if findings else []
-
-
 def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tuple[str, int], list[Row]], list[Row]]:
     """`timelines` and `elections` of ReportInput, with the states that the timelines of these findings may show."""
     timelines: dict[tuple[str, int], list[Row]] = defaultdict(list)
@@ -156,23 +148,18 @@ def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tupl
 def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...], Row]:
     """The states within MAX_STATES of a window's start or election: (topic id, partition, offset) -> `place` and
     `total` (see ReportInput)."""
-    sought: dict[tuple[str, int], set[int]] = defaultdict(set)
-    for row in findings:
-        at = (row[name] for name in ("start_offset", "election_offset"))
-        sought[row["topic_id"], row["partition"]] |= {-1 if offset is None else offset for offset in at}
-    offsets: dict[tuple[str, int], list[int]] = defaultdict(list)
-    of_topics = among("topic_id", (topic_id for topic_id, _ in sought))
-    columns = lake.read("partition_history", cluster, _STATE_KEY, of_topics)
-    for topic_id, partition, offset in zip(*(columns[n].to_pylist() for n in _STATE_KEY), strict=True):
-        if (topic_id, partition) in sought:
-            offsets[topic_id, partition].append(offset)
-    found = {}
-    for key, history in offsets.items():
-        history.sort()
-        for middle in {max(bisect_right(history, at) - 1, 0) for at in sought[key]}:
-            for place in range(max(middle - MAX_STATES, 0), min(middle + MAX_STATES + 1, len(history))):
-                found[*key, history[place]] = {"place": place, "total": len(history)}
-    return found
+    sought = [
+        {"topic_id": row["topic_id"], "partition": row["partition"], "point": -1 if row[name] is None else row[name]}
+        for row in findings
+        for name in ("start_offset", "election_offset")
+    ]
+    of_topics = among("topic_id", (row["topic_id"] for row in sought))
+    given = {
+        "states": lake.read("partition_history", cluster, _STATE_KEY, of_topics),
+        "sought": pa.Table.from_pylist(sought, _SOUGHT),
+    }
+    near = ask("report/near", values={"most": MAX_STATES}, **given)
+    return {tuple(row.pop(name) for name in _STATE_KEY): row for row in near}
 
 
 # Findings are counted by these columns.

@@ -1,12 +1,15 @@
 """Check that a statement of Spark SQL only reads, by the plan that Spark's own parser makes of it.
 
-The plan is walked before anything runs. Only the classes below may occur in it: what a query can consist of, and the
-commands that show something. Everything else is refused, whether this release of Spark has it or a later one adds it.
+The plan is walked before anything runs. Only the classes of read_only.toml may occur in it: what a query can
+consist of, and the commands that show something. Everything else is refused, whether this release of Spark has it or a
+later one adds it.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,35 +17,8 @@ from pyspark.sql import SparkSession
 from evidence.errors import KraftForensicsError
 
 _SPARK = "org.apache.spark.sql."
-_QUERIES = frozenset(
-    {
-        *("analysis.RelationTimeTravel", "analysis.UnresolvedHaving", "analysis.UnresolvedInlineTable"),
-        *("analysis.UnresolvedQualify", "analysis.UnresolvedRelation", "analysis.UnresolvedSubqueryColumnAliases"),
-        *("analysis.UnresolvedTVFAliases", "analysis.UnresolvedTableValuedFunction", "expressions.PipeOperator"),
-        *("plans.logical.Aggregate", "plans.logical.Distinct", "plans.logical.Except", "plans.logical.Filter"),
-        *("plans.logical.Generate", "plans.logical.GlobalLimit", "plans.logical.Intersect", "plans.logical.Join"),
-        *("plans.logical.LateralJoin", "plans.logical.LimitAll", "plans.logical.LocalLimit"),
-        *("plans.logical.LocalRelation", "plans.logical.Offset", "plans.logical.OneRowRelation"),
-        *("plans.logical.Pivot", "plans.logical.Project", "plans.logical.Repartition"),
-        *("plans.logical.RepartitionByExpression", "plans.logical.Sample", "plans.logical.Sort"),
-        *("plans.logical.SubqueryAlias", "plans.logical.Union", "plans.logical.UnresolvedHint"),
-        *("plans.logical.UnresolvedWith", "plans.logical.Unpivot", "plans.logical.WithWindowDefinition"),
-    }
-)
-_LISTS = frozenset({"plans.logical.ShowTables", "plans.logical.ShowTablesExtended", "plans.logical.ShowViews"})
-_SHOWS = _LISTS | {
-    *("analysis.CurrentNamespace$", "analysis.UnresolvedFunctionName", "analysis.UnresolvedNamespace"),
-    *("analysis.UnresolvedTable", "analysis.UnresolvedTableOrView"),
-    *("execution.command.DescribeRelationJsonCommand", "execution.command.ShowCatalogsCommand"),
-    *("execution.command.ShowCurrentNamespaceCommand", "execution.command.ShowNamespacesCommand"),
-    *("plans.logical.DescribeColumn", "plans.logical.DescribeFunction", "plans.logical.DescribeNamespace"),
-    *("plans.logical.DescribeRelation", "plans.logical.ShowColumns", "plans.logical.ShowCreateTable"),
-    *("plans.logical.ShowFunctions", "plans.logical.ShowPartitions", "plans.logical.ShowTableProperties"),
-    *("delta.commands.DescribeDeltaDetailCommand", "delta.commands.DescribeDeltaHistory"),
-}
-# Commands about another statement, and the method that returns its plan.
-_ABOUT = {"execution.command.DescribeQueryCommand": "plan", "execution.command.ExplainCommand": "logicalPlan"}
-_NAMED = ("analysis.UnresolvedRelation", "analysis.UnresolvedTable", "analysis.UnresolvedTableOrView")
+_ALLOWED = tomllib.loads(files(__package__).joinpath("read_only.toml").read_text("utf-8"))
+_ABOUT: dict[str, str] = _ALLOWED["about"]
 # Functions that call any static method of a class.
 _REFLECTION = ("reflect", "java_method", "try_reflect")
 
@@ -62,13 +38,13 @@ def tables_of(spark: SparkSession, statement: str) -> set[str] | None:
     found: set[str] = set()
     lists_all = False
     for kind, node in _nodes(parser.parsePlan(statement)):
-        if kind not in _QUERIES and kind not in _SHOWS and kind not in _ABOUT:
+        if not any(kind in kinds for kinds in _ALLOWED.values()):
             raise NotReadOnlyError(
                 f"sql only reads, and {kind.rpartition('.')[2].rstrip('$')} is refused. "
                 "Allowed are queries, SHOW, DESCRIBE and EXPLAIN of these."
             )
-        lists_all = lists_all or kind in _LISTS
-        if kind in _NAMED:
+        lists_all = lists_all or kind in _ALLOWED["lists"]
+        if kind in _ALLOWED["named"]:
             parts = node.multipartIdentifier()
             if parts.size() == 1:
                 found.add(parts.head().lower())
