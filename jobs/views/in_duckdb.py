@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -64,6 +65,7 @@ def ask(
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """One for all queries of the process: to open one takes longer than most of them."""
+    atexit.register(_database.cache_clear)  # DuckDB complains of what is left when the interpreter has ended
     return duckdb.connect()
 
 
