@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -15,10 +15,9 @@ import typer
 
 from evidence.errors import KraftForensicsError
 from jobs.console.options import DocumentFormat, DocumentFormatOption, time_ms
-from jobs.console.output import printable, say
+from jobs.console.output import say
 
 if TYPE_CHECKING:
-    from evidence.completeness.lacks import Lack
     from jobs.collect.targets import Target
 
 NodeOption = Annotated[
@@ -163,6 +162,8 @@ def check(
     from evidence.completeness.facts import read_facts
     from evidence.completeness.lacks import lacks_of
     from jobs.config.settings import load_settings
+    from jobs.report.rendering import environment, for_terminal
+    from replay.plan.step import groups
 
     settings = load_settings()
     with open_capture(location(capture), settings.limits.of_captures()) as opened:
@@ -179,23 +180,7 @@ def check(
     if form is DocumentFormat.JSON:
         print(json.dumps({"capture": name, "cluster_id": cluster, "lacks": [asdict(lack) for lack in lacks]}))
     else:
-        for line in _lines(lacks):
-            print(printable(line))
+        found = groups(lacks, attrgetter("needed", "what", "where", "rules"))
+        print(environment(for_terminal).get_template("lacks.txt.j2").render(lacks=found), end="")
     if any(lack.needed for lack in lacks):
         raise typer.Exit(EXIT_MISSING)
-
-
-def _lines(lacks: Sequence[Lack]) -> Iterator[str]:
-    """A line for each lack, with what it costs and where to get it; the same lack of several nodes only once."""
-    for needed, title in ((True, "Needed:"), (False, "Useful:")):
-        grouped: dict[tuple[str, str, tuple[str, ...]], list[int | None]] = {}
-        for lack in (lack for lack in lacks if lack.needed is needed):
-            grouped.setdefault((lack.what, lack.where, lack.rules), []).append(lack.node_id)
-        if grouped:
-            yield title
-        for (what, where, rules), nodes in grouped.items():
-            ids = [str(node) for node in nodes if node is not None]
-            who = f"node{'s' if len(ids) > 1 else ''} {', '.join(ids)}: " if ids else ""
-            yield f"  {who}{what} (costs {'every verdict' if rules == ('all',) else ', '.join(rules)}). Get: {where}"
-    if not any(lack.needed for lack in lacks):
-        yield "Nothing that is needed is missing."
