@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -48,26 +47,16 @@ _SAME = (*_PLACE, "offset", "broker_id", "topic_id", "topic", "partition")
 _NOT_SHOWN = ("cluster_id", "raw", "partition_change")
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """A row of findings, and the counterfactuals about its election.
+def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Location | None = None) -> Row:
+    """The finding with that id, or the only one whose id starts with it: a row of findings, and what is about it.
 
-    evidence: for each piece, a schemas.EVIDENCE_ROW plus `table`, `row` (of that table; None if it is missing),
-    `file_kind`, `record` (of the metadata log; None for other bytes), `commands` (to show the bytes), and `bytes` if a
-    capture is given. causes: the chain of causes (replay/incident/causes.py); empty unless a loss is proven. deleted:
-    the topic's row of `load_deleted`; None if it was not deleted in the captured log.
-    """
+    causes: the chain of causes (replay/incident/causes.py); empty unless a loss is proven. deleted: the topic's row of
+    `load_deleted`; None if it was not deleted in the captured log. counterfactuals: about its election. evidence: for
+    each piece, a schemas.EVIDENCE_ROW plus `table`, `row` (of that table; None if it is missing), `file_kind`, `record`
+    (of the metadata log; None for other bytes), `commands` (to show the bytes), and `bytes` if a capture is given.
+    commands: of all pieces.
 
-    finding: Row
-    counterfactuals: list[Row]
-    evidence: list[Row]
-    causes: list[str] = field(default_factory=list)
-    deleted: Row | None = None
-
-
-def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Location | None = None) -> Explained:
-    """Load the finding with that id, or the only one whose id starts with it. cluster: search only this one. capture:
-    where to read the bytes of the evidence; each piece then has `bytes`.
+    cluster: search only this one. capture: where to read the bytes of the evidence.
 
     Errors: KraftForensicsError if no finding, or more than one, matches; CaptureError.
     """
@@ -78,8 +67,13 @@ def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Locati
     evidence = _looked_up(lake, cluster, finding, rows)
     causes = load_causes(lake, cluster, [finding]).get(finding["finding_id"], [])
     gone = next((row for row in load_deleted(lake, cluster) if row["topic_id"] == finding["topic_id"]), None)
-    pieces = with_bytes(evidence, capture) if capture else evidence
-    return Explained(finding, policies.to_pylist(), pieces, causes, gone)
+    return finding | {
+        "causes": causes,
+        "deleted": gone,
+        "counterfactuals": policies.drop_columns("cluster_id").to_pylist(),
+        "evidence": with_bytes(evidence, capture) if capture else evidence,
+        "commands": list(dict.fromkeys(command for row in evidence for command in row["commands"])),
+    }
 
 
 def find_finding(lake: Lake, wanted: str, cluster: str | None) -> Row:

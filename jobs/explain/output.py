@@ -8,15 +8,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jobs.console.options import DocumentFormat
 from jobs.console.output import Format, print_rows, utc
 from jobs.report.rendering import environment, for_terminal
 from jobs.report.sections import same_answers
-
-if TYPE_CHECKING:
-    from jobs.explain.finding import Explained
 
 Row = dict[str, Any]
 
@@ -31,42 +28,24 @@ _SHOWN = {
 _TIMES = ("timestamp_ms", "captured_at_ms")
 
 
-def print_explained(found: Explained, form: DocumentFormat) -> None:
-    """Print to stdout. json: one array of one object: the finding, with `causes`, `deleted`, `counterfactuals`,
-    `evidence` and `commands`."""
+def print_explained(found: Row, form: DocumentFormat) -> None:
+    """Print to stdout. json: one array of one object. found: of `explain`."""
     if form is DocumentFormat.JSON:
-        print_rows([], [as_object(found)], Format.JSON)
+        print_rows([], [found], Format.JSON)
         return
-    at = {row["offset"]: row["captured_at_ms"] for row in found.evidence if row["table"] == "partition_history"}
+    at = {row["offset"]: row["captured_at_ms"] for row in found["evidence"] if row["table"] == "partition_history"}
     text = (
         environment(for_terminal)
         .get_template("explain.txt.j2")
         .render(
-            finding=found.finding,
-            deleted=found.deleted,
-            causes=found.causes,
-            elected_ms=at.get(found.finding["election_offset"]),
-            evidence=_entries(found.evidence),
-            answers=same_answers(found.counterfactuals),
+            finding=found,
+            elected_ms=at.get(found["election_offset"]),
+            entries=_entries(found["evidence"]),
+            answers=same_answers(found["counterfactuals"]),
             fields=_fields,
         )
     )
     sys.stdout.write(text.rstrip("\n") + "\n")
-
-
-def as_object(found: Explained) -> Row:
-    """The finding as one object."""
-    commands = list(dict.fromkeys(c for row in found.evidence for c in row["commands"]))
-    counterfactuals = [{k: v for k, v in row.items() if k != "cluster_id"} for row in found.counterfactuals]
-    finding = {k: v for k, v in found.finding.items() if k != "evidence"}
-    return {
-        **finding,
-        "causes": found.causes,
-        "deleted": found.deleted,
-        "counterfactuals": counterfactuals,
-        "evidence": found.evidence,
-        "commands": commands,
-    }
 
 
 def _entries(evidence: Sequence[Row]) -> list[tuple[list[str], Row]]:

@@ -91,7 +91,7 @@ def test_every_stage_and_every_answer_bears_them(small: Path, tmp_path: Path, se
         assert 0 <= (least or 0) <= (MAX_INT64 if most is None else most), row
         assert (first or 0) >= 0, row
     for row in rows[:5]:
-        assert explain(lake, row["finding_id"]).finding["finding_id"] == row["finding_id"]
+        assert explain(lake, row["finding_id"])["finding_id"] == row["finding_id"]
     flagged_windows(lake, every=True)
     document(lake, cluster)
     for form in ReportFormat:

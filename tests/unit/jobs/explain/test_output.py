@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from jobs.console.options import DocumentFormat
-from jobs.explain.finding import Explained
 from jobs.explain.output import print_explained
 from jobs.lake.tables import TABLES
 
@@ -52,8 +51,15 @@ EVIDENCE = {
 }
 
 
+def explained(
+    finding: dict[str, Any], counterfactuals: list[dict[str, Any]], evidence: list[dict[str, Any]], **more: Any
+) -> dict[str, Any]:
+    found = {"causes": [], "deleted": None, "counterfactuals": counterfactuals, "evidence": evidence, "commands": []}
+    return finding | found | more
+
+
 def printed(capsys: pytest.CaptureFixture[str], finding: dict[str, Any], *evidence: dict[str, Any]) -> list[str]:
-    print_explained(Explained(finding, [], list(evidence)), DocumentFormat.TABLE)
+    print_explained(explained(finding, [], list(evidence)), DocumentFormat.TABLE)
     return capsys.readouterr().out.splitlines()
 
 
@@ -98,7 +104,7 @@ def test_a_finding_without_evidence(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_a_topic_that_was_deleted_says_so(capsys: pytest.CaptureFixture[str], after: dict[str, Any], text: str) -> None:
     gone = {"topic": "orders", "topic_id": "T", "deleted_ms": 1_795_221_570_000, **after}
-    found = Explained({**FINDING, "topic_id": "T"}, [], [], [], gone)
+    found = explained({**FINDING, "topic_id": "T"}, [], [], deleted=gone)
     print_explained(found, DocumentFormat.TABLE)
     assert f"id T, deleted at 2026-11-21 00:39:30 UTC; {text}" in capsys.readouterr().out
     print_explained(found, DocumentFormat.JSON)
@@ -115,7 +121,7 @@ def test_counterfactuals_are_hypothetical(capsys: pytest.CaptureFixture[str]) ->
         ("e", "waits", None, None, None, None, None),
     ]
     rows = [dict(zip(names, pick, strict=True)) | {"explanation": "why"} for pick in picks]
-    print_explained(Explained(FINDING, rows, []), DocumentFormat.TABLE)
+    print_explained(explained(FINDING, rows, []), DocumentFormat.TABLE)
     lines = capsys.readouterr().out.splitlines()
     begin = lines.index("What other policies would have done (hypothetical: none of this happened)")
     assert lines[: begin - 1][-1] == "Evidence: none besides the explanation"
@@ -150,18 +156,13 @@ def test_names_do_not_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
     row = EVIDENCE | {"path": evil, "capture": evil, "row": {"leader": evil}, "bytes": {"note": None, "hex": None}}
     row["bytes"] |= {"text": evil, "file": "log"}
     row["record"] = EVIDENCE["record"] | {"payload": evil}
-    print_explained(Explained(FINDING | {"topic": evil, "explanation": evil}, [], [row]), DocumentFormat.TABLE)
+    print_explained(explained(FINDING | {"topic": evil, "explanation": evil}, [], [row]), DocumentFormat.TABLE)
     out = capsys.readouterr().out
     assert out.count("orders\\u001b[31m\\u202e") >= 6
     assert all(c.isprintable() or c == "\n" for c in out)
 
 
 def test_programs_get_one_object(capsys: pytest.CaptureFixture[str]) -> None:
-    pick = {"cluster_id": "c", "policy": "p", "leader": 3}
-    print_explained(Explained(FINDING, [pick], [EVIDENCE, EVIDENCE]), DocumentFormat.JSON)
-    (found,) = json.loads(capsys.readouterr().out)
-    names = [n for n in TABLES["findings"].schema.names if n != "evidence"]
-    assert list(found) == [*names, "causes", "deleted", "counterfactuals", "evidence", "commands"]
-    assert found["counterfactuals"] == [{"policy": "p", "leader": 3}]
-    assert found["commands"] == ["first log", "second log"]
-    assert found["evidence"][0] == EVIDENCE
+    found = explained(FINDING, [{"policy": "p", "leader": 3}], [EVIDENCE, EVIDENCE])
+    print_explained(found, DocumentFormat.JSON)
+    assert json.loads(capsys.readouterr().out) == [found]
