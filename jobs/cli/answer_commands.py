@@ -6,8 +6,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,7 +16,6 @@ from jobs.console.options import (
     DEFAULT_LAKE,
     CaptureOption,
     ClusterOption,
-    DocumentFormat,
     DocumentFormatOption,
     FormatOption,
     LakeOption,
@@ -95,19 +93,12 @@ def findings(
         show_message(f"{count - len(rows)} more findings are not shown: raise --limit or add filters")
 
 
-class VerdictFormat(StrEnum):
-    """--format of `verdict`. md and markdown are the same."""
-
-    TEXT = "text"
-    MD = "md"
-    MARKDOWN = "markdown"
-    JSON = "json"
-
-
 def verdict(
     lake: LakeOption = DEFAULT_LAKE,
     cluster: ClusterOption = None,
-    form: Annotated[VerdictFormat, typer.Option("--format", help="Output format.")] = VerdictFormat.TEXT,
+    form: Annotated[
+        Literal["text", "md", "markdown", "json"], typer.Option("--format", help="Output format.")
+    ] = "text",
     full: Annotated[bool, typer.Option("--full", help="Text: also commands, facts, rules and windows.")] = False,
 ) -> None:
     """Print what was lost and what to do: as text, as a ticket in Markdown, or as verdict.json (docs/verdict.md)."""
@@ -118,10 +109,10 @@ def verdict(
     files = lake_to_show(lake, cluster)
     only = files.one_cluster(cluster)
     found = document(files, only, page_in(files, only))
-    if form is VerdictFormat.JSON:
+    if form == "json":
         print(json.dumps(found, indent=2))
     else:
-        print("\n".join(as_text(found, full)) if form is VerdictFormat.TEXT else as_ticket(found))
+        print("\n".join(as_text(found, full)) if form == "text" else as_ticket(found))
 
 
 def acknowledge(
@@ -209,7 +200,7 @@ def explain(
     lake: LakeOption = DEFAULT_LAKE,
     capture: CaptureOption = None,
     cluster: ClusterOption = None,
-    form: DocumentFormatOption = DocumentFormat.TABLE,
+    form: DocumentFormatOption = "table",
 ) -> None:
     """Explain a finding, with the rows, files and bytes that support it."""
     from evidence.capture.files import check_location

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from evidence.errors import KraftForensicsError
-from jobs.console.options import DocumentFormat, DocumentFormatOption, time_ms
+from jobs.console.options import DocumentFormatOption, time_ms
 from jobs.console.output import say
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _follow(
 
 def check(
     capture: Annotated[str, typer.Argument(help="A folder or an archive: a path or a URL.")],
-    form: DocumentFormatOption = DocumentFormat.TABLE,
+    form: DocumentFormatOption = "table",
 ) -> None:
     """Say what a capture lacks, which verdicts that leaves open, and where to get it. Needs no lake.
 
@@ -177,7 +177,7 @@ def check(
         )
         name, cluster = opened.name, opened.cluster_id
     lacks = lacks_of(facts)
-    if form is DocumentFormat.JSON:
+    if form == "json":
         print(json.dumps({"capture": name, "cluster_id": cluster, "lacks": [asdict(lack) for lack in lacks]}))
     else:
         found = groups(lacks, attrgetter("needed", "what", "where", "rules"))

@@ -50,7 +50,7 @@ def status(
         ),
     ] = None,
     lake: LakeOption = DEFAULT_LAKE,
-    form: Annotated[StatusFormat, typer.Option("--format", help="Output format.")] = StatusFormat.TABLE,
+    form: Annotated[StatusFormat, typer.Option("--format", help="Output format.")] = "table",
 ) -> None:
     """Show what was found in each cluster, the worst first, how old its evidence is, and how its last run ended."""
     from jobs.lake.lake import Lake
@@ -59,9 +59,9 @@ def status(
 
     now_ms = time.time_ns() // 1_000_000
     found = [status_of(Lake(root), now_ms, runs, captures) for root in given or [lake]]
-    if form is StatusFormat.JSON:
+    if form == "json":
         print(json.dumps({"lakes": found}, indent=2))
-    elif form is StatusFormat.OPENMETRICS:
+    elif form == "openmetrics":
         print(metrics_of(found), end="")
     else:
         print_status(found, evidence, tables)

@@ -32,7 +32,7 @@ def watch(
     ] = None,
     every: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks at the files.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
-    form: DocumentFormatOption = DocumentFormat.TABLE,
+    form: DocumentFormatOption = "table",
 ) -> None:
     """Follow metadata logs and tell of windows that open, elections from outside ISR and ELR, partitions one failure
     from loss and a changed plan, within seconds. Ends with Ctrl-C and goes on where it was.
@@ -61,7 +61,7 @@ def _teller(
 ) -> Callable[[dict[str, Any]], None]:
     def tell(alarm: dict[str, Any]) -> None:
         text = _line(alarm)
-        typer.echo(json.dumps(alarm) if form is DocumentFormat.JSON else printable(text))
+        typer.echo(json.dumps(alarm) if form == "json" else printable(text))
         if hook is not None:
             try:
                 hook({**alarm, "event": "alarm", "cluster": alarm["cluster_id"], "lake": str(into), "text": text})
@@ -106,7 +106,7 @@ def ahead(
     ] = False,
     lake: LakeOption = DEFAULT_LAKE,
     cluster: ClusterOption = None,
-    form: DocumentFormatOption = DocumentFormat.TABLE,
+    form: DocumentFormatOption = "table",
 ) -> None:
     """Predict what a step would do to the newest state, before you take it; exit code 3 if it is not safe. Several are
     taken in the order --set, --start, --elect, --stop, --stop-all-in-order."""

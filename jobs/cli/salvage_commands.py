@@ -56,7 +56,7 @@ def salvage(
         ),
     ] = None,
     cluster: ClusterOption = None,
-    form: DocumentFormatOption = DocumentFormat.TABLE,
+    form: DocumentFormatOption = "table",
 ) -> None:
     """List and save the records that an old leader's log has and the log that won has not. Changes neither.
 
@@ -110,7 +110,7 @@ def _save(
     limits = load_settings().limits.of_captures()
     only = partition or ()
     summary = compare(source, current, only, known, output, say, limits)
-    if form is DocumentFormat.JSON:
+    if form == "json":
         print(json.dumps(summary))
     else:
         template = environment(for_terminal).get_template("salvage.txt.j2")

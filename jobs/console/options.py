@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -53,19 +53,9 @@ class Engine(StrEnum):
     AUTO = "auto"
 
 
-class DocumentFormat(StrEnum):
-    """--format of results that are not rows."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-class StatusFormat(StrEnum):
-    """--format of `status`."""
-
-    TABLE = "table"
-    JSON = "json"
-    OPENMETRICS = "openmetrics"
+# --format of results that are not rows, and of `status`.
+DocumentFormat = Literal["table", "json"]
+StatusFormat = Literal["table", "json", "openmetrics"]
 
 
 def time_ms(text: str) -> int:

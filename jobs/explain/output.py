@@ -30,7 +30,7 @@ _TIMES = ("timestamp_ms", "captured_at_ms")
 
 def print_explained(found: Row, form: DocumentFormat) -> None:
     """Print to stdout. json: one array of one object. found: of `explain`."""
-    if form is DocumentFormat.JSON:
+    if form == "json":
         print_rows([], [found], Format.JSON)
         return
     at = {row["offset"]: row["captured_at_ms"] for row in found["evidence"] if row["table"] == "partition_history"}

@@ -103,6 +103,7 @@ def load_events(
     shown = log and _shown(windows or exposures or others, log, focus)
     brokers, left_out["brokers"] = _brokers(sessions, shown, windows)
     elections, left_out["elections"], untimed = _elections(lake, cluster, focus.topic)
+    gone = [row for row in load_deleted(lake, cluster) if focus.topic in (None, row["topic"])]
     left_out["controllers"] = max(len(terms) - MOST_CONTROLLERS, 0)
     return Events(
         log=log,
@@ -115,7 +116,7 @@ def load_events(
         departures=_departures(lake, cluster, brokers, logs),
         controllers=terms[-MOST_CONTROLLERS:],
         captured=ask("incident/capture_times", (lake, cluster), {"most": MOST_CAPTURED}),
-        deleted=_deleted(lake, cluster, focus.topic),
+        deleted=[row for row in gone if is_usable(row["deleted_ms"])][:MOST_OTHERS],
         configs=ask("incident/settings", (lake, cluster), {"topic": focus.topic})[-MOST_OTHERS:],
         left_out={name: count for name, count in left_out.items() if count},
         no_time=len(findings) - len(timed) + untimed,
@@ -210,8 +211,3 @@ def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[list[Row], 
         both = pa.concat_tables([*gravest, timed.append_column("rank", rank)])
         gravest = [both.sort_by(order).slice(0, MOST_ELECTIONS)]
     return pa.concat_tables(gravest).to_pylist(), max(count - MOST_ELECTIONS, 0), untimed
-
-
-def _deleted(lake: Lake, cluster: str, topic: str | None) -> list[Row]:
-    rows = [row for row in load_deleted(lake, cluster) if topic in (None, row["topic"])]
-    return [row for row in rows if is_usable(row["deleted_ms"])][:MOST_OTHERS]

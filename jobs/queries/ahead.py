@@ -254,7 +254,7 @@ _MOST = 100
 def print_answer(answer: Answer, form: DocumentFormat) -> None:
     """As JSON: one object with all rows. As a table: the partitions that change, what that means, and what is not
     known."""
-    if form is DocumentFormat.JSON:
+    if form == "json":
         rows = [{**row, "opens_window": bool(set(row["effects"]) & set(OPENS_WINDOW))} for row in answer.rows]
         print(json.dumps(plain({"safe": answer.safe, **asdict(answer), "rows": rows}), ensure_ascii=False))
         return

@@ -74,7 +74,9 @@ def render_report(report: ReportInput) -> str:
     listed = {row["finding_id"] for found in rows.values() for row in found}
     further = [_listed(row, taken, False) for row in report.events.windows if row["finding_id"] not in listed]
     anchors = {item.row["finding_id"]: item.anchor for found in (*lists.values(), further) for item in found}
-    details = _details(lists[Section.WINDOWS], report)
+    by_finding = groups(report.counterfactuals, itemgetter("finding_id"))
+    by_partition = groups(_ordered(report.elections, "offset"), itemgetter("topic_id", "partition"))
+    details = [_detail(item, report, by_finding, by_partition) for item in lists[Section.WINDOWS] if item.detailed]
     windows = {window_key(row): row for row in rows[Section.EXCLUDED] + rows[Section.WINDOWS]}
     cited = [detail["evidence"] for detail in details]
     cited += [sections.pieces(row) for name in (Section.CUT_LOGS, Section.RULES, Section.FAULTS) for row in rows[name]]
@@ -180,12 +182,6 @@ def element_id(finding_id: str | None, taken: set[str]) -> str:
 def _listed(row: Row, taken: set[str], detailed: bool) -> Listed:
     reason = reason_by_nature(row) if "reason" in row else []
     return Listed(row, verdict_of(row), element_id(row["finding_id"], taken), detailed, reason)
-
-
-def _details(windows: Sequence[Listed], report: ReportInput) -> list[Row]:
-    by_finding = groups(report.counterfactuals, itemgetter("finding_id"))
-    by_partition = groups(_ordered(report.elections, "offset"), itemgetter("topic_id", "partition"))
-    return [_detail(item, report, by_finding, by_partition) for item in windows if item.detailed]
 
 
 def _states(details: Sequence[Row]) -> dict[str, tuple[str, list[Row]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple
 from enum import StrEnum
 from pathlib import Path
 from urllib.parse import quote
@@ -84,11 +85,8 @@ def report_texts(lake: Lake, form: ReportFormat, focus: Focus = ALL) -> Iterator
 
 
 def _inputs(lake: Lake, cluster: str, focus: Focus) -> str:
-    return input_fingerprint(lake, cluster, TABLES_SHOWN, (cluster, PAGE_VERSION, *_identity(focus)))
-
-
-def _identity(focus: Focus) -> tuple[object, ...]:
-    return (focus.from_ms, focus.to_ms, focus.topic) if focus.narrows else ()
+    identity = astuple(focus) if focus.narrows else ()
+    return input_fingerprint(lake, cluster, TABLES_SHOWN, (cluster, PAGE_VERSION, *identity))
 
 
 def _write(output: Location, text: str) -> str:

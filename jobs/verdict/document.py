@@ -97,6 +97,7 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
     kind, in order."""
     windows = [g for g in groups if g["kind"] == HWM_REGRESSION]
     kinds = sorted({g["kind"] for g in groups})
+    by_kind = {kind: _by([g for g in groups if g["kind"] == kind], "verdict", VERDICTS) for kind in kinds}
     judged = _by(windows, "verdict", VERDICTS)
     return {
         "valid": _valid(groups, known["evidence"]["partition_states"]),
@@ -105,12 +106,15 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
         **{name: known[name] for name in ("log", "report", "page_one", "answer", "plan")},
         "rule_versions": dict(sorted((g["rule"], g["rule_version"]) for g in groups if g["rule"] is not None)),
         "kinds": kinds,
-        "counts": {k: _nonzero(_by([g for g in groups if g["kind"] == k], "verdict", VERDICTS)) for k in kinds},
+        "counts": {kind: {verdict: count for verdict, count in by_kind[kind].items() if count} for kind in kinds},
         "severities": _by(groups, "severity", SEVERITIES),
         "status": known["status"],
         "windows": {"judged": sum(judged.values()), **judged},
         "loss": {**_loss(windows), "by_topic": _by_topic(known["answer"])},
-        "witnesses": {kind: [_witness(w) for w in witnesses if w["kind"] == kind] for kind in kinds},
+        "witnesses": {
+            kind: [{name: row[name] for name in row if name != "kind"} for row in witnesses if row["kind"] == kind]
+            for kind in kinds
+        },
         "evidence": known["evidence"],
         "made_from": known["made_from"],
     }
@@ -134,10 +138,6 @@ def _by(groups: Iterable[Mapping[str, Any]], column: str, names: Sequence[str]) 
     return counts
 
 
-def _nonzero(counts: Mapping[str, int]) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if count}
-
-
 def _loss(windows: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
     """Sums over all windows; the maximum is null if any of them has no upper bound."""
     is_open = any(g["open_losses"] for g in windows)
@@ -158,7 +158,3 @@ def _by_topic(answer: Row) -> list[Row]:
         for topic in answer.get("topics", ())
         if topic["proven"]
     ]
-
-
-def _witness(row: Row) -> Row:
-    return {name: value for name, value in row.items() if name != "kind"}

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from jobs.console.options import DocumentFormat
 from jobs.explain.output import print_explained
 from jobs.lake.tables import TABLES
 
@@ -59,7 +58,7 @@ def explained(
 
 
 def printed(capsys: pytest.CaptureFixture[str], finding: dict[str, Any], *evidence: dict[str, Any]) -> list[str]:
-    print_explained(explained(finding, [], list(evidence)), DocumentFormat.TABLE)
+    print_explained(explained(finding, [], list(evidence)), "table")
     return capsys.readouterr().out.splitlines()
 
 
@@ -105,9 +104,9 @@ def test_a_finding_without_evidence(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_topic_that_was_deleted_says_so(capsys: pytest.CaptureFixture[str], after: dict[str, Any], text: str) -> None:
     gone = {"topic": "orders", "topic_id": "T", "deleted_ms": 1_795_221_570_000, **after}
     found = explained({**FINDING, "topic_id": "T"}, [], [], deleted=gone)
-    print_explained(found, DocumentFormat.TABLE)
+    print_explained(found, "table")
     assert f"id T, deleted at 2026-11-21 00:39:30 UTC; {text}" in capsys.readouterr().out
-    print_explained(found, DocumentFormat.JSON)
+    print_explained(found, "json")
     assert json.loads(capsys.readouterr().out)[0]["deleted"] == gone
 
 
@@ -121,7 +120,7 @@ def test_counterfactuals_are_hypothetical(capsys: pytest.CaptureFixture[str]) ->
         ("e", "waits", None, None, None, None, None),
     ]
     rows = [dict(zip(names, pick, strict=True)) | {"explanation": "why"} for pick in picks]
-    print_explained(explained(FINDING, rows, []), DocumentFormat.TABLE)
+    print_explained(explained(FINDING, rows, []), "table")
     lines = capsys.readouterr().out.splitlines()
     begin = lines.index("What other policies would have done (hypothetical: none of this happened)")
     assert lines[: begin - 1][-1] == "Evidence: none besides the explanation"
@@ -156,7 +155,7 @@ def test_names_do_not_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
     row = EVIDENCE | {"path": evil, "capture": evil, "row": {"leader": evil}, "bytes": {"note": None, "hex": None}}
     row["bytes"] |= {"text": evil, "file": "log"}
     row["record"] = EVIDENCE["record"] | {"payload": evil}
-    print_explained(explained(FINDING | {"topic": evil, "explanation": evil}, [], [row]), DocumentFormat.TABLE)
+    print_explained(explained(FINDING | {"topic": evil, "explanation": evil}, [], [row]), "table")
     out = capsys.readouterr().out
     assert out.count("orders\\u001b[31m\\u202e") >= 6
     assert all(c.isprintable() or c == "\n" for c in out)
@@ -164,5 +163,5 @@ def test_names_do_not_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_programs_get_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     found = explained(FINDING, [{"policy": "p", "leader": 3}], [EVIDENCE, EVIDENCE])
-    print_explained(found, DocumentFormat.JSON)
+    print_explained(found, "json")
     assert json.loads(capsys.readouterr().out) == [found]
