@@ -22,7 +22,6 @@ from jobs.console.options import (
     FailOnOption,
     FormatOption,
     LakeOption,
-    Start,
     StartOption,
     VerdictOption,
 )
@@ -40,7 +39,7 @@ def run(
     captures: Captures,
     lake: LakeOption = DEFAULT_LAKE,
     report: Annotated[Path | None, typer.Option(help="HTML page to write (default: <lake>/report.html).")] = None,
-    start: StartOption = Start.EARLIEST,
+    start: StartOption = "earliest",
     form: FormatOption = Format.TABLE,
     fail_on: FailOnOption = FailOn.NONE,
     verdict: VerdictOption = None,
@@ -60,7 +59,7 @@ def ingest(captures: Captures, lake: LakeOption = DEFAULT_LAKE, engine: EngineOp
         _pipeline(lake, record, captures, engine).ingest()
 
 
-def replay(lake: LakeOption = DEFAULT_LAKE, start: StartOption = Start.EARLIEST, engine: EngineOption = None) -> None:
+def replay(lake: LakeOption = DEFAULT_LAKE, start: StartOption = "earliest", engine: EngineOption = None) -> None:
     """Build or extend the history of every partition from the ingested metadata log."""
     with recorded("replay", lake) as record:
         _pipeline(lake, record, engine=engine).replay(start)

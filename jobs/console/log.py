@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from enum import StrEnum
 from types import MappingProxyType
+from typing import Literal
 
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 _LOGGER = logging.getLogger("kraft_forensics")
@@ -18,11 +18,8 @@ _LOGGER = logging.getLogger("kraft_forensics")
 _about: ContextVar[Mapping[str, str]] = ContextVar("about", default=MappingProxyType({}))
 
 
-class LogFormat(StrEnum):
-    """--log-format: how messages are written to stderr."""
-
-    TEXT = "text"
-    JSON = "json"
+# --log-format: how messages are written to stderr.
+LogFormat = Literal["text", "json"]
 
 
 class _Plain(logging.Formatter):
@@ -61,11 +58,11 @@ _LOGGER.setLevel(INFO)
 _LOGGER.propagate = False
 
 
-def configure(verbose: bool = False, quiet: bool = False, form: LogFormat = LogFormat.TEXT) -> None:
+def configure(verbose: bool = False, quiet: bool = False, form: LogFormat = "text") -> None:
     """Set what is written, for the whole process. verbose: details, too, and in text times and levels; quiet: only
     errors."""
     _LOGGER.setLevel(ERROR if quiet else DEBUG if verbose else INFO)
-    _HANDLER.setFormatter(_Json() if form is LogFormat.JSON else _Timed() if verbose else _Plain())
+    _HANDLER.setFormatter(_Json() if form == "json" else _Timed() if verbose else _Plain())
 
 
 def log(message: str, level: int = INFO) -> None:

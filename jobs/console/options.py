@@ -38,21 +38,10 @@ _NAMED = ("none", *_LEVELS, *(f"new-{level}" for level in _LEVELS))
 FailOn = _Level("FailOn", [(level.upper().replace("-", "_"), level) for level in _NAMED])
 
 
-class Start(StrEnum):
-    """--start: where the replay begins (jobs/replay/cluster_state.py)."""
-
-    EARLIEST = "earliest"
-    NEWEST_CHECKPOINT = "newest-checkpoint"
-
-
-class Engine(StrEnum):
-    """--engine: what runs the tasks of a stage (jobs/spark/tasks.py)."""
-
-    SPARK = "spark"
-    LOCAL = "local"
-    AUTO = "auto"
-
-
+# --start: where the replay begins (jobs/replay/cluster_state.py). --engine: what runs the tasks of a stage
+# (jobs/spark/tasks.py).
+Start = Literal["earliest", "newest-checkpoint"]
+Engine = Literal["spark", "local", "auto"]
 # --format of results that are not rows, and of `status`.
 DocumentFormat = Literal["table", "json"]
 StatusFormat = Literal["table", "json", "openmetrics"]
@@ -146,7 +135,7 @@ _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log errors only.", 
 _LogForm = Annotated[
     LogFormat, typer.Option("--log-format", help="Log lines on stderr: text, or JSON objects.", rich_help_panel="Log")
 ]
-_OPTIONS = {"verbose": (_Verbose, False), "quiet": (_Quiet, False), "log_format": (_LogForm, LogFormat.TEXT)}
+_OPTIONS = {"verbose": (_Verbose, False), "quiet": (_Quiet, False), "log_format": (_LogForm, "text")}
 
 
 def with_log_options(command: Callable[..., None]) -> Callable[..., None]:

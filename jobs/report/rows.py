@@ -17,7 +17,6 @@ from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, Section, kind_of
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
-from replay.loss.verdicts import VERDICTS as NAMES
 
 Row = dict[str, Any]
 
@@ -52,23 +51,21 @@ class Verdict:
     meaning: str
 
 
-_SHOWN = {
-    PROVEN: (
+VERDICTS = (
+    Verdict(
+        PROVEN,
         "●",
         "The evidence shows that the new leader's log ended below the high watermark, so records were lost.",
     ),
-    POSSIBLE: (
+    Verdict(
+        POSSIBLE,
         "◐",
         "The evidence allows a loss but does not prove one: the bounds include zero, or log end offsets are missing.",
     ),
-    UNDETERMINED: ("?", "Nothing in the evidence bounds the loss, so there is no verdict."),
-    EXCLUDED: (
-        "○",
-        "The new leader held everything below the high watermark: no acknowledged record was lost.",
-    ),
-}
-VERDICTS = tuple(Verdict(name, *_SHOWN[name]) for name in NAMES)
-_RANK = {name: rank for rank, name in enumerate(NAMES)}
+    Verdict(UNDETERMINED, "?", "Nothing in the evidence bounds the loss, so there is no verdict."),
+    Verdict(EXCLUDED, "○", "The new leader held everything below the high watermark: no acknowledged record was lost."),
+)
+_BY_NAME = {verdict.name: verdict for verdict in VERDICTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class Totals:
 
     def windows(self) -> dict[str, int]:
         """Number of windows by verdict."""
-        counts = dict.fromkeys(_RANK, 0)
+        counts = dict.fromkeys(_BY_NAME, 0)
         for group in self.groups:
             if group["kind"] == HWM_REGRESSION:
                 counts[verdict_of(group).name] += group["findings"]
@@ -138,13 +135,13 @@ class ReportInput:
 
 def verdict_of(row: Mapping[str, Any]) -> Verdict:
     """The verdict of a finding; null is undetermined. Raises ValueError for an unknown verdict."""
-    name = "undetermined" if row["verdict"] is None else row["verdict"]
-    if name not in _RANK:
+    name = UNDETERMINED if row["verdict"] is None else row["verdict"]
+    if name not in _BY_NAME:
         raise ValueError(
-            f"finding {row.get('finding_id')!r} has verdict {name!r}; expected one of {', '.join(_RANK)}: "
+            f"finding {row.get('finding_id')!r} has verdict {name!r}; expected one of {', '.join(_BY_NAME)}: "
             "were the findings written by a newer release?"
         )
-    return VERDICTS[_RANK[name]]
+    return _BY_NAME[name]
 
 
 def section_of(row: Mapping[str, Any]) -> Section:

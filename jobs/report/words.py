@@ -15,6 +15,7 @@ from operator import itemgetter
 from jobs.incident.focus import Focus
 from jobs.report import filters
 from jobs.report.rows import MAX_STATEMENTS, Row
+from jobs.views.catalogue import literal
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.sentences import SENTENCES
 from replay.findings.statements import prose
@@ -182,13 +183,13 @@ def list_command(section: str, cluster: str, total: int, focus: Focus) -> str:
 
 def table_command(table: str, cluster: str) -> str:
     """The command that prints a cluster's rows of a table."""
-    return f"kraft-forensics sql {shlex.quote(f'select * from {table} where cluster_id = {_literal(cluster)}')}"
+    return f"kraft-forensics sql {shlex.quote(f'select * from {table} where cluster_id = {literal(cluster)}')}"
 
 
 def record_command(cluster: str) -> str:
     """The command that shows a record of the metadata log, its file and its place there; OFFSET stands for its
     metadata offset."""
-    found = f"from metadata_records t where t.cluster_id = {_literal(cluster)} and t.offset = OFFSET"
+    found = f"from metadata_records t where t.cluster_id = {literal(cluster)} and t.offset = OFFSET"
     return f"kraft-forensics sql {shlex.quote(f'select capture, path, position, payload {found}')}"
 
 
@@ -199,14 +200,8 @@ def explain_command(finding_id: str | None) -> str:
 
 def sql_command(finding_id: str | None) -> str:
     """The command that prints the row of a finding."""
-    query = f"select * from findings where finding_id = {_literal(finding_id or '')}"
+    query = f"select * from findings where finding_id = {literal(finding_id or '')}"
     return f"kraft-forensics sql {shlex.quote(query)}"
-
-
-def _literal(text: str) -> str:
-    """Text as a literal of Spark SQL."""
-    quoted = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{quoted}'"
 
 
 _LINE = re.compile(r"^- \*\*(.+?)\*\*: (.+?)(?: \[More\]\(\S+\))?$", re.MULTILINE)

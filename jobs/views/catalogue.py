@@ -68,6 +68,16 @@ def needed(names: set[str]) -> set[str]:
     return found
 
 
+def quoted(name: str) -> str:
+    """A name of Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A string of Spark SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def _files() -> list[Traversable]:
     return [file for file in files(__package__).iterdir() if file.name.endswith(".sql")]
 

@@ -11,7 +11,7 @@ from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.spark.types import spark_schema
-from jobs.views.catalogue import views
+from jobs.views.catalogue import literal, quoted, views
 
 _TIMESTAMP = "timestamp_millis({ms})"
 
@@ -107,16 +107,6 @@ def _in_database(query: str, database: str) -> str:
 def _definition(kind: str, name: str, comment: str, columns: dict[str, str], query: str) -> str:
     listed = ", ".join(f"{quoted(column)} comment {literal(text)}" for column, text in columns.items())
     return f"create or replace {kind} {name} ({listed}) comment {literal(comment)} as\n{query}"
-
-
-def quoted(name: str) -> str:
-    """A name of Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    """A string of Spark SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def table_query(lake: Lake, name: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.console.log import DEBUG, ERROR, WARNING, LogFormat, configure, log
+from jobs.console.log import DEBUG, ERROR, WARNING, configure, log
 from jobs.console.output import show_message
 from jobs.console.progress import progress_steps, progress_tasks
 
@@ -47,7 +47,7 @@ def test_verbose_text_has_details_times_and_levels(capsys: pytest.CaptureFixture
 
 
 def test_json_has_an_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    configure(form=LogFormat.JSON)
+    configure(form="json")
     rows = [json.loads(line) for line in lines(capsys)]
     assert [(row["level"], row["message"]) for row in rows] == [
         ("info", "done [b]"),
