@@ -302,7 +302,8 @@ def sql(
 ) -> None:
     """Run Spark SQL on the tables and views, which have their names (docs/views.md). Nothing can be changed."""
     if ddl is not None:
-        from jobs.views.in_spark import definitions, quoted
+        from jobs.views.catalogue import quoted
+        from jobs.views.in_spark import definitions
 
         typer.echo(f"create database if not exists {quoted(ddl)};")
         for statement in definitions([lake_to_show(lake)], database=ddl, external_tables=True):

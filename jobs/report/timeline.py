@@ -58,39 +58,14 @@ _BOXES = {
 _SHAPES = {"tick": _TICK, "dot": _DOT, "strip": _STRIP}
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One line of the timeline. summary: for readers who do not see it; printed: also on paper; height: in units."""
-
-    name: str
-    summary: str
-    drawing: Markup
-    printed: bool
-    height: int
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """The timeline of a page. first_ms, last_ms: what it can show; from_ms, to_ms: what it shows at first; ticks:
-    (time, date) at equal distances; groups: (title, lanes); topics, brokers, kinds: what can be filtered by;
-    left_out: sentences."""
-
-    first_ms: int
-    last_ms: int
-    from_ms: int
-    to_ms: int
-    ticks: list[tuple[str, str]]
-    groups: list[tuple[str, list[Lane]]]
-    topics: list[str]
-    brokers: list[int]
-    kinds: list[str]
-    left_out: list[str]
-
-
 def timeline_of(
     events: Events, anchors: Mapping[str, str], states: Mapping[str, tuple[str, Sequence[Row]]]
-) -> Timeline | None:
-    """The timeline; None if no time is known. anchors: finding_id -> the id of its place on the page; states: name of a
+) -> dict[str, Any] | None:
+    """The timeline; None if no time is known. first_ms, last_ms: what it can show; from_ms, to_ms: what it shows at
+    first; ticks: (time, date) at equal distances; groups: (title, lanes), these as `_Canvas.lane`; topics, brokers,
+    kinds: what can be filtered by; left_out: sentences.
+
+    anchors: finding_id -> the id of its place on the page; states: name of a
     partition -> (finding_id of its worst window, some of its history in order)."""
     if events.log is None or events.shown is None:
         return None
@@ -120,17 +95,18 @@ def timeline_of(
     ]
     findings = (*events.windows, *events.exposures, *events.others)
     kinds = dict.fromkeys([*([ELECTION] if events.elections else []), *sorted({row["kind"] for row in findings})])
-    return Timeline(
-        first,
-        last,
-        *events.shown,
-        axis_texts(*events.shown),
-        drawn,
-        [topic_text(topic) for topic in topics],
-        list(events.brokers),
-        list(kinds),
-        _left_out(events),
-    )
+    return {
+        "first_ms": first,
+        "last_ms": last,
+        "from_ms": canvas.from_ms,
+        "to_ms": canvas.to_ms,
+        "ticks": axis_texts(*events.shown),
+        "groups": drawn,
+        "topics": [topic_text(topic) for topic in topics],
+        "brokers": list(events.brokers),
+        "kinds": list(kinds),
+        "left_out": _left_out(events),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +117,13 @@ class _Canvas:
     anchors: Mapping[str, str]
     topics: Mapping[str, int]
 
-    def lane(self, name: str, marks: Sequence[Mark], printed: bool) -> Lane:
+    def lane(self, name: str, marks: Sequence[Mark], printed: bool) -> Row:
+        """One line of the timeline. summary: for readers who do not see it; printed: also on paper; height: in
+        units."""
         drawing = Markup("".join(self._draw(mark) for mark in marks))
         height = _STRIP[0] + _STRIP[1] if any(mark.kind == STATE for mark in marks) else _TICK[1]
-        return Lane(name, _summary(name, marks), drawing, printed, height)
+        summary = _summary(name, marks)
+        return {"name": name, "summary": summary, "drawing": drawing, "printed": printed, "height": height}
 
     def _x(self, time_ms: int) -> float:
         x = (time_ms - self.from_ms) * WIDTH / (self.to_ms - self.from_ms)

@@ -55,5 +55,5 @@ def test_answer_and_timeline_say_so_with_times_and_ids(tmp_path: Path) -> None:
     assert answer(excluded, scope)["deleted"] == []
     timeline = timeline_of(replace(events([finding()]), deleted=rows), {}, {})
     assert timeline is not None
-    (lane,) = (lane for title, lanes in timeline.groups if title == "Topics" for lane in lanes)
-    assert f"deleted: topic ledger\nTopic id: {TOPIC_ID}\nAt: 2023-11-14 22:13:40" in str(lane.drawing)
+    (lane,) = (lane for title, lanes in timeline["groups"] if title == "Topics" for lane in lanes)
+    assert f"deleted: topic ledger\nTopic id: {TOPIC_ID}\nAt: 2023-11-14 22:13:40" in str(lane["drawing"])

@@ -11,21 +11,21 @@ import pytest
 
 from jobs.incident.events import Events
 from jobs.report.page import render_report
-from jobs.report.timeline import MOST_WINDOW_LANES, Timeline, timeline_of
+from jobs.report.timeline import MOST_WINDOW_LANES, timeline_of
 from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure
 from tests.support.report_page import Page
 from tests.support.report_rows import START_MS, events, finding, history, placed, report, state
 
 
-def drawn(of: Events, states: list[dict[str, Any]] | None = None) -> Timeline:
+def drawn(of: Events, states: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     near = {"ledger-0": ("hwm-1", placed(states))} if states else {}
     timeline = timeline_of(of, {"hwm-1": "f-hwm-1"}, near)
     assert timeline is not None
     return timeline
 
 
-def lanes(timeline: Timeline) -> dict[str, str]:
-    return {lane.name: str(lane.drawing) for _, found in timeline.groups for lane in found}
+def lanes(timeline: dict[str, Any]) -> dict[str, str]:
+    return {lane["name"]: str(lane["drawing"]) for _, found in timeline["groups"] for lane in found}
 
 
 def texts(drawing: str) -> list[str]:
