@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from dataclasses import dataclass
 from textwrap import wrap
 
 from rich.cells import cell_len
@@ -48,24 +47,17 @@ def shortened(text: str, width: int) -> str:
     return "".join((*head, _ELLIPSIS, *tail))
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
-    """Format strings with `low` and `high`, for a lower bound only, an upper bound only, and both."""
-
-    at_least: str
-    at_most: str
-    between: str
+# Format strings for a lower bound only, an upper bound only, and both.
+WORDS = ("{low} or more", "{high} or less", "{low} to {high}")
+SYMBOLS = ("≥ {low}", "≤ {high}", "{low}–{high}")
 
 
-WORDS = Style("{low} or more", "{high} or less", "{low} to {high}")
-SYMBOLS = Style("≥ {low}", "≤ {high}", "{low}–{high}")
-
-
-def range_text(low: int | None, high: int | None, style: Style = WORDS, unknown: str = "?") -> str:
+def range_text(low: int | None, high: int | None, style: tuple[str, str, str] = WORDS, unknown: str = "?") -> str:
     """Format bounds: "70" if both are equal, else by style, e.g. "70 to 75". A null bound is not known; `unknown`: the
     text if neither is."""
+    at_least, at_most, between = style
     if low is None:
-        return unknown if high is None else style.at_most.format(high=high)
+        return unknown if high is None else at_most.format(high=high)
     if high is None:
-        return style.at_least.format(low=low)
-    return str(low) if low == high else style.between.format(low=low, high=high)
+        return at_least.format(low=low)
+    return str(low) if low == high else between.format(low=low, high=high)

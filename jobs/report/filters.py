@@ -1,4 +1,4 @@
-"""Text filters of the report, for the templates and the timelines.
+"""Text filters of the report, for the templates and the timelines: `x_text` is the filter x of the templates.
 
 Every function turns values of the tables into text. Null becomes "unknown", never 0. Functions that return `str` do not
 escape HTML: jinja2's autoescape and `Markup.format` do.
@@ -130,17 +130,17 @@ def breakable(value: object) -> Markup:
     return Markup("<wbr>").join(pieces)
 
 
-def shortened(text: str, most: int = 24) -> str:
+def middle_text(text: str, most: int = 24) -> str:
     """The text; a long one without its middle."""
     return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most - most // 2) :]}"
 
 
-def or_dash(value: object) -> str:
-    """Like `or_unknown`, but a dash for null: for columns that do not apply to every row."""
-    return "–" if value is None else or_unknown(value)
+def dash_text(value: object) -> str:
+    """Like `known_text`, but a dash for null: for columns that do not apply to every row."""
+    return "–" if value is None else known_text(value)
 
 
-def or_unknown(value: object) -> str:
+def known_text(value: object) -> str:
     """The value made visible; "unknown" for null. Zero and false are values."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -152,7 +152,7 @@ def escaped(text: object) -> str:
     return _MARKED.sub(r"\\\1", visible(text))
 
 
-def markdown_code(command: str) -> Markup:
+def code_text(command: str) -> Markup:
     """A command as code in Markdown. Backticks cannot be escaped there: with one in it, the command is text."""
     shown = visible(command)
     return Markup(escaped(shown) if "`" in shown else f"`{shown}`")

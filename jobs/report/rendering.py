@@ -36,29 +36,19 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         finalize=None if write is None else partial(_written, write),
     )
     made.filters |= {
-        "visible": filters.visible,
-        "code": filters.markdown_code,
-        "topic": filters.topic_text,
+        name.removesuffix("_text"): function
+        for name, function in vars(filters).items()
+        if getattr(function, "__module__", "") == filters.__name__
+    }
+    made.filters |= {
         "topic_answer": topic_text,
         "proven_answer": proven_text,
         "undecided_answer": undecided_text,
-        "paragraphs": filters.paragraphs,
-        "utc": filters.utc_text,
         "iso": utc,
         "wrap": _folded,
         "second": moment,
-        "loss": filters.loss_text,
-        "lost": filters.lost_text,
         "verdict": verdict_of,
         "likely": likely_text,
-        "window": filters.window_text,
-        "leader": filters.leader_text,
-        "brokers": filters.brokers_text,
-        "known": filters.or_unknown,
-        "dash": filters.or_dash,
-        "breakable": filters.breakable,
-        "middle": filters.shortened,
-        "partition": filters.partition_text,
         "place": place,
         "policy": words.policy_name,
         "unacked": words.unacked_text,

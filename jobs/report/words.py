@@ -144,7 +144,7 @@ def config_text(value: object, source: str | None) -> str:
     if value is None:
         return filters.UNKNOWN
     layers = {"assumed_default": "assumed: no config in the evidence", "default": "Kafka's default"}
-    origin = layers.get(source or "", f"{filters.or_unknown(source)} config")
+    origin = layers.get(source or "", f"{filters.known_text(source)} config")
     return f"{str(value).lower()} ({origin})"
 
 
