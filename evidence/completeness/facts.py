@@ -22,7 +22,7 @@ from evidence.capture.files import Capture
 from evidence.capture.static_configs import static_configs
 from evidence.errors import CaptureError
 from evidence.metadata_log.columns import decode_arrow
-from evidence.metadata_log.rows import LOG, SNAPSHOT, read_byte_range, work_of
+from evidence.metadata_log.rows import LOG, SNAPSHOT, bytes_of, work_of
 from evidence.metadata_log.scan import Scanned, scan_files
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
@@ -170,8 +170,7 @@ def _records(facts: Facts, scanned: Scanned) -> None:
     found: list[_Placed] = []
     for work in work_of(scanned):
         if work.holds == LOG or (work.holds == SNAPSHOT and newest is not None and work.snapshot_end_offset == newest):
-            data = read_byte_range(work.source, work.start, work.end)
-            for batch in decode_arrow(data, work, "check"):
+            for batch in decode_arrow(bytes_of(work), work, "check"):
                 found += _wanted(facts, pa.Table.from_batches([batch.select(_COLUMNS)]))
     found.sort(key=lambda item: item[:2])
     _apply(facts, (item for _, _, item in found))

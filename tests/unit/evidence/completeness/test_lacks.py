@@ -214,6 +214,12 @@ def test_a_hole_in_the_log_of_all(source: Path, tmp_path: Path) -> None:
     assert gap in [lack["what"] for lack in lacks]
 
 
+def test_a_log_as_kafka_dump_log_prints_it() -> None:
+    """`check` ended with a trace."""
+    code, lacks = check(ROOT / "tests" / "samples" / "dump-log" / "several.txt")
+    assert (code, "no_metadata_log" in [lack["code"] for lack in lacks]) == (3, False)
+
+
 def test_what_is_no_capture(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello\n")
     for path, message in ((tmp_path, "this is no capture"), (tmp_path / "absent", "no such file or folder")):
