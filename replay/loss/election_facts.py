@@ -23,6 +23,7 @@ from replay.loss.premises import (
     may_lack_acknowledged,
     membership,
 )
+from replay.loss.read_again import is_first
 from replay.loss.verdict import Election, Judgement, judge
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
 from replay.offsets.broker_lines import NO_LINES, LoggedEnds
@@ -30,10 +31,12 @@ from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,
     Bound,
+    EpochEntry,
     Evidence,
     Row,
     higher,
     index_rows,
+    read_by,
 )
 from replay.offsets.log_drops import Span
 from replay.offsets.shared_log import shared_log
@@ -254,7 +257,12 @@ class _Partition:
             likely_floor=OPEN if term is None else self._likely_floor(term, elected_ms),
             logged=self.reader.bounds(row),
             by_members=ceiling_by_members(self.reader, self.evidence, row),
+            is_first=lambda found: self._is_first(found, row),
         )
+
+    def _is_first(self, found: Row, row: int) -> bool:
+        at_ms = None if found["captured_at_ms"] is None else read_by(found)
+        return is_first(self.facts, self.sessions, self.cluster, found["broker_id"], row, at_ms)
 
     def _last_term(self, row: int, term: LeaderTerm) -> LastTerm:
         facts, session = self.facts, term.session
@@ -356,7 +364,12 @@ class _Partition:
         leaders = self.terms.leaders(stretch)
         own = self.terms.term_at(row)
         once = own is not None and own.kept
-        end, doubted = shared_log(self.evidence, leaders, winner, int(self.states.leader_epoch[row]), once)
+        epochs = self.states.leader_epoch[stretch : row + 1]
+
+        def is_its_first(entry: EpochEntry) -> bool:
+            return self._is_first(entry.row, stretch + int(np.searchsorted(epochs, entry.lines[entry.number][0])))
+
+        end, doubted = shared_log(self.evidence, leaders, winner, int(epochs[-1]), once, is_its_first)
         if doubted is None:
             return end, ()
         if doubted < leaders.known_from:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from replay.loss.facts import StateFacts, after_old_log_ends, facts_of
 from replay.loss.leader_terms import LeaderTerms, Recorded
 from replay.loss.likely import Likely, likely
 from replay.loss.liveness import sessions_of
+from replay.loss.read_again import is_first
 from replay.loss.verdict import Judgement
 from replay.offsets.broker_lines import NO_LINES, below_logged, lines_of
 from replay.offsets.evidence import PROPAGATION_MS, Replica, Row, last_seen_with_epoch
@@ -170,12 +172,12 @@ def _election_facts(
     rows = np.fromiter(exposed, np.int64, len(exposed))
     judged = np.unique(states.key[rows])
     evidence = evidence_of(history, states, offsets, judged)
-    lines = lines_of(history, states, events, judged)
     firsts = np.searchsorted(states.key, judged, "left").tolist()
     ends = np.searchsorted(states.key, judged, "right").tolist()
     groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
     timestamp_ms = history["timestamp_ms"].to_numpy()
     sessions, end_ms = sessions_of(cluster, timestamp_ms), cluster.end_ms(timestamp_ms)
+    lines = lines_of(history, states, events, judged, partial(is_first, facts, sessions, cluster))
     result, named = {}, history.select(["topic", "directories", "partition_epoch"]).combine_chunks()
     for key, first, end, group in zip(judged.tolist(), firsts, ends, groups, strict=True):
         own = named.slice(first, end - first)

@@ -20,6 +20,7 @@ from replay.cluster.boots import LoggedProcess
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.liveness import Session
 from replay.loss.premises import held_when_reached
+from replay.loss.read_again import is_first
 from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Load, LoggedEnds
 from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Row, lower, read_by
 from replay.offsets.watermark_floor import Report
@@ -80,7 +81,9 @@ class LineReader:
             result.append(Report(line.high_watermark, 0, since, line.row, LOGGED_FLOOR, before_epoch=before))
         for cut in self.lines.cuts:
             epoch = self._cut_in(cut)
-            if epoch is not None and not self.terms.is_unserved(cut.broker, self._first_row(epoch)):
+            if epoch is None or not self._is_first(cut, self._first_row(epoch)):
+                continue
+            if not self.terms.is_unserved(cut.broker, self._first_row(epoch)):
                 led = [self._led_before(line) for line in self.lines.followed if self._cut_after(line) is cut]
                 since = max([created, *led])
                 result.append(Report(cut.high_watermark, 0, since, cut.row, LOGGED_CUT, before_epoch=epoch))
@@ -92,6 +95,13 @@ class LineReader:
             since = since if self._is_its_own(shrink.row["broker_id"], shrink.row, since) else created
             result.append(Report(shrink.high_watermark, 0, since, shrink.row, LOGGED_SHRINK, before_epoch=before))
         return [report for report in result if report.value > 0 and report.leader_epoch >= 0]
+
+    def _is_first(self, cut: Cut, row: int) -> bool:
+        """Whether the process that cut its log was the first of its broker to know the state in that row. Another one
+        may have followed the leader in that epoch, and then, when it read the metadata again, have led an earlier one:
+        which takes later epochs out of the leader-epoch-checkpoint (LeaderEpochFileCache.assign)."""
+        at_ms = cut.row["captured_at_ms"]
+        return is_first(self.facts, self.terms.sessions, self.terms.cluster, cut.broker, row, at_ms)
 
     def _is_unserved(self, line: LoggedEnds) -> bool:
         """Whether the high watermark in the line may be of a process that led in its own eyes only.

@@ -9,7 +9,7 @@ rules with a case for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from replay.cluster.facts import Clock
@@ -33,7 +33,7 @@ from replay.offsets.evidence import (
 )
 
 RULE = "hwm_regression"
-RULE_VERSION = 7
+RULE_VERSION = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class Election:
     unbroken_term: (leader, when it began to lead, when the election was) of that term, in ms; None unless one
     process led all of it. contradictions: what else in the lake contradicts the winner's log. doubts: why its log may
     differ from the partition's although their lines are the same. likely_floor: see `watermark_floor.likely_floor`.
-    logged: what brokers' own log lines say of it. by_members: a ceiling by what members of the ISR kept.
+    logged: what brokers' own log lines say of it. by_members: a ceiling by what members of the ISR kept. is_first:
+    whether a row of the winner is of the first of its processes that knew of the election (`read_again`).
     """
 
     leader: int
@@ -65,6 +66,7 @@ class Election:
     likely_floor: Bound = OPEN
     logged: LineBounds = field(default_factory=LineBounds)
     by_members: Bound = OPEN
+    is_first: Callable[[Row], bool] = lambda _: True
 
     @property
     def elected_clean(self) -> bool:
@@ -80,7 +82,7 @@ class Election:
         session = self.session
         if session is None:
             return False
-        if self.closed and session.was_alone_until(self.until_ms):
+        if self.closed and session.was_alone_until(self.until_ms) and self.is_first(row):
             return True
         start = row.get("process_start_ms")
         if session.registered and start is not None and start + clock.error_ms <= session.begin_ms:

@@ -10,7 +10,7 @@ UnifiedLog.truncateTo (server.log). docs/broker_logs.md says what each line prov
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -133,11 +133,18 @@ class BrokerLines:
 NO_LINES = BrokerLines()
 
 
-def lines_of(history: pa.Table, states: States, events: pa.Table | None, wanted: Array) -> dict[int, BrokerLines]:
+def lines_of(
+    history: pa.Table,
+    states: States,
+    events: pa.Table | None,
+    wanted: Array,
+    is_first: Callable[[int, int, int | None], bool],
+) -> dict[int, BrokerLines]:
     """The lines about some partitions, by partition key (`States.key`); partitions without a line are left out.
 
     events: BROKER_LOG_EVENTS rows with their topic_id filled in. A line that contradicts the metadata log, or is about
-    a state that it does not have, is left out.
+    a state that it does not have, is left out; so is one for which is_first (broker, row of the state, ms in UTC or
+    None) is false: see `replay.loss.read_again`.
     """
     if events is None or not len(events):
         return {}
@@ -152,9 +159,30 @@ def lines_of(history: pa.Table, states: States, events: pa.Table | None, wanted:
         first, end = (int(np.searchsorted(states.key, key, side)) for side in ("left", "right"))
         span = history.slice(first, end - first)
         columns = (span[name].to_pylist() for name in ("partition_epoch", "leader_epoch", "leader", "removed"))
-        recorded = {p: (e, leader) for p, e, leader, removed in zip(*columns, strict=True) if not removed}
+        recorded, rows_of, begun = dict[int, tuple[int, int]](), dict[int, int](), dict[int, int]()
+        for row, (epoch, leader_epoch, leader, removed) in enumerate(zip(*columns, strict=True), first):
+            if not removed:
+                recorded[epoch], rows_of[epoch] = (leader_epoch, leader), row
+                begun.setdefault(leader_epoch, row)
+        own = [line for line in own if _is_current(line, recorded, rows_of, begun, is_first)]
         result[key] = _indexed(own, recorded)
     return result
+
+
+def _is_current(
+    line: Row,
+    recorded: Mapping[int, tuple[int, int]],
+    rows_of: Mapping[int, int],
+    begun: Mapping[int, int],
+    is_first: Callable[[int, int, int | None], bool],
+) -> bool:
+    """Whether a line about a state is of the first process that knew it, or, if it says that it begins to lead or to
+    follow, that knew its leader epoch. rows_of: partition epoch -> row; begun: leader epoch -> its first row."""
+    known = recorded.get(line["partition_epoch"])
+    if line["kind"] not in (LED, UNCHANGED, FOLLOWED) or known is None:
+        return True
+    row = rows_of[line["partition_epoch"]] if line["kind"] == UNCHANGED else begun[known[0]]
+    return is_first(line["node_id"], row, line["logged_at_utc_ms"])
 
 
 def _indexed(rows: Sequence[Row], recorded: dict[int, tuple[int, int]]) -> BrokerLines:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -34,10 +34,16 @@ class SharedLog(NamedTuple):
 
 
 def shared_log(
-    evidence: Evidence, leaders: Leaders, leader: int, leader_epoch: int, written_once: bool = False
+    evidence: Evidence,
+    leaders: Leaders,
+    leader: int,
+    leader_epoch: int,
+    written_once: bool = False,
+    is_first: Callable[[EpochEntry], bool] = lambda _: True,
 ) -> SharedLog:
     """The winner's log at its election, compared with the last leader's. written_once: nobody else served in its term,
-    so that of copies of its line that differ the lower ones are of processes that led in their own eyes.
+    so that of copies of its line that differ the lower ones are of processes that led in their own eyes. is_first:
+    whether a copy was read before a later process of its broker can have led that epoch in its own eyes.
 
     A leader writes its log end into its leader-epoch-checkpoint when it is elected. Its lines and those of the leader
     before it show where the two logs diverge: the same offset means the same record only within the same epoch
@@ -48,8 +54,8 @@ def shared_log(
     led = bisect_left(leaders.epochs, leader_epoch) - 1
     last = leaders.epochs[led] if led >= 0 else -1
     ends: list[tuple[int, EpochEntry]] = []
-    earlier = own_lines(evidence, leaders.brokers[led], last) if led >= 0 else []
-    for entry in own_lines(evidence, leader, leader_epoch):
+    earlier = [e for e in own_lines(evidence, leaders.brokers[led], last) if is_first(e)] if led >= 0 else []
+    for entry in filter(is_first, own_lines(evidence, leader, leader_epoch)):
         if entry.start_offset == 0:
             ends.append((0, entry))
         elif led >= 0 and entry.lines[entry.number - 1][0] == last:

@@ -15,7 +15,7 @@ class Disk:
     has no line of the topic), which was written at marks_ms. recovery_point: likewise. marker: the epoch in
     .kafka_cleanshutdown, None without one. log: of the topic that topic_id names. directory: the id of the log
     directory. future: the log that a move between directories has copied so far, in the directory of that id. torn: the
-    machine crashed and took the log's end with it."""
+    machine crashed and took the log's end with it. forgot: the metadata log's end, too."""
 
     directory: str
     directories: tuple[str, ...]
@@ -26,6 +26,7 @@ class Disk:
     recovery_point: int = -1
     marker: int | None = None
     torn: bool = False
+    forgot: bool = False
     future: tuple[str, Log] | None = None
 
 
@@ -48,8 +49,9 @@ class Leading:
 class Process:
     """incarnation: of the broker; broker_epoch: of its registration, None before that. view: the partition as it last
     heard of it. active: the brokers that were neither fenced nor shutting down then. read: the metadata offset up to
-    which it has read. known: (leader, leader epoch) that it last led or followed. loaded: its log is. serving: its
-    listener is open. quiet: it has all that its leader has, and keeps fetching."""
+    which it has read; to_read: earlier states that it reads one by one before the last one. known: (leader, leader
+    epoch) that it last led or followed. loaded: its log is. serving: its listener is open. quiet: it has all that its
+    leader has, and keeps fetching."""
 
     incarnation: int
     started_ms: int
@@ -58,6 +60,7 @@ class Process:
     loaded: bool = False
     serving: bool = False
     read: int = -1
+    to_read: list[State] = field(default_factory=list)
     active: frozenset[int] = frozenset()
     frozen: bool = False
     stopping: bool = False

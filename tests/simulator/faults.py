@@ -24,7 +24,8 @@ KILLS = PLAIN | {"kill": 3, "power_loss": 9, "stop": 3, "start": 8, "start_all":
 
 @dataclass(frozen=True)
 class Fault:
-    """What may happen: weights of the steps, how the cluster may be, and what is taken away of the evidence."""
+    """What may happen: weights of the steps, how the cluster may be, and what is taken away of the evidence.
+    times_are_off: those of brokers' lines may be, by more than the clocks' error."""
 
     weights: dict[str, int]
     profiles: Sequence[str] = ("4.1.1", "4.1.1", "4.1.0", "4.3", "4.0")
@@ -40,6 +41,7 @@ class Fault:
     appends_by_itself: bool = False
     min_isr: Sequence[int] = (1, 2, 2, 2, 3)
     request_threads: int = 8
+    times_are_off: bool = True
 
 
 FAULTS = {
@@ -66,6 +68,7 @@ FAULTS = {
         min_isr=(1, 1, 1, 2),
         request_threads=2,
     ),
+    "lost metadata": Fault(KILLS | {"restart": 2, "forget": 9, "start": 12, "capture": 9}, times_are_off=False),
     "coordinators": Fault(KILLS | {"restart": 8}, appends_by_itself=True),
     "everything": Fault(
         KILLS
@@ -93,16 +96,17 @@ def life(fault: str, seed: int) -> Life:
     shared = random.Random(f"{fault} {seed // SHARED}")
     setup = _setup(kind, rng, shared, seed % SHARED)
     steps, thinning = _steps(kind, rng, len(setup.brokers)), _thinning(kind, rng)
-    return Life(setup, steps, thinning, fault, seed, logs=_logs(random.Random(f"logs {fault} {seed}")))
+    return Life(setup, steps, thinning, fault, seed, logs=_logs(kind, random.Random(f"logs {fault} {seed}")))
 
 
-def _logs(rng: random.Random) -> LogThinning | None:
+def _logs(kind: Fault, rng: random.Random) -> LogThinning | None:
     """Half of the lives have brokers' logs, most of them not all."""
     if rng.random() < 0.5:
         return None
     share, missing, silent = rng.choice((0, 0, 0.1, 0.4)), rng.choice((0, 0, 0.2, 0.6)), rng.choice((0, 0, 0.2))
     utc_off, stepped, copied = rng.random() < 0.5, rng.random() < 0.2, rng.random() < 0.2
-    return LogThinning(share, missing, silent, utc_off, stepped, copied, rng.randrange(2**31))
+    off = kind.times_are_off
+    return LogThinning(share, missing, silent, utc_off and off, stepped and off, copied, rng.randrange(2**31))
 
 
 def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int) -> Setup:

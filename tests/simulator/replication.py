@@ -29,6 +29,10 @@ class Replication(Lines):
         process.read = self.controller.next_offset
         process.active = frozenset(b for b in self.brokers if self.controller.active(b))
         state = self.controller.state
+        if process.to_read:
+            state = process.to_read.pop(0)
+            process.read, process.delivering = state.offset, True
+            self.events.after(self.own_rng.choice((5, 200, 4_000)), self.deliver, broker, process)
         process.min_isr = self.controller.min_isr
         if state is None or state is process.view:
             self._wake_followers(broker)

@@ -81,6 +81,14 @@ class World(Captures):
     def _do_power_loss(self, broker: Broker, amount: int) -> None:
         self.kill(broker, lost=amount, reboots=True)
 
+    def _do_forget(self, broker: Broker, amount: int) -> None:
+        """The power fails, also for the metadata log; it is back soon, or when it is started."""
+        if broker.process is not None:
+            self.kill(broker, lost=amount, reboots=True)
+            broker.disk.forgot = True
+            if amount % 2:
+                self.events.after(self.random(100, 3_000), self.start, broker)
+
     def _do_lose_leader(self, _: Broker, amount: int) -> None:
         """The leader dies while clients write; an even amount: its machine, with so many of the last records."""
         state = self.controller.live

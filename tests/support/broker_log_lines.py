@@ -7,7 +7,8 @@
 and goes on to lead: leader epoch, partition epoch, log end, high watermark, and the leader and leader epoch that the
 process knew before (`from`; without it: none). `cuts` is a truncation below the high watermark as 4.2 logs it,
 `cuts-old` as 4.1 does; r0: the epoch that the leader answered. A word t=9 is the second of the node's clock at which
-it was logged; else lines are a second apart. `damaged`: a start found damage; utc=9 is that time if it is known.
+it was logged, utc=9 that time in UTC (utc=?: unknown); else lines are a second apart. `damaged`: a start found damage,
+at an unknown time without utc.
 `loads` is the log end that a start loaded, `loads-hw` the high watermark. `shrinks 1` is a leader's line that it wants
 the ISR [1], `updates` that it learned a partition epoch from the controller's answer. `goes-on` is a follower that
 learns a state of its leader epoch, `unclean` a controller's line of an unclean election. `old` as the last word: as up
@@ -50,13 +51,14 @@ def _rows(line: str, number: int) -> list[Row]:
         "path": f"logs/broker-{node}/{file}",
         "sha256": "00",
         "position": 1_000 * number,
-        "logged_at_utc_ms": ms(float(values["utc"])) if "utc" in values else None,
+        "logged_at_utc_ms": None if values.get("utc") == "?" else ms(float(values.get("utc", number))),
         "leader": leader,
         "high_watermark": int(values["hw"]) if "hw" in values else None,
         "isr": [int(b) for b in values["isr"].split(",")] if "isr" in values else None,
     }
     if what == "damaged":
-        return [{**common, "kind": "corruption_found", "truncated_to": 0}]
+        utc_ms = common["logged_at_utc_ms"] if "utc" in values else None
+        return [{**common, "kind": "corruption_found", "truncated_to": 0, "logged_at_utc_ms": utc_ms}]
     if what.startswith("loads"):
         kind, end = ("log_loaded", None) if what == "loads-hw" else ("log_load_completed", int(values["at"]))
         return [{**common, "kind": kind, "log_end_offset": end}]

@@ -540,7 +540,8 @@ def test_a_leader_that_did_not_learn_that_it_leads_again_shows_what_it_had(until
     history = (*UNCLEAN[:3], "60 isr=1,3 leader=1", f"{until} isr= leader=-1", "70 isr=3 leader=3 recovering")
     brokers = sessions(*UP, "50 fence 1", "58 register 1 j1", "59 unfence 1", f"{until} fence 1")
     rounds = ("64 b1 hw=140 e0@0 e2@80", "66 b1 hw=150 e0@0 e2@80", "80 b3 e0@0 e4@60")
-    assert window(history, *rounds, brokers=brokers, at=70)[0] == verdict
+    machines = {1: [BootReading("a", ms(at), ms(at)) for at in (0, 1_010)]}
+    assert window(history, *rounds, brokers=brokers, at=70, boots=machines)[0] == verdict
 
 
 REASSIGNED = (*UNCLEAN[:4], "65 isr=2 replicas=2,3 adding=3 removing=2 recovered")

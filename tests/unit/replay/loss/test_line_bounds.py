@@ -96,6 +96,13 @@ def test_first_lines_that_differ_are_none() -> None:
     assert window(lines)["verdict"] == "possible"
 
 
+def test_a_line_is_of_the_first_process_only_if_none_knew_its_epoch_before() -> None:
+    """A process that reads of epoch 2 again is told of its first and its second state at once."""
+    brokers = sessions(*UP, "50 fence 1", "70 unfence 1", "82 register 2 j2")
+    for line, verdict in ((f"{WON} utc=60.2", "proven"), (WON.replace("p3", "p4") + " utc=80.5", "possible")):
+        assert window(logged(line, "b1 stays e0 p1 hw=150"), brokers)["verdict"] == verdict
+
+
 # L2, L3: floors of the high watermark.
 
 
@@ -362,11 +369,12 @@ def test_a_leader_that_may_never_have_learned_of_its_election_bounds_nothing() -
     """It was last heard of when it was elected: the leader before it may have gone on."""
     history = ("10 isr=1,2,3", "20 isr=1,3 leader=3", "30 isr=1 leader=1", *UNCLEAN[2:])
     won = "b2 leads e4 p4 at=80 hw=80 from=-1/3"
-    lines = logged(won, "b1 leads e2 p2 at=80 hw=80 from=3/1", "b1 follows -1 e3 p3 at=80 hw=80")
+    lines = logged(won, "b1 leads e2 p2 at=80 hw=80 from=3/1 utc=?", "b1 follows -1 e3 p3 at=80 hw=80")
     for last_ms, known in ((ms(31), True), (ms(30), False)):
         logged_until = {(1, 1): LoggedProcess(last_ms)}
         brokers = sessions(*UP, "19 fence 3", "33 fence 1", "90 register 1 j1")
-        found = window(lines, brokers, history=history, machines=SAME, processes=logged_until)
+        machines = boots("1 a@8 a@1010")
+        found = window(lines, brokers, history=history, machines=machines, processes=logged_until)
         assert ("ceiling_logged_log_end" in codes(found)) == known
 
 
@@ -501,14 +509,15 @@ def test_a_smaller_isr_that_may_be_of_another_log_proves_no_more(
     least: int,
 ) -> None:
     before, after = updates
-    shrinks = (f"b1 updates p{before} t=19", "b1 shrinks 1 t=20 hw=150", f"b1 updates p{after} t=21")
+    shrinks = (f"b1 updates p{before} t=19", "b1 shrinks 1 t=20 hw=150 utc=?", f"b1 updates p{after} t=21")
     assert window(logged(*began, *shrinks), brokers, history=history, at=at)["loss_min"] == least
 
 
 def test_a_follower_that_led_may_repeat_the_high_watermark_of_the_longer_log_before() -> None:
     """Its process may have begun when it followed: only 80 offsets were passed on."""
-    lines = (*LOST_AND_LED_AGAIN_BEGAN, "b1 follows 3 e6 p7 at=150 hw=150 from=-1/5")
-    found = window(logged(*lines), BRIEFLY_BACK, history=LOST_AND_LED_AGAIN, at=120)
+    lines = (*LOST_AND_LED_AGAIN_BEGAN, "b1 follows 3 e6 p7 at=150 hw=150 from=-1/5 utc=121")
+    machines = boots("1 a@8 a@190")
+    found = window(logged(*lines), BRIEFLY_BACK, history=LOST_AND_LED_AGAIN, at=120, machines=machines)
     assert found["loss_min"] == 20
 
 

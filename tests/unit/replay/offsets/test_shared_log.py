@@ -65,6 +65,15 @@ def test_of_contradicting_copies_the_smaller_counts() -> None:
     assert exact("9 b3 e0@0 e2@50 e4@80", "12 b3 e0@0 e2@50 e4@70") == 70
 
 
+def test_a_line_that_a_later_process_may_have_written_again_does_not_count() -> None:
+    rows = index_rows(evidence("9 b3 e0@0 e4@40", "9 b2 e0@0 e2@50"))
+    ends = [
+        shared_log(rows, LED, 3, 4, is_first=lambda e, doubted=doubted: e.broker_id != doubted).end.value
+        for doubted in (None, 2, 3)
+    ]
+    assert ends == [40, None, None]
+
+
 # Equal lines, other records: one of the epochs may have been written twice.
 
 LINES = ("9 b3 e0@0 e1@10 e2@50 e4@80", "9 b2 e0@0 e1@10 e2@50")
