@@ -254,9 +254,26 @@ class LeaderTerms:
         """
         if broker not in self._unserved:
             terms = [term for term in self.all_terms if term.leader == broker]
-            found = (self._unserved_in(term) for term in terms)
+            found = [*(self._unserved_in(term) for term in terms), *self._read_again_alone(broker)]
             self._unserved[broker] = [each for each in found if each is not None]
         return self._unserved[broker]
+
+    def _read_again_alone(self, broker: int) -> Iterator[Unserved]:
+        """The same of processes that, after a power failure, may have read again of a time at which the broker was
+        alone in the ISR (see `replay.loss.read_again`)."""
+        rows = np.arange(self.first, self.end)
+        alone = rows[(self.states.leader[rows] == broker) & (self.states.isr_size[rows] == 1)]
+        if not len(alone):
+            return
+        own = self.sessions.by_broker.get(broker, [])
+        for session, later in zip(own, [*own[1:], None], strict=True):
+            ended_ms = max(session.alive_until_ms, session.alone_until_ms)
+            begun_ms = self.end_ms if later is None else later.begin_ms
+            first = self.first + max(bisect_right(self.times, ended_ms) - 1, 0)
+            if alone[0] >= first or self.ran_on(broker, session, session.begin_ms, begun_ms):
+                continue
+            since = self.first + max(bisect_right(self.times, begun_ms) - 1, 0)
+            yield Unserved(first, ended_ms, *self._until_served(broker, since))
 
     def _unserved_in(self, term: LeaderTerm) -> Unserved | None:
         if term.unbroken:
@@ -271,11 +288,15 @@ class LeaderTerms:
         if not len(found):
             return None
         first = int(found[0])
-        again = self._served_again(term.leader)
-        end = again[bisect_left(again, term.end)]
-        written_ms = self.cluster.checkpoint_interval_ms + PROPAGATION_MS
-        end_ms = None if end == self.end else int(facts.timestamp_ms[end]) + written_ms
+        end, end_ms = self._until_served(term.leader, term.end)
         return Unserved(first, max(alive_ms, int(facts.timestamp_ms[first])), end, end_ms)
+
+    def _until_served(self, broker: int, row: int) -> tuple[int, int | None]:
+        """`end` and `end_ms` of Unserved: the first row from this one on with which the broker served again."""
+        again = self._served_again(broker)
+        end = again[bisect_left(again, row)]
+        written_ms = self.cluster.checkpoint_interval_ms + PROPAGATION_MS
+        return end, None if end == self.end else int(self.facts.timestamp_ms[end]) + written_ms
 
     def _served_again(self, broker: int) -> list[int]:
         """The rows, in order, from which on the broker's high watermark is a serving leader's; last, the end."""
