@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, takewhile
+from itertools import islice, takewhile, zip_longest
 
 import numpy as np
 
@@ -266,7 +266,7 @@ class LeaderTerms:
         if not len(alone):
             return
         own = self.sessions.by_broker.get(broker, [])
-        for session, later in zip(own, [*own[1:], None], strict=True):
+        for session, later in zip_longest(own, own[1:]):
             ended_ms = max(session.alive_until_ms, session.alone_until_ms)
             begun_ms = self.end_ms if later is None else later.begin_ms
             first = self.first + max(bisect_right(self.times, ended_ms) - 1, 0)

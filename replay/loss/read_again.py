@@ -6,8 +6,8 @@ after it has started again may be about a state from long before, that an earlie
 is of the time at which it was logged.
 
 Sources: KafkaRaftClient.updateFollowerHighWatermark (the lower of the leader's high watermark and the own log end),
-appendAsFollower (observers do not flush), buildFetchRequest (8 MiB in 3.9, controller.quorum.fetch.max.bytes in 4.3, 1
-MiB), MetadataLoader.stillNeedToCatchUp, BrokerMetadataPublisher.
+appendAsFollower (brokers that are no controllers do not flush), buildFetchRequest (8 MiB up to 4.2.0; 1 MiB,
+controller.quorum.fetch.max.bytes, in 4.3.1), MetadataLoader.stillNeedToCatchUp, BrokerMetadataPublisher.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class Sessions(Replication):
         """What a process reads piece by piece that begins with a metadata log whose end was not on disk.
 
         It takes the end of the first fetched piece for the end of the log (KafkaRaftClient.updateFollowerHighWatermark:
-        the lower of both; MetadataLoader.stillNeedToCatchUp), so it publishes each piece from then on: 8 MiB in 3.9 to
-        4.1, 1 MiB (controller.quorum.fetch.max.bytes) in 4.3.
+        the lower of both; MetadataLoader.stillNeedToCatchUp), so it publishes each piece from then on: 8 MiB in 3.9.1
+        to 4.2.0, 1 MiB (controller.quorum.fetch.max.bytes) in 4.3.1.
         """
         disk, now = broker.disk, self.controller.live
         forgot, disk.forgot = disk.forgot, False
