@@ -31,8 +31,11 @@ DEFAULT_CHECKPOINT_INTERVAL_MS = 5_000
 SESSION_TIMEOUT = "broker.session.timeout.ms"
 REMOTE_STORAGE = "remote.storage.enable"
 CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
-# The controller checks for stale brokers four times per session timeout; its queue and its log appends add to that.
-_LATENESS, _SLACK_MS = 0.5, 1_000
+# The controller checks for stale brokers four or eight times per session timeout; its queue and its log appends add to
+# that.
+_LATENESS, _SLACK_MS, _CHECKS = 0.5, 1_000, 8
+# An epoch of more batches than a few, of which half are no further apart, is of a controller that writes no-op records.
+_FEW, _IDLE_MS = 20, 1_000
 # What a file's text may hold, and the longest time that sums with any timestamp fit 64 bits: a thousand years.
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _LONGEST_MS = 1000 * 366 * 24 * 60 * 60 * 1000
@@ -75,9 +78,10 @@ class ClusterFacts:
     log_end_ms: timestamp of the metadata log's last record; the leader is unknown after it. None: the last timestamp of
     the history and of the broker records is used. session_timeout_ms: the largest broker.session.timeout.ms of the
     controllers; session_timeout_source: 'static' or 'assumed_default'. fail_overs: (time of the last record of one
-    controller's epoch, time of the first record of the next), ascending. checkpoint_interval_ms: the longest interval
-    at which a broker writes its high watermarks. configs: min.insync.replicas and unclean.leader.election.enable over
-    offsets; None: only the values in the states themselves are known, and no other rules are simulated. cleared:
+    controller's epoch, time of the first record of the next), ascending; also `standstills`. checkpoint_interval_ms:
+    the longest interval at which a broker writes its high watermarks. configs: min.insync.replicas and
+    unclean.leader.election.enable over offsets; None: only the values in the states themselves are known, and no other
+    rules are simulated. cleared:
     offsets of ClearElrRecords, ascending. topic_events: schemas.TOPIC_EVENTS. unclean_restarts: metadata offsets of the
     registrations that followed an unclean shutdown. broker_min_isr: min.insync.replicas as each broker resolves it.
     records: CLUSTER_RECORDS, the records that change something other than a partition. boots: by broker, the
@@ -167,7 +171,7 @@ def cluster_facts(
         log_end_ms,
         session_timeout_ms=timeout,
         session_timeout_source="static" if known else "assumed_default",
-        fail_overs=fail_overs(state.shape),
+        fail_overs=sorted((*fail_overs(state.shape), *standstills(state.shape, timeout))),
         checkpoint_interval_ms=_longest(static.values(), CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_INTERVAL_MS),
         configs=state.configs,
         controller_releases=state.controller_releases,
@@ -222,6 +226,24 @@ def _longest(files: Iterable[Mapping[str, str]], name: str, default: int) -> int
     found = [f.get(name, "").strip() for f in files if name in f or _ROLES in f]
     values = [min(int(text), _LONGEST_MS) if _DIGITS.fullmatch(text) else default for text in found]
     return max(values, default=default)
+
+
+def standstills(shape: LogShape, session_timeout_ms: int) -> Sequence[tuple[int, int]]:
+    """(last batch's time before, first batch's time after) of each time, in ms, in which the active controller wrote
+    nothing for longer than the session margin allows for, although it writes no-op records: it stood still.
+
+    So it may have heard late of a broker, or fenced it late, and a new controller need not have taken over: the only
+    one has nobody to do so. Sources: QuorumController.registerWriteNoOpRecord, metadata.max.idle.interval.ms (500 ms).
+    """
+    epoch, at_ms = (shape.batches.column(name)[shape.live] for name in ("epoch", "base_timestamp_ms"))
+    most_ms = heard_within_ms(session_timeout_ms) - session_timeout_ms - session_timeout_ms // _CHECKS
+    result: list[tuple[int, int]] = []
+    for own in np.split(at_ms, np.flatnonzero(np.diff(epoch)) + 1):
+        times = np.maximum.accumulate(own)
+        gaps = np.diff(times)
+        if len(gaps) >= _FEW and np.median(gaps) <= _IDLE_MS:
+            result += [(int(times[i]), int(times[i + 1])) for i in np.flatnonzero(gaps > most_ms)]
+    return result
 
 
 def fail_overs(shape: LogShape) -> Sequence[tuple[int, int]]:
