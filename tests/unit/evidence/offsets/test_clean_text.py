@@ -36,6 +36,9 @@ odd_entries = st.one_of(
     st.sampled_from(
         [b" orders 0 7\n", b"orders 0 7 \n", b"gr\xc3\xb6\xc3\x9fe 0 7\n", b"a/b 0 7\n", b"o" * 250 + b" 0 7\n"]
     ),
+    st.sampled_from(
+        [b"orders 2147483648 7\n", b"orders 0 1.0\n", b"orders 0 0x1\n", b"orders 0 1_0\n", b"or ders 0 7\n"]
+    ),
 )
 
 
@@ -93,31 +96,6 @@ def test_of_a_checkpoint_file_that_is_odd_nothing_is_read_but_what_the_lines_say
 @pytest.mark.parametrize("data", [b"", b"0\n", b"0\n0\n", b"0\n1\n", b"0\n2\norders 0 7\n", b"0\n1\norders 0 7"])
 def test_a_checkpoint_file_without_entries_or_cut_short_is_left_to_the_reference(data: bytes) -> None:
     assert clean_checkpoint(data, "high_watermark") is None
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"orders 0 9223372036854775808",
-        b"orders 2147483648 7",
-        b"orders 0 -1",
-        b"orders 0 +1",
-        b"orders 0 1.0",
-        b"orders 0 0x1",
-        b"orders 0 1_0",
-        b"or ders 0 7",
-        b"or/ders 0 7",
-        b"o" * 250 + b" 0 7",
-        b" orders 0 7",
-        b"orders\t0 7",
-        b"orders 0 7\r",
-        b"",
-    ],
-)
-def test_an_entry_that_is_not_plain_leaves_its_file_to_the_reference(line: bytes) -> None:
-    for lines in ([line], [line, b"a 0 7"], [b"a 0 7", line]):
-        data = b"0\n%d\n" % len(lines) + b"".join(text + b"\n" for text in lines)
-        assert clean_checkpoint(data, "high_watermark") is None
 
 
 def java(number: int) -> str:
