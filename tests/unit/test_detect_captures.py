@@ -133,12 +133,6 @@ def test_clocks_that_may_be_wrong_by_more_than_the_incident_prove_nothing(name: 
     assert proofs[-1] == set()
 
 
-def test_again_gives_the_same_findings() -> None:
-    again = run("churn")
-    assert again.findings.to_pylist() == detected("churn").findings.to_pylist()
-    assert again.counterfactuals.to_pylist() == detected("churn").counterfactuals.to_pylist()
-
-
 def test_no_finding_mixes_prediction_into_the_verdict() -> None:
     for finding in windows(detected("unclean").findings):
         assert (finding["would_be_leader"] is None) == (finding["policy"] is None)

@@ -54,15 +54,6 @@ def test_no_window_contradicts_what_the_story_lost(name: str) -> None:
             assert (finding["verdict"], lost > 0) not in (("proven", False), ("excluded", True)), line
 
 
-def test_the_last_replica_standing_loses_what_acks_all_was_told() -> None:
-    """The high watermark goes back by 8: by the 5 records of acks=1, and by 3 of acks=all."""
-    telling = told("last_replica_standing_before_elr", until="judge")
-    (window,) = telling.witness.windows()
-    lost = telling.observed()
-    assert (window["verdict"], window["loss_min"]) == ("proven", lost["lost"]) == ("proven", 8)
-    assert lost["lost_of_acks_all"] == 3
-
-
 def test_nothing_is_proven_while_nobody_leads() -> None:
     assert told("last_replica_standing_before_elr", until="register 2").witness.windows() == []
 
