@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +14,7 @@ from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigChang
 from replay.partitions.elections import states_of
 from replay.partitions.reducer import History, build_history
 from tests.support.random_logs import LISTS, TOPICS, logs, provenance
-from tests.support.scalar_reducer import MIGRATING, reduce_rows
+from tests.support.scalar_reducer import reduce_rows
 
 Row = dict[str, Any]
 
@@ -113,10 +111,6 @@ def test_no_rows_give_an_empty_history() -> None:
     assert len(history.orphans) == 0
 
 
-def test_events_of_topics_without_partitions_give_nothing() -> None:
-    assert len(build([], [event(3), event(4, removes=True)]).table) == 0
-
-
 def created(offset: int, topic: str = TOPICS[0], partition: int = 0, **fields: Any) -> Row:
     state = {"replicas": [1, 2, 3], "isr": [1, 2, 3], **{n: [] for n in LISTS[1:]}, "directories": ["a", "b", "c"]}
     counts = {"leader": 1, "leader_epoch": 0, "partition_epoch": 0, "leader_recovery_state": 0}
@@ -132,57 +126,6 @@ def changed(offset: int, topic: str = TOPICS[0], partition: int = 0, **fields: A
 
 def event(offset: int, topic: str = TOPICS[0], removes: bool = False) -> Row:
     return {"offset": offset, "batch_base_offset": offset, **provenance(offset), "topic_id": topic, "removes": removes}
-
-
-def test_every_state_ends_where_the_partitions_next_one_begins() -> None:
-    rows = build([created(1), changed(5, isr=[1]), created(2, partition=1), changed(9, leader=2)], []).table.to_pylist()
-    assert [(r["offset"], r["partition"], r["end_offset"]) for r in rows] == [
-        (1, 0, 5),
-        (5, 0, 9),
-        (9, 0, None),
-        (2, 1, None),
-    ]
-    at = {r["offset"]: r["timestamp_ms"] for r in rows}
-    assert [r["end_timestamp_ms"] for r in rows] == [at[5], at[9], None, None]
-
-
-def test_the_same_leader_again_is_an_election() -> None:
-    rows = build([created(1), changed(2, leader=1), changed(3, isr=[1])], []).table.to_pylist()
-    assert [(r["leader"], r["leader_epoch"], r["partition_epoch"]) for r in rows] == [(1, 0, 0), (1, 1, 1), (1, 1, 2)]
-
-
-def test_clear_elr_touches_only_partitions_that_have_something_to_clear() -> None:
-    changes = [
-        created(1, isr=[1], elr=[2]),
-        created(2, partition=1),
-        created(3, partition=2, isr=[], leader=-1, last_known_elr=[3]),
-    ]
-    rows = build(changes, [event(7), event(8)]).table.to_pylist()
-    cleared = [(r["partition"], r["elr"], r["last_known_elr"], r["leader_epoch"], r["partition_epoch"]) for r in rows]
-    assert cleared == [
-        (0, [2], [], 0, 0),
-        (0, [], [], 0, 1),
-        (1, [], [], 0, 0),
-        (2, [], [3], 0, 0),
-        (2, [], [], 0, 1),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("before", "change", "after"),
-    [
-        ([MIGRATING] * 3, {"replicas": [1, 2, 3, 4]}, [MIGRATING] * 4),
-        ([MIGRATING] * 3, {"replicas": [1]}, [MIGRATING]),
-        (["a", "b", "c"], {"directories": []}, [MIGRATING] * 3),
-        (["a", "b", "c"], {"replicas": [1, 2], "directories": ["a", MIGRATING]}, ["a", MIGRATING]),
-        (["a", "b", "c"], {"replicas": [3, 2, 1]}, ["a", "b", "c"]),
-        ([], {"isr": [1]}, [MIGRATING] * 3),
-    ],
-)
-def test_directories_default_to_migrating(before: list[str], change: Row, after: list[str]) -> None:
-    rows = build([created(1, directories=before), created(2, partition=1), changed(3, **change)], []).table.to_pylist()
-    assert rows[1]["directories"] == after
-    assert rows[2]["directories"] == ["a", "b", "c"]
 
 
 def test_null_lists_of_a_full_record_are_empty_and_nothing_leaks_from_the_partition_before() -> None:
@@ -206,13 +149,6 @@ def test_a_topic_created_anew_is_another_topic() -> None:
     assert {r["topic"] for r in rows} == {"orders"}
     assert rows[2]["isr"] is None
     assert rows[2]["min_isr"] is None
-
-
-def test_changes_before_creation_and_behind_removal_are_orphans() -> None:
-    changes = [changed(1, leader=2), created(2), changed(4, leader=3), changed(5, topic=TOPICS[2], isr=[])]
-    history = build(changes, [event(3, removes=True)])
-    assert [r["offset"] for r in history.table.to_pylist()] == [2, 3]
-    assert [r["offset"] for r in history.orphans.to_pylist()] == [1, 4, 5]
 
 
 def test_min_isr_is_capped_by_the_replicas_of_partition_0() -> None:
@@ -241,20 +177,6 @@ def test_min_isr_is_capped_by_own_replicas_where_partition_0_is_not_known() -> N
     assert rows[0]["min_isr"] == 3
 
 
-def test_rows_carry_the_place_of_the_record_that_made_them() -> None:
-    rows = build([created(20)], [event(37, removes=True)]).table.to_pylist()
-    assert [(r["path"], r["position"], r["origin"]) for r in rows] == [("file-2", 60, "log"), ("file-5", 111, "log")]
-
-
 def test_topic_without_a_name_has_the_cluster_defaults() -> None:
     rows = build([created(1)], [], context(topics={})).table.to_pylist()
     assert (rows[0]["topic"], rows[0]["min_isr"], rows[0]["min_isr_source"]) == (None, 1, "assumed_default")
-
-
-def test_a_shuffled_input_of_many_topics_comes_out_sorted() -> None:
-    topics = [f"{i:022d}" for i in range(40)]
-    changes = [created(i, topic=t, partition=p) for i, t in enumerate(topics) for p in range(3)]
-    random.Random(1).shuffle(changes)
-    rows = build(changes, [], context(topics={})).table.to_pylist()
-    places = [(r["topic_id"], r["partition"]) for r in rows]
-    assert places == sorted(places)
