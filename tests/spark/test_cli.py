@@ -38,12 +38,6 @@ def test_sql_csv_quotes_formulas(job: Job) -> None:
     assert list(csv.reader(io.StringIO(result.stdout))) == [["a", "b", "c"], ["'=1+1", "-1", ""]]
 
 
-def test_sql_shows_the_error_of_a_query(job: Job) -> None:
-    result = cli("sql", "select nothing from findings", "--lake", job.pipeline.root)
-    assert result.exit_code == 1
-    assert "nothing" in str(result.exception)
-
-
 def test_detect_fails_on_proven_findings_with_fail_on(job: Job) -> None:
     assert cli("detect", "--lake", job.pipeline.root, "--fail-on", "proven").exit_code == 3
     assert cli("detect", "--lake", job.pipeline.root).exit_code == 0
@@ -133,16 +127,6 @@ def test_contradictory_logs_have_a_verdict(tmp_path: Path) -> None:
     found = json.loads((tmp_path / index["clusters"][0]["verdict"]).read_text())
     assert index["valid"] is found["valid"] is False
     assert found["counts"] == {"log_conflict": {"proven": 1}}
-
-
-def test_describe_prints_as_kafka_topics_does(job: Job) -> None:
-    arguments = ("--topic", "ledger", "--at-offset", "106", "--cluster", job.clusters["unclean"])
-    lines = cli("describe", "--lake", job.pipeline.root, *arguments).stdout.splitlines()
-    assert lines[0].startswith("Topic: ledger\tTopicId: ")
-    assert lines[0].endswith("PartitionCount: 3\tReplicationFactor: 3")
-    assert lines[1].startswith(
-        "\tTopic: ledger\tPartition: 0\tLeader: none\tReplicas: 3,1,2\tIsr: \tElr: 3\tLastKnownElr: 3"
-    )
 
 
 def test_describe_requires_a_cluster_if_there_are_several(job: Job) -> None:
