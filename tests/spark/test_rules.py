@@ -1,4 +1,4 @@
-"""Rules on the finished lake: differences, predictions, invariants and `whatif`."""
+"""`whatif` on the finished lake: its answers, its table, what it refuses, and its page."""
 
 from __future__ import annotations
 
