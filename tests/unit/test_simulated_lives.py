@@ -127,10 +127,6 @@ def elections(each: Life) -> list[tuple[Any, Truth]]:
     return [(states[offset], truth) for offset, truth in sorted(each.truth.items())]
 
 
-def records(each: Life, kind: str) -> list[dict[str, Any]]:
-    return [r for r in each.session_records() if r["type"] == kind]
-
-
 def evidence(each: Life, broker: int, column: str, source: str) -> list[int]:
     return [r[column] for r in each.evidence if (r["broker_id"], r["source"]) == (broker, source)]
 
