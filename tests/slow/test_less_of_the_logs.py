@@ -12,7 +12,7 @@ import pytest
 from replay.bucket import detect
 from replay.cluster.boots import boots_of
 from replay.cluster.facts import ClusterFacts
-from tests.support.detection import Found, claims, cluster_of, events_of, with_topic_ids
+from tests.support.detection import Found, Key, claims, cluster_of, events_of, with_topic_ids
 from tests.support.paths import capture
 from tests.support.pure import Decoded, decode, history_of
 
@@ -63,7 +63,8 @@ def test_lines_and_boot_ids_dropped_at_random(whole: Whole) -> None:
 
 
 def test_no_clock_is_used_to_join_lines(whole: Whole) -> None:
-    """Every node's clock and zone shifted by hours: the same verdicts. The windows' rows show the times as printed."""
+    """Every node's clock shifted by hours, and its zone unknown: no verdict becomes surer, and what is proven stays so.
+    Without a time in UTC a line may be of a process that read the metadata log again, so less is excluded."""
     full = whole.found(whole.events)
     shifted = {name: pc.add(whole.events[name], 7 * 3_600_000) for name in ("logged_at_ms",)}
     shifted["logged_at_utc_ms"] = pa.nulls(len(whole.events), pa.int64())
@@ -73,4 +74,8 @@ def test_no_clock_is_used_to_join_lines(whole: Whole) -> None:
         events = events.set_column(index, events.schema.field(index), values)
     again = whole.found(events)
     assert claims(again, full) == []
-    assert {k: f["loss_min"] for k, f in again.windows.items()} == {k: f["loss_min"] for k, f in full.windows.items()}
+    assert proven(again) == proven(full)
+
+
+def proven(found: Found) -> set[Key]:
+    return {key for key, window in found.windows.items() if window["verdict"] == "proven"}
