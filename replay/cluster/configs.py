@@ -19,6 +19,8 @@ from replay.arrow.ragged import Array
 MIN_ISR = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 DEFAULTS = {MIN_ISR: "1", UNCLEAN_LEADER_ELECTION: "false"}
+# Where a value comes from.
+LAYERS = ("topic", "broker", "cluster", "static", "default", "assumed_default")
 
 # Every complete properties file has this key, so a config missing from it has its default. A manifest that lists a few
 # configs does not have it.
@@ -112,6 +114,10 @@ class Resolved:
 
     def bools(self) -> Array:
         return np.array([v.strip().lower() == "true" for v, _ in self.pairs], dtype=bool)[self.index]
+
+    def layers(self) -> Array:
+        """Indexes into LAYERS."""
+        return np.array([LAYERS.index(s) for _, s in self.pairs], dtype=np.int64)[self.index]
 
     def sources(self) -> pa.Array:
         sources = pa.array([s for _, s in self.pairs], type=pa.string())

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from replay.arrow.ragged import PAD, members_of
+from replay.loss.facts import TOPIC
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.line_bounds import LineReader
 from replay.loss.liveness import Session
@@ -272,6 +273,8 @@ class _Partition:
         restarts = self.sessions.begun(term.leader, int(facts.batch[term.first]), int(facts.batch[row]))
         waits = below <= led_last and bool(facts.elr_on[below])
         waits |= session is not None and session.waits_for_min_isr
+        if self._led_in_two(term, restarts) and (facts.layer[term.first : led_last + 1] != TOPIC).any():
+            waits = False  # another process that starts goes by its file before it knows the cluster's default
         margin_ms = self.cluster.heard_ms + PROPAGATION_MS
         led_ms = (term.begin_ms, min([term.end_ms, *(s.begin_ms for s in restarts[:1])]))
         return LastTerm(
@@ -301,6 +304,8 @@ class _Partition:
         first = self.first + bisect_right(self.terms.times, since_ms) - 1
         rows = np.arange(max(first, self.first), last + 1)
         if first < facts.stretch[last] or (states.min_isr[rows] != states.min_isr[last]).any():
+            return False
+        if not facts.is_one_layer(rows):
             return False
         same = (states.replicas[rows] == states.replicas[last]).all()
         grown = (states.isr[rows][1:] & ~states.isr[rows][:-1]).any()

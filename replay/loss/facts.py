@@ -13,14 +13,16 @@ import pyarrow.compute as pc
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.arrow.runs import last_true, next_true, run_starts
-from replay.cluster.configs import ElectionConfigs
+from replay.cluster.configs import LAYERS
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION
 from replay.partitions.effective_configs import config_points
 from replay.partitions.elections import States, leader_changes
 
-# Config layers that are the same on every broker.
-_SHARED = ("topic", "cluster")
+# Whose min.insync.replicas is in force: the topic's, the cluster's default, what each node's file says, or unknown
+# because a broker may have had a value of its own, or the layer changed.
+TOPIC, CLUSTER, FILE, UNKNOWN = range(4)
+_LAYER = dict(zip(LAYERS, (TOPIC, UNKNOWN, CLUSTER, FILE, FILE, FILE), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class StateFacts:
     changes: the row raised the leader epoch. until_ms: when the row's leader epoch ended, or the last time at which it
     is known to have lasted; closed: it ended with a known row. led: the last row up to this one with a leader, -1 if
     none; term_start: the row since which that leader has led without a break. lowest_min_isr, highest_min_isr: of the
-    effective min ISR while the row was in force; shared: when the row began, it was a config that all brokers share.
+    effective min ISR while the row was in force, by the leader's cap for the highest; layer: of the config that sets it
+    all that time. shared: it is one that all brokers share.
     below: |ISR| < min ISR all the while the row was in force, on every broker, whatever the configs were. frozen: the
     row since which `below` holds without a break; the row's own number + 1 if it does not. elr_on: the ELR feature was
     on all the while the row was in force. marked: the row newly marks the leader RECOVERING.
@@ -50,11 +53,17 @@ class StateFacts:
     term_start: Array
     lowest_min_isr: Array
     highest_min_isr: Array
+    layer: Array
     shared: Array
     below: Array
     frozen: Array
     elr_on: Array
     marked: Array
+
+    def is_one_layer(self, rows: Array | slice) -> bool:
+        """Whether in all these rows one layer set min ISR, and so for the leader if its value did not change."""
+        layers = set(self.layer[rows].tolist())
+        return len(layers) <= 1 and UNKNOWN not in layers
 
 
 def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateFacts:
@@ -66,8 +75,8 @@ def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateF
     led = last_true(states.leader >= 0)
     led = np.where(led >= stretch, led, -1)
     term_start = last_true(run_starts(states.leader) | states.begins)
-    lowest, highest = _min_isr_range(history, states, cluster.configs)
-    shared = np.isin(history["min_isr_source"].to_numpy(zero_copy_only=False).astype(str), _SHARED)
+    lowest, highest, layer = _min_isr(history, states, cluster)
+    shared = np.isin(layer, (TOPIC, CLUSTER))
     below = _below_min_isr(history, states, lowest, shared)
     frozen = last_true(~below) + 1
     until_ms, closed = _until(states, changes, timestamp_ms, cluster)
@@ -85,6 +94,7 @@ def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateF
         term_start=np.where(led >= 0, term_start[np.maximum(led, 0)], -1),
         lowest_min_isr=lowest,
         highest_min_isr=highest,
+        layer=layer,
         shared=shared,
         below=below,
         frozen=np.maximum(frozen, stretch),
@@ -139,14 +149,27 @@ def _until(states: States, changes: Array, timestamp_ms: Array, cluster: Cluster
     return np.where(last, cluster.end_ms(timestamp_ms), timestamp_ms[at]), ~last & ~gap
 
 
-def _min_isr_range(history: pa.Table, states: States, context: ElectionConfigs | None) -> tuple[Array, Array]:
-    """(lowest, highest) while each row was in force: a config change adds a row only if it clears an ELR."""
-    if context is None or not len(history):
-        return states.min_isr, states.min_isr
-    points = config_points(history, context)
+def _min_isr(history: pa.Table, states: States, cluster: ClusterFacts) -> tuple[Array, Array, Array]:
+    """(lowest, highest, layer) while each row was in force: a config change adds a row only if it clears an ELR.
+
+    A leader caps the value at its own number of replicas, the controller at that of partition 0 (Kafka's
+    Partition.effectiveMinIsr, ReplicationControlManager.getTopicEffectiveMinIsr). The layers below the topic's are the
+    active controller's: they are the leader's, too, if no broker ever had a setting of its own.
+    """
+    found = pc.fill_null(pc.index_in(history["min_isr_source"], pa.array(LAYERS)), len(LAYERS))
+    layer = np.array([*_LAYER.values(), UNKNOWN])[found.to_numpy()]
+    known = cluster.broker_min_isr.values()
+    if any(source == "broker" for timeline in known for _, source in timeline.cluster.values):
+        layer = np.where(layer == TOPIC, TOPIC, UNKNOWN)
+    if cluster.configs is None or not len(history):
+        return states.min_isr, states.min_isr, layer
+    points = config_points(history, cluster.configs)
     first = np.searchsorted(points.row, np.arange(len(history)), side="left")
     lowest = np.minimum(states.min_isr, np.minimum.reduceat(points.min_isr, first))
-    return lowest, np.maximum(states.min_isr, np.maximum.reduceat(points.min_isr, first))
+    own = np.minimum(points.configured, to_lengths(history["replicas"])[points.row])
+    highest = np.maximum(states.min_isr, np.maximum.reduceat(own, first))
+    steady = np.logical_and.reduceat(points.layer == points.layer[first][points.row], first)
+    return lowest, highest, np.where(steady, layer, UNKNOWN)
 
 
 def _below_min_isr(history: pa.Table, states: States, lowest: Array, shared: Array) -> Array:

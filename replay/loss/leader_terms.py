@@ -17,7 +17,7 @@ from replay.arrow.runs import last_true, run_starts
 from replay.cluster.boots import is_same_boot
 from replay.cluster.facts import ClusterFacts
 from replay.controller.acceptable_leaders import UNASSIGNED
-from replay.loss.facts import StateFacts
+from replay.loss.facts import TOPIC, StateFacts
 from replay.loss.liveness import Session, Sessions
 from replay.offsets.broker_lines import NO_LINES, BrokerLines
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
@@ -166,15 +166,17 @@ class LeaderTerms:
         inside = self.sessions.begun(leader, int(batches[first]), int(batches[end]) - 1)
         return not inside and self.sessions.excludes_a_second_process(leader, session)
 
+    def led_in_two(self, term: LeaderTerm) -> bool:
+        """Whether the leader began another session while the log still showed it as leader."""
+        last = int(self.facts.batch[term.end]) - 1 if term.end < self.end else None
+        return bool(self.sessions.begun(term.leader, int(self.facts.batch[term.first]), last))
+
     def lost_inside(self, row: int) -> bool:
         """Whether the leader of the row may have lost some of its log within its term and have served on: another
         process of it registered there, and nothing shows that its log kept everything. Such a loss is of no
         election."""
         term = self.term_at(row)
-        if term is None or term.kept:
-            return False
-        last = int(self.facts.batch[term.end]) - 1 if term.end < self.end else None
-        return bool(self.sessions.begun(term.leader, int(self.facts.batch[term.first]), last))
+        return term is not None and not term.kept and self.led_in_two(term)
 
     def carries(self, row: int) -> bool:
         """Whether the row's leader led last, and still had the log of the process that led.
@@ -250,7 +252,9 @@ class LeaderTerms:
 
         A process that starts inside its predecessor's session leads in its own eyes. Alone in the ISR and not below min
         ISR it sets its high watermark to its log's end, and writes that down. It is gone when the broker has followed
-        another leader, which takes it into the ISR, or when it leads again as a registered process.
+        another leader, which takes it into the ISR, or when it leads again as a registered process. It applies what
+        partitions are before the cluster's default of min ISR, but not before the topic's (BrokerMetadataPublisher,
+        LogManager.startup).
         """
         if broker not in self._unserved:
             terms = [term for term in self.all_terms if term.leader == broker]
@@ -282,7 +286,8 @@ class LeaderTerms:
         alive_ms = term.begin_ms if session is None else max(session.alive_until_ms, session.alone_until_ms)
         waits = session is not None and session.waits_for_min_isr
         rows = np.arange(term.first, term.end)
-        alone = (self.states.isr_size[rows] == 1) & ~(facts.below[rows] & (waits | facts.elr_on[rows]))
+        held = facts.below[rows] & (facts.layer[rows] == TOPIC) & (waits | facts.elr_on[rows])
+        alone = (self.states.isr_size[rows] == 1) & ~held
         until = np.append(facts.timestamp_ms[rows[1:]], term.end_ms + PROPAGATION_MS)
         found = rows[alone & (until + PROPAGATION_MS > alive_ms)]
         if not len(found):
@@ -290,6 +295,23 @@ class LeaderTerms:
         first = int(found[0])
         end, end_ms = self._until_served(term.leader, term.end)
         return Unserved(first, max(alive_ms, int(facts.timestamp_ms[first])), end, end_ms)
+
+    @cached_property
+    def _raised(self) -> Array:
+        """Rows in which a process leads, or may come to lead, that may have set its high watermark to its log's end
+        when it started, although |ISR| < min ISR by the cluster's default (see `unserved`)."""
+        rows = np.arange(self.first, self.end)
+        alone = (self.states.isr_size[rows] == 1) & (self.facts.layer[rows] != TOPIC)
+        result = np.zeros(len(rows), dtype=bool)
+        may_have: dict[int, list[Session | None]] = {}
+        for term in self.all_terms:
+            inside = slice(term.first - self.first, term.end - self.first)
+            earlier = may_have.setdefault(term.leader, [])
+            again = self.led_in_two(term) and alone[inside].any()
+            result[inside] = again or any(session != term.session for session in earlier)
+            if alone[inside].any() and not term.unbroken:
+                earlier.append(term.session)
+        return result
 
     def _until_served(self, broker: int, row: int) -> tuple[int, int | None]:
         """`end` and `end_ms` of Unserved: the first row from this one on with which the broker served again."""
@@ -464,7 +486,7 @@ class LeaderTerms:
             states, facts = self.states, self.facts
             bit = mask_of(states.replicas[inside], broker)
             held = (bit & states.isr[inside]) != 0
-            held |= ((bit & states.elr[inside]) != 0) & facts.elr_on[inside] & facts.below[inside]
+            held |= ((bit & states.elr[inside]) != 0) & facts.elr_on[inside] & facts.below[inside] & ~self._raised
             absent = last_true(~held)
             self._absences[broker] = np.where(absent < 0, -1, absent + self.first)
         return self._absences[broker]
@@ -482,7 +504,7 @@ class LeaderTerms:
 
     def stood_still(self, since: int, first: int, end: int) -> bool:
         """Whether the high watermark could not advance in rows [first, end): nobody led, or |ISR| < min ISR by every
-        value that had been in force since row `since`, on brokers that wait for min ISR."""
+        value that had been in force since row `since`, on brokers that wait for min ISR, from when they start."""
         facts, states = self.facts, self.states
         for row in (r for r in range(first, end) if states.leader[r] >= 0):
             rows = slice(since, row + 1)
@@ -490,6 +512,8 @@ class LeaderTerms:
             session = self.sessions.at(int(states.leader[row]), int(facts.batch[row]))
             waits = facts.elr_on[row] or (session is not None and session.waits_for_min_isr)
             if not (waits and facts.below[row] and facts.shared[rows].all() and states.isr_size[row] < least):
+                return False
+            if self._raised[row - self.first]:
                 return False
         return True
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from replay.arrow.ragged import Array, mask_of
 from replay.cluster.boots import LoggedProcess
+from replay.loss.facts import TOPIC
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.liveness import Session
 from replay.loss.premises import held_when_reached
@@ -375,6 +376,8 @@ class LineReader:
         first = self.terms.first + int(np.searchsorted(self._epochs, known_epoch))
         if not waits or self._epochs[first - self.terms.first] != known_epoch or self.facts.anchored[first]:
             return False
+        if self.terms.led_in_two(term) and (self.facts.layer[term.first : term.end] != TOPIC).any():
+            return False  # another process that starts goes by its file before it knows the cluster's default
         rows = slice(first, at + 1)
         same = self.facts.stretch[first] == self.facts.stretch[at] and self.facts.shared[rows].all()
         return bool(same and self.states.isr_size[at] < self.facts.lowest_min_isr[rows].min())

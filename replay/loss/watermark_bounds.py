@@ -76,6 +76,8 @@ def _led_alone(terms: LeaderTerms, broker: int, begin_ms: int, end_ms: int) -> i
     term_start = max(int(terms.facts.term_start[rows[0]]), terms.first)
     if (terms.facts.highest_min_isr[term_start : rows[-1] + 1] > 1).any():
         return None
+    if not terms.facts.is_one_layer(slice(term_start, rows[-1] + 1)):
+        return None
     if not _was_left_by_all(terms, rows, end_ms):
         return None
     return int(states.leader_epoch[rows[0]])

@@ -54,13 +54,16 @@ class Points:
     """Where a state or one of its two effective configs begins, in the order of the history, then of offsets.
 
     row: number of the history row with the state. offset: metadata offset from which this applies. min_isr (int64) and
-    unclean (bool): effective from there on.
+    unclean (bool): effective from there on, for the controller. configured: min.insync.replicas before the controller's
+    cap (int64); layer: index into replay.cluster.configs.LAYERS.
     """
 
     row: Array
     offset: Array
     min_isr: Array
     unclean: Array
+    configured: Array
+    layer: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +110,10 @@ def config_points(history: pa.Table, context: ElectionConfigs) -> Points:
         order = np.lexsort((offset, row))
         row, offset = row[order], offset[order]
     cap = keys.zero.replicas(topic[row], offset, count[row])
-    min_isr = np.minimum(context.min_isr.resolve(topics, topic[row], offset).ints(), cap)
-    return Points(row, offset, min_isr, context.unclean.resolve(topics, topic[row], offset).bools())
+    min_isr = context.min_isr.resolve(topics, topic[row], offset)
+    unclean = context.unclean.resolve(topics, topic[row], offset).bools()
+    configured = min_isr.ints()
+    return Points(row, offset, np.minimum(configured, cap), unclean, configured, min_isr.layers())
 
 
 def _resized(topic: Array, partition: Array, offset: Array, count: Array, alive: Array) -> tuple[Array, Array]:

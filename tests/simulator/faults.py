@@ -41,6 +41,7 @@ class Fault:
     appends_by_itself: bool = False
     min_isr: Sequence[int] = (1, 2, 2, 2, 3)
     request_threads: int = 8
+    min_isr_layer: str = "topic"
     times_are_off: bool = True
 
 
@@ -69,6 +70,11 @@ FAULTS = {
         request_threads=2,
     ),
     "lost metadata": Fault(KILLS | {"restart": 2, "forget": 9, "start": 12, "capture": 9}, times_are_off=False),
+    "cluster's min ISR": Fault(
+        KILLS | {"restart": 9, "bounce": 6, "produce_acks_1": 6, "elect_uncleanly": 6},
+        min_isr=(2, 2, 3),
+        min_isr_layer="cluster",
+    ),
     "coordinators": Fault(KILLS | {"restart": 8}, appends_by_itself=True),
     "everything": Fault(
         KILLS
@@ -154,6 +160,7 @@ def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int) 
         seed=rng.randrange(2**31),
         appends_by_itself=kind.appends_by_itself,
         request_threads=kind.request_threads,
+        min_isr_layer=kind.min_isr_layer,
         topic=sorted(APPENDED_BY_BROKERS)[number % 3] if kind.appends_by_itself else f"t{number}",
         topic_ids=f"{'T' * 10}{number:08}",
         base_offset=number * OFFSETS,

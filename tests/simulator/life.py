@@ -126,6 +126,8 @@ class Life:
                 if not last.removed or (known and self._missing(last.offset)):
                     rows.append(_snapshot_row(last, self._at_end_of_gap, self.setup.topic))
             rows.sort(key=lambda r: r["offset"])
+            for row in rows:
+                row["min_isr_source"] = None if row["removed"] else self.setup.min_isr_layer
             for row, following in pairwise(rows):
                 row["end_offset"], row["end_timestamp_ms"] = following["offset"], following["timestamp_ms"]
             result += rows
@@ -390,7 +392,6 @@ def history_row(state: State, topic: str) -> Row:
         "partition_epoch": state.partition_epoch,
         "leader_recovery_state": "RECOVERING" if state.recovery == RECOVERING else "RECOVERED",
         "min_isr": state.min_isr,
-        "min_isr_source": "topic",
         "unclean_leader_election_enable": state.unclean,
         "unclean_leader_election_enable_source": "topic",
     }

@@ -18,7 +18,13 @@ class Replication(Lines):
     # Metadata arrives.
 
     def deliver(self, broker: Broker, process: Process) -> None:
-        """The process reads the metadata up to now."""
+        """The process reads the metadata up to now.
+
+        It applies what partitions are before the cluster's default of min ISR, also when it has just started and goes
+        by its file (Kafka's BrokerMetadataPublisher.onMetadataUpdate: topics before dynamic configs, 3.9.1 to 4.3.1. It
+        has the topics' own configs before, from LogManager.startup; from 4.0 on the cluster's, too, if the last
+        snapshot on its disk has them: DynamicBrokerConfig.readDynamicBrokerConfigsFromSnapshot).
+        """
         process.delivering = False
         if broker.process is not process or process.frozen or not broker.reachable or not process.loaded:
             return
@@ -33,7 +39,12 @@ class Replication(Lines):
             state = process.to_read.pop(0)
             process.read, process.delivering = state.offset, True
             self.events.after(self.own_rng.choice((5, 200, 4_000)), self.deliver, broker, process)
+        if self.setup.min_isr_layer == "topic":
+            process.min_isr = self.controller.min_isr
+        self._apply(broker, process, state)
         process.min_isr = self.controller.min_isr
+
+    def _apply(self, broker: Broker, process: Process, state: State | None) -> None:
         if state is None or state is process.view:
             self._wake_followers(broker)
             return
