@@ -30,6 +30,8 @@ DEFAULT_SESSION_TIMEOUT_MS = 9_000
 DEFAULT_CHECKPOINT_INTERVAL_MS = 5_000
 SESSION_TIMEOUT = "broker.session.timeout.ms"
 REMOTE_STORAGE = "remote.storage.enable"
+# A topic's, and a broker's default for topics that have none.
+CLEANUP_POLICY, DEFAULT_CLEANUP_POLICY = "cleanup.policy", "log.cleanup.policy"
 CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
 # The controller checks for stale brokers four or eight times per session timeout; its queue and its log appends add to
 # that.
@@ -86,6 +88,7 @@ class ClusterFacts:
     registrations that followed an unclean shutdown. broker_min_isr: min.insync.replicas as each broker resolves it.
     records: CLUSTER_RECORDS, the records that change something other than a partition. boots: by broker, the
     readings of its machine's boot id. tiered_topics: names of topics that ever had remote.storage.enable.
+    compacted_topics: of those that ever had the cleanup policy compact; None: any may have had it, by default.
     processes: what nodes' own logs show of the registered processes. request_threads: by broker whose server.properties
     was captured, the most threads that its processes can have had to append what clients produce (num.io.threads).
     """
@@ -108,6 +111,7 @@ class ClusterFacts:
     records: pa.Table = field(default_factory=CLUSTER_RECORDS.empty_table)
     boots: Boots = field(default_factory=dict)
     tiered_topics: frozenset[str] = frozenset()
+    compacted_topics: frozenset[str] | None = frozenset()
     processes: Processes = field(default_factory=dict)
     request_threads: Mapping[int, int] = field(default_factory=dict)
 
@@ -116,6 +120,10 @@ class ClusterFacts:
         if self.configs is None:
             raise ValueError(f"cluster {self.cluster_id}: the configs are not known, so no rules can be applied")
         return self.configs
+
+    def may_be_compacted(self, topic: str | None) -> bool:
+        """Whether records may be missing below the topic's log ends."""
+        return topic is None or self.compacted_topics is None or topic in self.compacted_topics
 
     @cached_property
     def broker_events(self) -> BrokerEvents:
@@ -183,6 +191,7 @@ def cluster_facts(
         boots=boots or {},
         processes=processes or {},
         tiered_topics=frozenset(_tiered_topics(state.records)),
+        compacted_topics=compacted_topics(state.records, static),
         request_threads=_request_threads(state.records, static),
     )
 
@@ -206,6 +215,18 @@ def _tiered_topics(records: Iterable[Row]) -> Iterator[str]:
         data = record["data"]
         if record["type"] == "CONFIG_RECORD" and data["name"] == REMOTE_STORAGE and data["value"] == "true":
             yield data["resourceName"]
+
+
+def compacted_topics(records: Iterable[Row], static: Mapping[int, Mapping[str, str]]) -> frozenset[str] | None:
+    """Names of the topics that ever had the cleanup policy compact; None: it was some broker's or the cluster's
+    default, as far as records or files show."""
+    policies = [("", file.get(DEFAULT_CLEANUP_POLICY)) for file in static.values()]
+    for record in records:
+        data = record["data"]
+        if record["type"] == "CONFIG_RECORD" and data["name"] in (CLEANUP_POLICY, DEFAULT_CLEANUP_POLICY):
+            policies.append((data["resourceName"] if data["name"] == CLEANUP_POLICY else "", data["value"]))
+    found = frozenset(name for name, policy in policies if "compact" in (policy or ""))
+    return None if "" in found else found
 
 
 def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> dict[int, ConfigTimeline]:

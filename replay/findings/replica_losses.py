@@ -191,6 +191,8 @@ class _Partition:
             return bool(not row["removed"] and row["leader_epoch"] > followed)
         if row["leader"] in (-1, drop.broker) or row["leader_epoch"] <= followed:
             return False
+        if self.cluster.may_be_compacted(row["topic"]):
+            return True  # a log that is copied anew has its lines from the first batches that are left
         entries = self.evidence.entries.get(row["leader_epoch"], [])
         starts = [e.start_offset for e in entries if e.broker_id == row["leader"] and e.exact]
         return not starts or bool(min(starts) < drop.high) or not self._continues(row)

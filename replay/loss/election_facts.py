@@ -371,8 +371,13 @@ class _Partition:
         once = own is not None and own.kept
         epochs = self.states.leader_epoch[stretch : row + 1]
 
+        is_compacted = self.cluster.may_be_compacted(self.terms.recorded.topic)
+
         def is_its_first(entry: EpochEntry) -> bool:
-            return self._is_first(entry.row, stretch + int(np.searchsorted(epochs, entry.lines[entry.number][0])))
+            at = stretch + int(np.searchsorted(epochs, entry.lines[entry.number][0]))
+            # A log that is copied anew has its lines from the first batches that compaction left (UnifiedLog.append).
+            as_written = at == row and self.clock.surely_before(entry.row, int(self.facts.until_ms[row]))
+            return (as_written or not is_compacted) and self._is_first(entry.row, at)
 
         end, doubted = shared_log(self.evidence, leaders, winner, int(epochs[-1]), once, is_its_first)
         if doubted is None:

@@ -317,6 +317,7 @@ def together(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, ClusterFacts]:
         configs=_configs(lives),
         boots=boots_of(reading for each in lives for reading in _boot_rows(each)),
         processes={key: logged for each in lives for key, logged in each.processes.items()},
+        compacted_topics=frozenset(each.setup.topic for each in lives if each.setup.compacted),
         request_threads={b: each.setup.request_threads for each in lives for b in each.setup.brokers},
     )
     return history_of(lives), offsets, cluster

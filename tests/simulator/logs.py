@@ -6,6 +6,7 @@ Follows Kafka's LeaderEpochFileCache (assign, truncateFromEnd, truncateFromStart
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 UNKNOWN = (-1, -1)
@@ -15,13 +16,14 @@ UNKNOWN = (-1, -1)
 class Log:
     """records: the identity of the record at every offset from 0 on; a number that is never used again. epochs: their
     leader epochs. batches: base offsets of the batches. entries: lines (epoch, start offset). start: what is before it
-    was deleted (kept here, so that logs can be compared)."""
+    was deleted; compacted: offsets of what the cleaner removed (kept here, so that logs can be compared)."""
 
     records: list[int] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
     entries: list[tuple[int, int]] = field(default_factory=list)
     start: int = 0
     batches: list[int] = field(default_factory=list)
+    compacted: frozenset[int] = frozenset()
 
     @property
     def end(self) -> int:
@@ -42,7 +44,7 @@ class Log:
         last = -1
         self.batches = self.batches + ([self.end] if batches is None else batches)
         for number, epoch in enumerate(epochs, self.end):
-            if epoch != last:
+            if epoch != last and number not in self.compacted:
                 self.assign(epoch, number)
                 last = epoch
         self.records = self.records + records
@@ -50,7 +52,7 @@ class Log:
 
     def prefix(self, end: int) -> Log:
         """A copy of what is below an offset."""
-        copy = Log(self.records, self.epochs, self.entries, self.start, self.batches)
+        copy = Log(self.records, self.epochs, self.entries, self.start, self.batches, self.compacted)
         copy.cut(end)
         return copy
 
@@ -64,6 +66,13 @@ class Log:
         """The disk loses records; the checkpoint file keeps its lines until the log is loaded."""
         self.records, self.epochs = self.records[:end], self.epochs[:end]
         self.batches = [b for b in self.batches if b < end]
+        self.compacted = frozenset(offset for offset in self.compacted if offset < end)
+
+    def compact(self, batches: Collection[int]) -> None:
+        """The cleaner removes some batches, by their base offsets; the log's end and its lines stay (LogCleaner)."""
+        ends = [*self.batches[1:], self.end]
+        gone = [range(b, end) for b, end in zip(self.batches, ends, strict=True) if b in batches]
+        self.compacted = self.compacted.union(*gone)
 
     def delete_before(self, start: int) -> None:
         """Retention: the first line moves up with the log's start."""
@@ -122,6 +131,9 @@ def follow(leader: Log, follower: Log) -> None:
         # Too far behind: it starts anew from the leader's log start (offset out of range).
         follower.records, follower.epochs = leader.records[: leader.start], leader.epochs[: leader.start]
         follower.entries, follower.start, begin, follower.batches = [], leader.start, leader.start, []
+        follower.compacted = frozenset()
     if end > begin:
         batches = sorted({begin, *(b for b in leader.batches if begin < b < end)})
+        # A line of an epoch that is new to it begins with the first batch that is left (UnifiedLog.append).
+        follower.compacted |= {offset for offset in leader.compacted if begin <= offset}
         follower.append(leader.records[begin:end], leader.epochs[begin:end], batches)

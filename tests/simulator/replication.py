@@ -248,6 +248,15 @@ class Replication(Lines):
                     self.ledger(broker.disk.topic_id).deleted.update(broker.log.records[:start])
                 broker.log.delete_before(start)
 
+    def compact(self, broker: Broker) -> None:
+        """The cleaner removes some of the batches below the high watermark, never the log's last one (LogCleaner)."""
+        process = broker.process
+        if process is not None and broker.running and process.loaded and broker.log.batches:
+            below = [b for b in broker.log.batches[:-1] if b < process.high_watermark]
+            broker.log.compact({b for b in below if self.own_rng.random() < 0.6})
+            gone = (broker.log.records[offset] for offset in broker.log.compacted)
+            self.ledger(broker.disk.topic_id).deleted.update(gone)
+
     # Fetching.
 
     def followers(self, broker: Broker, leading: Leading) -> list[Broker]:

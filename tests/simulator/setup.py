@@ -29,8 +29,8 @@ class Setup:
     ahead of true time: the controllers', the capturer's, then the brokers'. base_offset: where the metadata log begins,
     so that many lives can share one cluster. hidden_first_topic: the log before the first deletion was not captured.
     appends_by_itself: the topic is a coordinator's, to which a broker writes before anybody reaches it.
-    request_threads: num.io.threads of every broker. min_isr_layer: the config that sets min ISR, the topic's or the
-    cluster's default; brokers' files do not set it.
+    compacted: its cleanup.policy is compact. request_threads: num.io.threads of every broker. min_isr_layer: the config
+    that sets min ISR, the topic's or the cluster's default; brokers' files do not set it.
     """
 
     brokers: tuple[int, ...] = (1, 2, 3)
@@ -48,6 +48,7 @@ class Setup:
     skews_ms: tuple[int, ...] = ()
     hidden_first_topic: bool = False
     appends_by_itself: bool = False
+    compacted: bool = False
     request_threads: int = 8
     min_isr_layer: str = "topic"
     cut_ms: int | None = None

@@ -149,6 +149,9 @@ class World(Captures):
     def _do_retain(self, broker: Broker, amount: int) -> None:
         self.retain(broker, amount)
 
+    def _do_compact(self, broker: Broker, _: int) -> None:
+        self.compact(broker)
+
     def _do_lose_marks(self, broker: Broker, _: int) -> None:
         self.lose_marks(broker)
 

@@ -33,11 +33,16 @@ UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 def findings(
-    history: pa.Table, rows: list[Row], brokers: BrokerTimeline | None = None, error: int = 0, end: int | None = None
+    history: pa.Table,
+    rows: list[Row],
+    brokers: BrokerTimeline | None = None,
+    error: int = 0,
+    end: int | None = None,
+    **more: Any,
 ) -> list[Row]:
     table = sorted_history(history)
     end_ms = None if end is None else ms(end)
-    cluster = ClusterFacts("c", brokers or running(1, 2, 3), elr_levels(), Clock(ms(error)), end_ms)
+    cluster = ClusterFacts("c", brokers or running(1, 2, 3), elr_levels(), Clock(ms(error)), end_ms, **more)
     return truncations(Bucket(table, cluster), offsets_table(rows)).findings.to_pylist()
 
 
@@ -139,6 +144,9 @@ def test_nor_does_a_leader_whose_log_reached_as_far() -> None:
     # Another replica's line is not the leader's log end, nor is the first line of a file that need not be the start.
     assert verdicts(found(*lines, "50 b1 e0@0 e1@100", history=ELECTED)) == [(LOG_TRUNCATION, "proven", "low")]
     assert verdicts(found(*lines, "50 b3 e1@100", history=ELECTED)) == [(LOG_TRUNCATION, "proven", "low")]
+    # A log that was copied anew after compaction has the line at the first batch of the epoch that is left.
+    copied = found(*lines, "50 b3 e0@0 e1@100", history=ELECTED, compacted_topics=frozenset({"t"}))
+    assert verdicts(copied) == [(LOG_TRUNCATION, "proven", "low")]
 
 
 def test_an_earlier_election_may_explain_it_if_the_replica_need_not_have_followed_it() -> None:

@@ -64,9 +64,11 @@ def found(
     error_ms: int = 0,
     log_end: float = 10_000,
     boots: Boots | None = None,
+    compacted_topics: frozenset[str] | None = frozenset(),
 ) -> Detected:
     times = {"log_end_ms": ms(log_end), "session_timeout_ms": 0, "checkpoint_interval_ms": 1_000}
-    cluster = ClusterFacts("c", brokers, elr_levels(elr), Clock(error_ms), boots=boots or {}, **times)
+    more = {"boots": boots or {}, "compacted_topics": compacted_topics}
+    cluster = ClusterFacts("c", brokers, elr_levels(elr), Clock(error_ms), **more, **times)
     return detect(states(*history), offsets_table(evidence(*lines)), cluster)
 
 
@@ -128,6 +130,16 @@ def test_evidence_without_a_time_is_no_floor() -> None:
 def test_bounds_that_leave_no_room_exclude() -> None:
     assert verdict(UNCLEAN, "28.5 b1 leo=80", LOST[1]) == ("excluded", 0, 0)
     assert verdict(UNCLEAN, "28.5 b1 leo=81", LOST[1]) == ("possible", 0, 1)
+
+
+def test_a_line_of_a_compacted_topic_counts_while_its_leader_leads() -> None:
+    """A log that is copied anew has its lines from the first batches that compaction left (UnifiedLog.append)."""
+    later, compacted = (*UNCLEAN, "70 isr=3 leader=3"), frozenset({"t"})
+    before, after = ("28.5 b1 leo=80", "50 b2 e0@0 e2@80"), ("28.5 b1 leo=80", "75 b2 e0@0 e2@80")
+    assert verdict(later, *before, compacted_topics=compacted) == ("excluded", 0, 0)
+    assert verdict(later, *after) == ("excluded", 0, 0)
+    assert verdict(later, *after, compacted_topics=compacted) == ("possible", 0, None)
+    assert verdict(later, *after, compacted_topics=None) == ("possible", 0, None)
 
 
 HELD = (

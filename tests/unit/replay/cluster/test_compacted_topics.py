@@ -1,0 +1,31 @@
+"""Topics whose records may be missing below their log ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replay.cluster.facts import compacted_topics
+
+
+def config(name: str, value: str | None, resource: str = "t") -> dict[str, Any]:
+    return {"type": "CONFIG_RECORD", "data": {"resourceName": resource, "name": name, "value": value}}
+
+
+@pytest.mark.parametrize(
+    ("records", "file", "expected"),
+    [
+        ([], {}, frozenset()),
+        ([config("cleanup.policy", "delete")], {"log.cleanup.policy": "delete"}, frozenset()),
+        # What was compacted once stays so.
+        ([config("cleanup.policy", "compact"), config("cleanup.policy", None)], {}, frozenset({"t"})),
+        ([config("cleanup.policy", "compact,delete", "u")], {}, frozenset({"u"})),
+        ([config("log.cleanup.policy", "compact", "")], {}, None),
+        ([config("log.cleanup.policy", "compact", "1")], {}, None),
+        ([], {"log.cleanup.policy": "delete,compact"}, None),
+        ([{"type": "TOPIC_RECORD", "data": {"name": "t"}}], {}, frozenset()),
+    ],
+)
+def test_what_was_ever_compacted(records: list[Any], file: dict[str, str], expected: frozenset[str] | None) -> None:
+    assert compacted_topics(records, {1: file}) == expected
