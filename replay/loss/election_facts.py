@@ -291,6 +291,7 @@ class _Partition:
             last_leader_epoch=int(self.states.leader_epoch[led_last]),
             elected_ms=int(facts.timestamp_ms[row]),
             took_over=self.terms.learned(term),
+            has_one_directory=session is not None and session.has_one_directory,
         )
 
     def _led_in_two(self, term: LeaderTerm, restarts: Sequence[Session]) -> bool:

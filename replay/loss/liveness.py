@@ -57,6 +57,11 @@ class Session:
         """Whether the broker's release does not advance the high watermark below min ISR."""
         return (self.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
 
+    @property
+    def has_one_directory(self) -> bool:
+        """Whether it has one log directory: those that register none have no more (JBOD needs KIP-858)."""
+        return len(self.log_dirs or ()) <= 1
+
     def ran_until(self, timestamp_ms: int) -> bool:
         """Whether one process ran, without a break, from the session's begin up to a time."""
         return self.alive_until_ms >= timestamp_ms

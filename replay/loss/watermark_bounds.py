@@ -28,6 +28,7 @@ from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.line_bounds import LineReader
 from replay.loss.liveness import Session
 from replay.loss.premises import had_everything
+from replay.offsets.clean_stops import HOLDS_LOG
 from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Evidence, Scrape, read_by, running_log_ends
 from replay.offsets.watermark_floor import Report
 
@@ -166,7 +167,8 @@ class LastTerm:
     knew that. waits: its release does not advance the high watermark then. fixed_since: whether from a given time up to
     the election the ISR did not grow and min ISR did not change. last_alive_ms: its process ran until then.
     started_by_ms: its process had started before then; None if unknown. last_leader_epoch: the last epoch
-    that it led. took_over: it learned that it led, so that the leader before it no longer counts.
+    that it led. took_over: it learned that it led, so that the leader before it no longer counts. has_one_directory:
+    its broker.
     """
 
     leader: int
@@ -182,6 +184,7 @@ class LastTerm:
     last_leader_epoch: int
     elected_ms: int
     took_over: bool
+    has_one_directory: bool = False
 
     def ran(self, scrape: Scrape, clock: Clock) -> bool:
         """Whether the scrape is of the process that was elected, not of one that started after a crash."""
@@ -223,6 +226,7 @@ def _after_clean_stop(evidence: Evidence, term: LastTerm, clock: Clock) -> Itera
     for row in evidence.left.get(term.session, []):
         stopped = term.stopped_by_ms is not None and term.stopped_by_ms <= term.elected_ms
         before = stopped or clock.surely_before(row, term.elected_ms)
+        before &= term.has_one_directory or row[HOLDS_LOG]
         if before and row["last_written_leader_epoch"] in (None, term.last_leader_epoch):
             rows.append(row)
     ends = {row["log_end_offset"] for row in rows}
@@ -317,6 +321,7 @@ class _Member:
         if session is None or session != self.session(self.last):
             return
         rows = self.evidence.left.get((self.broker, session.broker_epoch), [])
+        rows = [row for row in rows if session.has_one_directory or row[HOLDS_LOG]]
         if len({row["log_end_offset"] for row in rows}) != 1 or not self._kept_log_dirs(session):
             return
         logged, clock = self.terms.cluster.processes.get((self.broker, session.broker_epoch)), self.terms.cluster.clock

@@ -19,6 +19,9 @@ SEGMENT = "replica_segment"
 # Of the heads of its record batches, copied without keys and values.
 HEADS = "batch_heads"
 RECOVERY_POINT = "recovery_point"
+# Of files in the folder of a partition's current log.
+_OF_ITS_FOLDER = ("leader_epoch", SEGMENT, HEADS)
+HOLDS_LOG = "holds_log"
 
 
 def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
@@ -27,7 +30,12 @@ def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
     Keys are (broker, broker epoch). A broker writes its recovery points before that file (Kafka's LogManager.shutdown),
     but whoever copies both may have read one before the broker stopped and the other after. So a recovery point counts
     if an earlier round of copying had the file already, and a segment's end counts if such a recovery point equals it.
+
+    HOLDS_LOG of each: whether the capture has the partition's own folder beside it. Else the recovery point may be that
+    of a future log, which a broker is moving into this directory (LogManager.logsByDir has those, too).
     """
+    rows = list(rows)
+    folders = {(r["capture"], _parent(r["path"], 2)) for r in rows if r["source"] in _OF_ITS_FOLDER}
     points: dict[tuple[int, int], list[Row]] = defaultdict(list)
     segments: list[Row] = []
     for row in rows:
@@ -43,9 +51,16 @@ def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
         first_read = min((read_by(r) for r in timed), default=None)
         for row in timed:
             if first_read is not None and first_read < row["captured_at_ms"]:
-                left[session].append({**row, "log_end_offset": row["recovery_point_offset"]})
+                holds_log = (row["capture"], _parent(row["path"], 1)) in folders
+                left[session].append({**row, "log_end_offset": row["recovery_point_offset"], HOLDS_LOG: holds_log})
     for row in segments:
         session = row["broker_id"], row["broker_epoch"]
         if any(r["log_end_offset"] == row["log_end_offset"] for r in left.get(session, [])):
-            left[session].append(row)
+            left[session].append({**row, HOLDS_LOG: True})
     return dict(left)
+
+
+def _parent(path: str | None, up: int) -> str | None:
+    """The folder that many levels up; None if there is none."""
+    parts = (path or "").split("/")
+    return "/".join(parts[:-up]) if len(parts) > up else None

@@ -68,9 +68,11 @@ class Captures(Sessions):
             "position": 0,
         }
 
-    def _row(self, broker: Broker, common: Row, source: str, **values: Any) -> Row:
+    def _row(self, broker: Broker, common: Row, source: str, directory: str | None = None, **values: Any) -> Row:
         row = {**common, **values, "broker_id": broker.id, "source": source}
-        row["path"] = f"{common['path']}/b{broker.id}/{source}"
+        folder = broker.disk.directory if directory is None else directory
+        folder += "/t-0" if source in ("leader_epoch", "replica_segment") else ""
+        row["path"] = f"{common['path']}/b{broker.id}/{folder}/{source}"
         self.rows.append(row)
         self.logs_read[row["path"]] = self.events.now, broker.log.records
         return row
@@ -107,6 +109,11 @@ class Captures(Sessions):
         point = broker.disk.recovery_point
         if point >= 0:
             self._with_marker(broker, common, marker_after_ms, "recovery_point", {"recovery_point_offset": point})
+        if broker.disk.future is not None and broker.disk.marker is not None:
+            # The file of the other directory has the log that was being moved there (LogManager.logsByDir).
+            other, log = broker.disk.future
+            values = {"recovery_point_offset": log.end, "directory": other}
+            self._with_marker(broker, common, marker_after_ms, "recovery_point", values)
 
     def _read_segment(self, broker: Broker, common: Row, marker_after_ms: int) -> None:
         disk = broker.disk

@@ -177,6 +177,8 @@ def test_a_clean_stop_that_a_second_round_confirms_is_a_ceiling() -> None:
         (("63 b1 rp=80/1", "67 b1 rp=80/1"), STOPPED),
         # Another process of it registered and led on after that stop.
         (("12 b1 rp=80/1", "14 b1 rp=80/1"), sessions(*UP, "15 register 1 j1", "16 unfence 1", "50 fence 1")),
+        # Of a future log: nothing shows that the directory with this file has the log itself, and the broker has two.
+        (("54 b1 rp=80/1 future", "57 b1 rp=80/1 future"), STOPPED),
         # The same with no record of the partition after that registration but the one that ends the leader's term.
         (("36 b1 rp=80/1", "39 b1 rp=80/1"), AGAIN),
     ],

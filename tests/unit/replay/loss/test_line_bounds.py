@@ -709,6 +709,8 @@ def test_the_log_end_of_a_member_that_stopped_cleanly_is_a_ceiling() -> None:
         (("70 b3 rp=80/3", "75 b3 rp=80/3"), {(3, 3): LoggedProcess(ms(22), None, ms(72))}, False),
         (("70 b3 rp=80/3", "75 b3 rp=80/3"), {(3, 3): LoggedProcess(ms(22), None, ms(80))}, True),
         (("70 b3 rp=80/3", "75 b3 rp=80/3"), {(3, 3): LoggedProcess(ms(61), None, ms(80))}, False),
+        # Of a future log, maybe.
+        (("40 b3 rp=80/3 future", "45 b3 rp=80/3 future"), {}, False),
         # Of another session; or two log ends.
         (("40 b3 rp=80/7", "45 b3 rp=80/7"), {}, False),
         (("40 b3 rp=80/3", "45 b3 rp=80/3", "46 b3 rp=70/3"), {}, False),
