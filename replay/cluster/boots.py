@@ -115,13 +115,7 @@ def is_same_boot(readings: Sequence[BootReading], since_ms: int, until_ms: int, 
     A reading from before and one from after have the same id, and so have all readings between them. Or one from after
     shows that it had started before, and that it is the machine on which the broker ran: its disks are its own.
     """
-    if any(
-        r.captured_at_ms >= until_ms + error_ms
-        and r.local_disks
-        and r.booted_by_ms is not None
-        and r.booted_by_ms + error_ms + _UPTIME_MS <= since_ms
-        for r in readings
-    ):
+    if any(r.captured_at_ms >= until_ms + error_ms and _had_started(r, since_ms, error_ms) for r in readings):
         return True
     readings = [r for r in readings if r.boot_id is not None]
     before = bisect_right(readings, since_ms - error_ms, key=lambda r: r.read_by_ms) - 1
@@ -129,3 +123,17 @@ def is_same_boot(readings: Sequence[BootReading], since_ms: int, until_ms: int, 
     if before < 0 or after >= len(readings):
         return False
     return len({r.boot_id for r in readings[before : after + 1]}) == 1
+
+
+def ran_until_read(readings: Sequence[BootReading], since_ms: int, run: tuple[int, int], error_ms: int) -> bool:
+    """Whether the machine certainly ran without a break from since_ms until files were read in one run with its uptime.
+
+    run: when it began and was done. A run of `collect` is one process on the node, which ends with its machine.
+    """
+    return any((r.captured_at_ms, r.read_by_ms) == run and _had_started(r, since_ms, error_ms) for r in readings)
+
+
+def _had_started(reading: BootReading, since_ms: int, error_ms: int) -> bool:
+    """Whether the machine of the logs had started by then, and not again up to the reading."""
+    booted_by_ms = reading.booted_by_ms
+    return bool(reading.local_disks and booted_by_ms is not None and booted_by_ms + error_ms + _UPTIME_MS <= since_ms)

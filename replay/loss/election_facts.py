@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from replay.arrow.ragged import PAD, members_of
+from replay.cluster.boots import ran_until_read
 from replay.loss.facts import TOPIC
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.line_bounds import LineReader
@@ -262,8 +263,11 @@ class _Partition:
         )
 
     def _is_first(self, found: Row, row: int) -> bool:
-        at_ms = None if found["captured_at_ms"] is None else read_by(found)
-        return is_first(self.facts, self.sessions, self.cluster, found["broker_id"], row, at_ms)
+        broker, begin_ms = found["broker_id"], int(self.facts.timestamp_ms[row])
+        read = None if found["captured_at_ms"] is None else (found["captured_at_ms"], read_by(found))
+        if read and ran_until_read(self.cluster.boots.get(broker, ()), begin_ms, read, self.clock.error_ms):
+            return True
+        return is_first(self.facts, self.sessions, self.cluster, broker, row, read and read[1])
 
     def _last_term(self, row: int, term: LeaderTerm) -> LastTerm:
         facts, session = self.facts, term.session

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from replay.cluster.boots import BootReading, LoggedProcess, boots_of, is_same_boot, processes_of
+from replay.cluster.boots import BootReading, LoggedProcess, boots_of, is_same_boot, processes_of, ran_until_read
 
 
 def rows(*readings: tuple[int | None, str]) -> list[dict[str, object]]:
@@ -116,3 +116,11 @@ def test_of_several_copies_the_earliest_next_process_counts_and_the_last_line() 
 
 def test_a_process_without_a_broker_epoch_or_a_last_line_is_not_known() -> None:
     assert processes_of([boot(0, 0, 100, None), boot(0, None, None, 5, path="b"), boot(0, 0, 1, 5, node_id=None)]) == {}
+
+
+def test_a_machine_runs_while_its_files_are_read_in_one_run_with_its_uptime() -> None:
+    read = BootReading(None, 90_000, 92_000, booted_by_ms=5_000, local_disks=True)
+    assert ran_until_read([read], 8_000, (90_000, 92_000), 900)
+    for odd in (replace(read, local_disks=None), replace(read, booted_by_ms=None), replace(read, booted_by_ms=5_200)):
+        assert not ran_until_read([odd], 8_000, (90_000, 92_000), 900)
+    assert not ran_until_read([read], 8_000, (90_000, 92_001), 900)
