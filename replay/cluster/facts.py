@@ -83,11 +83,11 @@ class ClusterFacts:
     controller's epoch, time of the first record of the next), ascending; also `standstills`. checkpoint_interval_ms:
     the longest interval at which a broker writes its high watermarks. configs: min.insync.replicas and
     unclean.leader.election.enable over offsets; None: only the values in the states themselves are known, and no other
-    rules are simulated. cleared:
-    offsets of ClearElrRecords, ascending. topic_events: schemas.TOPIC_EVENTS. unclean_restarts: metadata offsets of the
-    registrations that followed an unclean shutdown. broker_min_isr: min.insync.replicas as each broker resolves it.
-    records: CLUSTER_RECORDS, the records that change something other than a partition. boots: by broker, the
-    readings of its machine's boot id. tiered_topics: names of topics that ever had remote.storage.enable.
+    rules are simulated. cleared: offsets of ClearElrRecords, ascending. topic_events: schemas.TOPIC_EVENTS.
+    unclean_restarts: metadata offsets of the registrations that followed an unclean shutdown.
+    broker_min_isr: min.insync.replicas as each broker resolves it. records: CLUSTER_RECORDS, the records that change
+    something other than a partition. boots: by broker, the readings of its machine's boot id. tiered_topics: names of
+    topics that ever had remote.storage.enable.
     compacted_topics: of those that ever had the cleanup policy compact; None: any may have had it, by default.
     processes: what nodes' own logs show of the registered processes. request_threads: by broker whose server.properties
     was captured, the most threads that its processes can have had to append what clients produce (num.io.threads).
