@@ -63,7 +63,7 @@ class Pipeline:
 
     root, captures: paths, or URLs as text. Errors: LakeError for a root that cannot be a lake, CaptureError for a
     capture that is missing. record: takes what the stages do; the caller writes it. engine_name: of
-    --engine; None: as the settings say. answers: of each cluster whose verdict was written.
+    --engine; None: as the settings say. documents: the verdict of each cluster, once written.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Pipeline:
         for capture in self.captures:
             check_location(capture)
         self.settings = load_settings(engine_name)
-        self.answers: dict[str, Row] = {}
+        self.documents: dict[str, Row] = {}
 
     def run(self, report: Path | None = None, start: str = EARLIEST, verdict: Path | None = None) -> Outcome:
         """Run every stage, with a progress bar. report, verdict: files to write; None: in the lake. Errors: as the
@@ -116,7 +116,7 @@ class Pipeline:
         checked = [self._quality(cluster, describe) for cluster in clusters]
         advance()
         began = time.monotonic()
-        pages = write_pages(self.lake, clusters, report or report_in(self.lake), describe)
+        pages = write_pages(self.lake, clusters, report or report_in(self.lake), describe, documents=self.documents)
         for cluster in clusters:
             self.record.took("report", cluster, (time.monotonic() - began) / len(clusters))
         advance()
@@ -227,7 +227,7 @@ class Pipeline:
         while since != (since := self.lake.cluster_version("findings", cluster)):  # another run may change them
             found = document(self.lake, cluster, report, running=True)
             path = files.write(found)
-            self.answers[cluster] = found["answer"]
+        self.documents[cluster] = found
         self.record.of(cluster)["valid"] = str(found["valid"]).lower()
         return f"verdict:   {shown(path)} (valid: {str(found['valid']).lower()})"
 

@@ -148,7 +148,8 @@ def _show(pipeline: Pipeline, outcome: Outcome, form: Format, *more: str) -> Non
     from jobs.queries.flagged_windows import print_windows
 
     with reader_may_leave():
-        print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=pipeline.answers)
+        answers = {cluster: document["answer"] for cluster, document in pipeline.documents.items()}
+        print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=answers)
     for line in (*outcome.summary, *more):
         show_message(line)
 

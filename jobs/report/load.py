@@ -70,8 +70,12 @@ def _made_from(lake: Lake, cluster: str) -> Row:
     }
 
 
-def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = ALL) -> ReportInput:
-    """Load the rows that a report shows. focus: what its findings are narrowed to."""
+def load_report(
+    lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = ALL, document: Row | None = None
+) -> ReportInput:
+    """Load the rows that a report shows. focus: what its findings are narrowed to. document: the verdict of all of
+    them, made of the same tables; its answer and plan are not loaded again."""
+    incident = document or load_incident(lake, cluster, focus)
     keys = _keys(lake, cluster, focus)
     findings = _findings(lake, cluster, keys)
     detailed = by_section(findings)[Section.WINDOWS][:MAX_DETAILS]
@@ -82,7 +86,7 @@ def load_report(lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = 
     return ReportInput(
         cluster_id=cluster,
         generated_from=list(lake.captures(cluster)),
-        **load_incident(lake, cluster, focus),
+        **{name: incident[name] for name in ("page_one", "answer", "plan")},
         causes=load_causes(lake, cluster, detailed, logs),
         findings=findings,
         totals=totals_of(keys),

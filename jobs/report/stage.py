@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from enum import StrEnum
 from pathlib import Path
@@ -17,9 +17,10 @@ from jobs.lake.files import first_bytes, shown, write_whole
 from jobs.lake.lake import Lake
 from jobs.lake.storage import within
 from jobs.provenance.fingerprint import input_fingerprint
+from jobs.provenance.made_from import made_from
 from jobs.report.load import TABLES_SHOWN, load_report
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_index, render_report
-from jobs.report.rows import ReportInput
+from jobs.report.rows import ReportInput, Row
 from jobs.report.texts import as_json, as_markdown, as_postmortem, as_ticket, document_of
 
 # Raise this when a code change changes the page.
@@ -66,15 +67,18 @@ def write_report(
     progress: Callable[[str], None],
     form: ReportFormat = ReportFormat.HTML,
     focus: Focus = ALL,
+    document: Row | None = None,
 ) -> str:
     """Write one cluster's report to `output`; a page, unless it is already there for the current tables. Returns where
-    it is. Errors: KraftForensicsError if it cannot be written."""
+    it is. document: its verdict, whose answer and plan the report has if the tables are still the same. Errors:
+    KraftForensicsError if it cannot be written."""
     inputs = _inputs(lake, cluster, focus)
     if form is ReportFormat.HTML and fingerprint_in(first_bytes(output, HEAD_BYTES)) == inputs:
         progress(f"{cluster}: the report is up to date")
         return shown(output)
     progress(f"{cluster}: writing the report")
-    return _write(output, _rendered(lake, form, load_report(lake, cluster, inputs, focus)))
+    known = document if document and document["made_from"] == made_from(lake, cluster) else None
+    return _write(output, _rendered(lake, form, load_report(lake, cluster, inputs, focus, known)))
 
 
 def report_texts(lake: Lake, form: ReportFormat, focus: Focus = ALL) -> Iterator[str]:
@@ -116,11 +120,13 @@ def write_pages(
     progress: Callable[[str], None],
     form: ReportFormat = ReportFormat.HTML,
     focus: Focus = ALL,
+    documents: Mapping[str, Row] | None = None,
 ) -> list[str]:
-    """Write the report of each cluster, and at `output` the index page if there are several. Errors: as
-    `write_report`."""
+    """Write the report of each cluster, and at `output` the index page if there are several. documents: as of
+    `write_report`, by cluster. Errors: as there."""
     files = {cluster: page_of(output, cluster, clusters) for cluster in clusters}
-    pages = [write_report(lake, cluster, file, progress, form, focus) for cluster, file in files.items()]
+    known = documents or {}
+    pages = [write_report(lake, c, file, progress, form, focus, known.get(c)) for c, file in files.items()]
     if len(clusters) > 1 and form is ReportFormat.HTML:
         answers = [(cluster, _name(file), load_answer(lake, cluster, focus)) for cluster, file in files.items()]
         pages.insert(0, _write(output, render_index(answers, focus)))
