@@ -17,6 +17,7 @@ from replay.arrow.schemas import PARTITION_HISTORY, sorted_history
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, session_evidence
 from replay.cluster.log import clip_validity
 from replay.cluster.state import ClusterState, changes_that_count
+from replay.partitions.elections import states_of
 from replay.partitions.metrics import ClusterCourse, electable_replicas, moves, summed
 from replay.partitions.reducer import build_history
 from replay.partitions.resume import as_base, news
@@ -68,14 +69,15 @@ class ReplayTask:
             history, new, is_changed = self._extended(item, self.from_offset)
         rows, is_replaced = sorted_history(history), is_changed or self.rewrites
         file = self._written(HISTORY, rows, item) if is_replaced else None
-        metrics = electable_replicas(rows)
+        states = states_of(rows)
+        metrics = electable_replicas(rows, states)
         sessions = session_evidence(rows, self.registered) if len(self.registered) else SESSION_EVIDENCE.empty_table()
         return ReplayedBucket(
             history=file,
             is_replaced=is_replaced,
             rows=new,
             electable=self._written("cluster_metrics", metrics, item),
-            moves=summed(moves(rows, self.state.configs, self.course)),
+            moves=summed(moves(rows, states, self.state.configs, self.course)),
             sessions=sessions,
         )
 

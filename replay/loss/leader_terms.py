@@ -303,6 +303,8 @@ class LeaderTerms:
         rows = np.arange(self.first, self.end)
         alone = (self.states.isr_size[rows] == 1) & (self.facts.layer[rows] != TOPIC)
         result = np.zeros(len(rows), dtype=bool)
+        if not alone.any():
+            return result
         may_have: dict[int, list[Session | None]] = {}
         for term in self.all_terms:
             inside = slice(term.first - self.first, term.end - self.first)

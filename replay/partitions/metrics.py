@@ -26,7 +26,7 @@ from replay.cluster.configs import ElectionConfigs
 from replay.cluster.log import Run
 from replay.cluster.state import ClusterState
 from replay.partitions.effective_configs import Points, config_points
-from replay.partitions.elections import States, leader_changes, states_of
+from replay.partitions.elections import States, leader_changes
 
 UNDER_MIN_ISR = "global_under_min_isr_partition_count"
 RECOVERING = "unclean_recovery_partitions_count"
@@ -73,11 +73,12 @@ def course_of(state: ClusterState) -> ClusterCourse:
     )
 
 
-def moves(history: pa.Table, context: ElectionConfigs, course: ClusterCourse) -> pa.Table:
-    """MOVES of whole topics. history: schemas.PARTITION_HISTORY, sorted by (topic_id, partition, offset)."""
+def moves(history: pa.Table, states: States, context: ElectionConfigs, course: ClusterCourse) -> pa.Table:
+    """MOVES of whole topics. history: schemas.PARTITION_HISTORY, sorted by (topic_id, partition, offset); states: the
+    same as arrays."""
     if not len(history):
         return MOVES.empty_table()
-    states, points = states_of(history), config_points(history, context)
+    points = config_points(history, context)
     places = pa.concat_tables([history.select(["offset", *_RECORD]), course.records]).combine_chunks()
     key, run = states.key[points.row], _section(points.offset, _run_starts(course))
     fresh = run_starts(key, run)
@@ -110,12 +111,11 @@ def anchors(course: ClusterCourse) -> pa.Table:
     return pa.concat_tables(found)
 
 
-def electable_replicas(history: pa.Table) -> pa.Table:
+def electable_replicas(history: pa.Table, states: States) -> pa.Table:
     """schemas.CLUSTER_METRICS rows of electable_replicas_count, where a partition's value changes.
 
-    history: as in `moves`.
+    history, states: as in `moves`.
     """
-    states = states_of(history)
     value = to_lengths(history["isr"]) + to_lengths(history["elr"])
     new = run_starts(value) | states.begins | states.removed
     first = np.flatnonzero(new)

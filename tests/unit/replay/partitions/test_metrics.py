@@ -16,6 +16,7 @@ from replay.arrow import schemas
 from replay.cluster.log import Run, clip_validity
 from replay.cluster.state import ClusterState
 from replay.partitions import metrics
+from replay.partitions.elections import states_of
 from replay.partitions.metrics import ClusterCourse, anchors, course_of, electable_replicas, moves
 from replay.partitions.reducer import History
 from tests.support.paths import capture
@@ -29,7 +30,7 @@ def running(history: History, state: ClusterState, course: ClusterCourse) -> dic
     """Every metric's moves in offset order, summed up within each section."""
     table = schemas.sorted_history(history.table)
     found: dict[str, list[Row]] = {}
-    rows = [*anchors(course).to_pylist(), *moves(table, state.configs, course).to_pylist()]
+    rows = [*anchors(course).to_pylist(), *moves(table, states_of(table), state.configs, course).to_pylist()]
     for row in sorted(rows, key=lambda r: (r["metric"], r["section"], r["offset"])):
         steps = found.setdefault(row["metric"], [])
         again = bool(steps) and steps[-1]["section"] == row["section"]
@@ -124,7 +125,7 @@ def test_behind_a_hole_nothing_is_known_until_a_snapshot_says_it_all_anew() -> N
 def test_electable_replicas_are_isr_and_elr_of_every_state(name: str) -> None:
     history, _ = history_of(decode(capture(name)))
     table = schemas.sorted_history(history.table)
-    rows = electable_replicas(table).to_pylist()
+    rows = electable_replicas(table, states_of(table)).to_pylist()
     for state in table.to_pylist():
         mine = [r for r in rows if (r["topic_id"], r["partition"]) == (state["topic_id"], state["partition"])]
         at = state["offset"]
@@ -146,7 +147,8 @@ def test_moves_point_at_the_record_that_made_them() -> None:
 
 def test_no_partitions_give_no_moves() -> None:
     history, state = history_of(decode(capture("elr")))
-    assert len(moves(history.table.slice(0, 0), state.configs, course_of(state))) == 0
+    nothing = history.table.slice(0, 0)
+    assert len(moves(nothing, states_of(nothing), state.configs, course_of(state))) == 0
 
 
 # Sums of moves, against a plain loop.
