@@ -488,7 +488,8 @@ class LeaderTerms:
             states, facts = self.states, self.facts
             bit = mask_of(states.replicas[inside], broker)
             held = (bit & states.isr[inside]) != 0
-            held |= ((bit & states.elr[inside]) != 0) & facts.elr_on[inside] & facts.below[inside] & ~self._raised
+            eligible = ((bit & states.elr[inside]) != 0) & facts.elr_on[inside] & facts.below[inside]
+            held |= eligible & ~self._raised if eligible.any() else eligible
             absent = last_true(~held)
             self._absences[broker] = np.where(absent < 0, -1, absent + self.first)
         return self._absences[broker]
