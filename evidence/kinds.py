@@ -92,7 +92,7 @@ def classify(path: PurePosixPath) -> str:
         return OTHER
     if _CHECKPOINT.fullmatch(name):
         return METADATA_CHECKPOINT
-    if _SEGMENT.fullmatch(name):
+    if _SEGMENT.fullmatch(name) and not _LEAVING_DIR.fullmatch(path.parent.name):
         return REPLICA_SEGMENT if in_replica_dir else METADATA_SEGMENT
     if _HEADS.fullmatch(name) and in_replica_dir:
         return BATCH_HEADS

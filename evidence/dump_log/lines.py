@@ -13,10 +13,11 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePosixPath
 from typing import Any
 
 from evidence.errors import DecodeError, spelled_out
-from evidence.kinds import checkpoint_name
+from evidence.kinds import checkpoint_name, partition_of
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
 from evidence.redaction import excerpt
 from evidence.strict_json import read_object
@@ -44,6 +45,8 @@ _KNOWN = re.compile(
     rb"\S{1,4096} (is empty|passed sanity check)\.$|SLF4J|Exception in thread |Caused by: |\tat |\t\.\.\. \d+ more|"
     rb"Picked up \w+: |(OpenJDK|Java HotSpot).{1,40} warning: |\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ "
 )
+_OF_PRODUCER = re.compile(rb"^baseOffset: [^\n]* producerId: \d", re.MULTILINE)
+_METADATA_RECORD = re.compile(rb'payload: \{"type":"[A-Z_]+_RECORD","version":\d+,"data":')
 _MAX_HEAD_BYTES = 4096
 _INT = re.compile(rb"-?[0-9]{1,19}")
 _CONTROL_TYPE_ONLY = b" controlType: LEADER_CHANGE(2)"
@@ -94,6 +97,16 @@ def dumped_name(line: bytes) -> tuple[str, tuple[int, int] | None]:
     name = spelled_out(base.decode("utf-8", "surrogateescape"))
     named = checkpoint_name(name)
     return name, named if named and named[0] <= MAX_INT64 and named[1] <= MAX_INT32 else None
+
+
+def is_of_a_topic(data: bytes, start: int, end: int) -> bool:
+    """Whether the dump data[start:end) is of another log than the metadata log: none of its records is a metadata
+    record, and its folder is that of a topic's partition, or a producer has written it."""
+    header = data[start : data.find(b"\n", start, end) + 1 or end]
+    path = header.removeprefix(b"Dumping ").replace(b"\\", b"/").decode("utf-8", "replace").strip()
+    is_foreign = header.startswith(b"Dumping ") and partition_of(PurePosixPath(path)) is not None
+    is_foreign = is_foreign or _OF_PRODUCER.search(data, start, end) is not None
+    return is_foreign and _METADATA_RECORD.search(data, start, end) is None
 
 
 def parse_start(line: bytes) -> tuple[str, tuple[int, int] | None] | None:

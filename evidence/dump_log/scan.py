@@ -256,13 +256,10 @@ class _Scanner:
             return
         self.logs.append(log.log)
         problem = None if log.is_bootstrap else self._snapshot_problem(log)
-        if problem:
-            message = f"the snapshot is incomplete: {problem}; it is not used as state"
-            del self.damage[log.damage_from :]
-            self._quarantine(log.position, end, None, "bad_snapshot", message)
-            if end == len(self.data):
-                self.cut_line_at = None
-            log.log.batches, log.lacks = [], [message]
+        if lines.is_of_a_topic(self.data, log.position, end):
+            self._refuse(log, end, "not_metadata_log", "a dump of a topic's log, not of the metadata log")
+        elif problem:
+            self._refuse(log, end, "bad_snapshot", f"the snapshot is incomplete: {problem}; it is not used as state")
         elif log.is_bootstrap:
             log.log.batches, log.lacks = [], ["the records of bootstrap.checkpoint are not part of the log: not read"]
         elif log.omitted_control:
@@ -271,6 +268,13 @@ class _Scanner:
         if any(not b.is_control for b in log.log.batches) and not log.printed_data:
             log.lacks.insert(0, "no metadata record is in the text (run without --cluster-metadata-decoder?)")
         log.log.lacks = "; ".join(log.lacks) or None
+
+    def _refuse(self, log: _OpenLog, end: int, reason: str, message: str) -> None:
+        del self.damage[log.damage_from :]
+        self._quarantine(log.position, end, None, reason, message)
+        if end == len(self.data):
+            self.cut_line_at = None
+        log.log.batches, log.lacks = [], [message]
 
     def _snapshot_problem(self, log: _OpenLog) -> str | None:
         """Why the snapshot is unusable, or None. Compare evidence.metadata_log.scan._scan_snapshot."""

@@ -132,13 +132,14 @@ def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
 
 def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool, framed: dict[str, Scan]) -> None:
     """Frame a segment. If the file name differs from its first offset, report that and trust the bytes. A log whose
-    records have another frame version is refused as a whole, as none of its records can be decoded reliably. framed: by
-    SHA-256, the segments before: those that several controllers hold are framed, and held in memory, once."""
+    records have another frame version is refused as a whole, as none of its records can be decoded reliably; so is a
+    topic's log. framed: by SHA-256, the segments before: those that several controllers hold are framed, and held in
+    memory, once."""
     data = file.sliced()
     scan = framed[file.sha256] = file.scan or framed.get(file.sha256) or scan_batches(data)
-    if refusal := _other_frame(data, scan.batches):
-        refused = Damage(0, len(data), scan.batches[0].base_offset, "frame_version", refusal)
-        scanned.accounts[file.path] = Account(0, len(data), note=refusal, damage=[refused])
+    if refusal := _refusal(file, data, scan.batches):
+        refused = Damage(0, len(data), scan.batches[0].base_offset, *refusal)
+        scanned.accounts[file.path] = Account(0, len(data), note=refused.message, damage=[refused])
         return
     if not is_newest and any(d.reason == "torn_batch" for d in scan.damage):
         note = f"{scan.note}, although later segments follow: records are missing"
@@ -155,13 +156,18 @@ def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool, framed:
     scanned.logs.append(Log(file, scan.batches))
 
 
-def _other_frame(data: Bytes, batches: Batches) -> str | None:
-    """The message that refuses the whole file for its records' frame version, or None. It is decided by the first
-    record that is not a control record."""
+def _refusal(file: EvidenceFile, data: Bytes, batches: Batches) -> tuple[str, str] | None:
+    """(reason, message) that refuses the whole file, or None, by the first record that is not a control record: its
+    frame version, or, in any folder but the metadata log's own, that it is a topic's: the leader epochs and offsets of
+    that log would seem to replace the metadata log's."""
     first = next((b for b in batches if not b.is_control), None)
     found = read_records(data, first) if first else iter(())
     item = next((i for i in found if isinstance(i, Record) or i.length_bytes), None)
-    return item.message if isinstance(item, Damage) and item.reason == "frame_version" else None
+    if not isinstance(item, Damage):
+        return None
+    if item.reason == "not_kraft" and PurePosixPath(file.path).parent.name != kinds.METADATA_LOG_DIR:
+        return "not_metadata_log", f"not the metadata log, by its first record: {item.message}"
+    return (item.reason, item.message) if item.reason == "frame_version" else None
 
 
 def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:

@@ -20,6 +20,7 @@ SEGMENT = "00000000000000000000.log"
         (SEGMENT, kinds.METADATA_SEGMENT),
         (f"data/orders-0/{SEGMENT}", kinds.REPLICA_SEGMENT),
         (f"data/orders-0/{0:020d}.heads", kinds.BATCH_HEADS),
+        *((f"data/orders-0.{'0a' * 16}-{leaving}/{SEGMENT}", kinds.OTHER) for leaving in ("delete", "stray", "future")),
         (f"data/{0:020d}.heads", kinds.OTHER),
         (f"data/__cluster_metadata-0/{0:020d}.heads", kinds.OTHER),
         (f"data/kafka-0/{SEGMENT}", kinds.REPLICA_SEGMENT),

@@ -298,6 +298,41 @@ SNAPSHOT = gzip.decompress(
 TOO_LARGE = b"Snapshot end offset: 9999999999999999999, epoch: 1\n"
 
 
+OF_A_TOPIC = HEAD.replace("producerId: -1", "producerId: 7")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Dumping /var/lib/kafka/orders-0/{0:020d}.log\nLog starting offset: 0\n" + HEAD,
+        "Log starting offset: 0\n" + OF_A_TOPIC + "| offset: 0 CreateTime: 1 keySize: 1 valueSize: 9 payload: x\n",
+        OF_A_TOPIC,
+    ],
+)
+def test_a_dump_of_a_topics_log_is_not_taken_for_the_metadata_log(text: str) -> None:
+    """Its leader epochs and offsets would seem to replace the metadata log's."""
+    data = text.format(base=0, last=0, count=1, control="false", size=100).encode()
+    scan = accounted(data)
+    assert [log.batches for log in scan.logs] == [[]]
+    assert ([d.reason for d in scan.damage], scan.quarantined_bytes) == (["not_metadata_log"], len(data))
+
+
+def test_a_dump_of_the_metadata_log_from_any_folder_counts() -> None:
+    record = (
+        "| offset: 0 CreateTime: 1795000000000 keySize: -1 valueSize: 9 sequence: -1 headerKeys: [] payload: " + NO_OP
+    )
+    text = f"Dumping /tmp/node-1/{0:020d}.log\nLog starting offset: 0\n" + HEAD + record + "\n"
+    scan = accounted(
+        text.replace("{base}", "0")
+        .replace("{last}", "0")
+        .replace("{count}", "1")
+        .replace("{control}", "false")
+        .replace("{size}", "100")
+        .encode()
+    )
+    assert ([len(log.batches) for log in scan.logs], scan.damage) == ([1], [])
+
+
 def test_a_snapshot_is_used_whole_or_not_at_all() -> None:
     rows = SNAPSHOT.splitlines(keepends=True)
     bad = {

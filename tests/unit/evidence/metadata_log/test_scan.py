@@ -122,6 +122,17 @@ def test_a_log_of_another_frame_version_is_refused_as_a_whole(version: int, tmp_
     assert "frame version" in str(row["note"])
 
 
+@pytest.mark.parametrize("folder", ["backup", "controller-3", "snapshots/orders-0.old"])
+def test_a_topics_log_outside_its_folder_is_not_taken_for_the_metadata_log(folder: str, tmp_path: Path) -> None:
+    """Its leader epochs and offsets would seem to replace the metadata log's."""
+    records = b"".join(writer.record(b"total=5", i, key=b"order-%d" % i) for i in range(3))
+    data = writer.batch(epoch=50, producer=(7, 0, 0), records=records, count=3)
+    result = scan_files(captured(tmp_path, {node(1): b"".join(LOG), f"{folder}/{0:020d}.log": data}))
+    account = result.accounts[f"{folder}/{0:020d}.log"]
+    assert (len(result.batches), account.quarantined_bytes) == (len(LOG), len(data))
+    assert [d.reason for d in account.damage] == ["not_metadata_log"]
+
+
 @pytest.mark.parametrize(("key", "version", "name"), [(99, 0, "UNKNOWN_99"), (5, 40, "PARTITION_CHANGE_RECORD")])
 def test_the_row_of_a_record_that_this_release_does_not_know_has_its_bytes(
     key: int, version: int, name: str, tmp_path: Path
