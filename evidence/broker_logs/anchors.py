@@ -27,7 +27,8 @@ _AFTER_ITS_RECORD = ("leader_started", "follower_started", "leader_unchanged", "
 _OF_SESSIONS = ("broker_starting", "broker_registered", "controlled_shutdown_started")
 # The kinds of events that `node_clocks` looks at.
 KINDS_OF_ANCHORS = (*_AFTER_ITS_RECORD, "isr_shrinking", *_OF_SESSIONS)
-# A node's clock is taken to be closer than this to the controllers' where only anchors show its zone.
+# A node's clock is taken to be closer than this to the controllers' where only anchors show its zone; where it was not,
+# or another zone than the one that is shown counted, nothing follows from the node's times.
 _CLOCK_ERROR_MS = 60_000
 
 Row = dict[str, Any]
@@ -79,19 +80,29 @@ def node_clocks(
 
 def with_utc(events: pa.Table, clocks: pa.Table) -> pa.Table:
     """The events with logged_at_utc_ms where their node's zone at that time is known: still by the node's own clock,
-    which error_lower_ms and error_upper_ms bound. Between two rows of one node that differ in zone it stays null."""
+    which error_lower_ms and error_upper_ms bound. Between two rows of one node that differ in zone it stays null. It is
+    null, even if it was printed, where the clock or the zone was certainly wrong by more than a minute."""
     spans = _by_node(clocks)
     columns = (events[name].to_pylist() for name in ("node_id", "logged_at_ms", "logged_at_utc_ms"))
-    utc = [
-        known if known is not None or wall is None else _in_utc(wall, spans.get(node, []))
-        for node, wall, known in zip(*columns, strict=True)
-    ]
+    utc = []
+    for node, wall, known in zip(*columns, strict=True):
+        own = spans.get(node, [])
+        if known is not None:
+            utc.append(None if wall is not None and _is_wrong(wall, own) else known)
+        else:
+            utc.append(None if wall is None else _in_utc(wall, own))
     return _with(events, "logged_at_utc_ms", utc)
+
+
+def least_error_ms(clocks: pa.Table) -> int:
+    """By how many ms some node's clock was certainly off, of those whose times `with_utc` gives."""
+    errors = (_least_error_ms(span) for span in clocks.to_pylist())
+    return max((error for error in errors if error <= _CLOCK_ERROR_MS), default=0)
 
 
 def boots_in_utc(boots: pa.Table, clocks: pa.Table) -> pa.Table:
     """tables.NODE_BOOTS with first_event_ms and last_event_ms in UTC; null where the node's zone is not known, or its
-    clock or zone was set meanwhile."""
+    clock or zone was set meanwhile or certainly wrong."""
     spans, nodes = _by_node(clocks), boots["node_id"].to_pylist()
     for name in ("first_event_ms", "last_event_ms"):
         times = zip(nodes, boots[name].to_pylist(), strict=True)
@@ -113,7 +124,18 @@ def _with(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
     return table.set_column(index, field, pa.array(values, field.type))
 
 
+def _least_error_ms(span: Row) -> int:
+    return max(0, span["error_lower_ms"] or 0, -(span["error_upper_ms"] or 0))
+
+
+def _is_wrong(wall_ms: int, spans: list[Row]) -> bool:
+    around = [s for s in spans if s["from_ms"] is not None and s["from_ms"] <= wall_ms <= s["to_ms"]] or spans
+    return any(_least_error_ms(span) > _CLOCK_ERROR_MS for span in around)
+
+
 def _in_utc(wall_ms: int, spans: list[Row]) -> int | None:
+    if _is_wrong(wall_ms, spans):
+        return None
     zones = {s["zone_ms"] for s in spans}
     if len(zones) > 1:
         zones = {s["zone_ms"] for s in spans if s["from_ms"] <= wall_ms <= s["to_ms"]}

@@ -36,10 +36,11 @@ _WORDS = re.compile("|".join(re.escape(words) for words in sorted(_BY_WORDS, key
 WANTED = "|".join(re.sub(r"([\[\]().])", r"\\\1", w) for w in sorted(_BY_WORDS))
 
 
-def read_event(message: str, is_head: bool = True) -> Fields | None:
+def read_event(message: str, is_head: bool = True, is_cut: bool = False) -> Fields | None:
     """The event that a message is: `kind` and the fields that its text names, typed as in tables.BROKER_LOG_EVENTS, and
     `speaker_id`, the node that the message says it is from. None for any other message, and for one with a number that
-    Kafka cannot have written. is_head: False for a further line of a message (a stack trace)."""
+    Kafka cannot have written. is_head: False for a further line of a message (a stack trace). is_cut: the message may
+    lack its end: no event then if that is a value's, of which digits may be missing."""
     context = _CONTEXT.match(message) if is_head else None
     tried: set[str] = set()
     for words in _WORDS.finditer(message):
@@ -48,7 +49,7 @@ def read_event(message: str, is_head: bool = True) -> Fields | None:
         tried.add(words[0])
         for known, pattern in _BY_WORDS[words[0]]:
             found = _match(known, pattern, message, context, is_head)
-            if found is None:
+            if found is None or (is_cut and _ends_in_a_value(found)):
                 continue
             fields = _typed(known, found, message)
             if fields is not None:
@@ -68,6 +69,12 @@ def _match(
     if not known.speakers:
         return pattern.match(message)
     return pattern.match(message, context.end()) if context and context["speaker"] in known.speakers else None
+
+
+def _ends_in_a_value(found: re.Match[str]) -> bool:
+    """Whether the message ends with a number or list."""
+    ends = {found.end(name) for name in found.groupdict() if name in _VALUES}
+    return found.end() == len(found.string) and found.end() in ends
 
 
 def _of_context(context: re.Match[str]) -> Fields:

@@ -14,10 +14,10 @@ import csv
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from evidence.broker_logs.times import ISO, Times, date_pattern, read_iso, read_time, zone_between
+from evidence.broker_logs.times import ISO, Times, date_pattern, is_rounded, read_iso, read_time, zone_between
 from evidence.limits import MAX_TIME_MS
 
 # Kafka's own pattern, and those of Strimzi's and other images; the first that fits most lines is taken.
@@ -45,6 +45,7 @@ _JSON_MESSAGE = ("message", "MESSAGE", "msg", "short_message", "log", "line", "_
 _JSON_LEVEL = ("level", "log.level", "severity", "loglevel", "thread_level", "_level")
 _JSON_LOGGER = ("loggerName", "logger_name", "log.logger", "logger", "_logger", "category")
 _JSON_TIME = ("timeMillis", "@timestamp", "timestamp", "time", "_time", "ts", "date", "__REALTIME_TIMESTAMP")
+_NO_TIME: Times = (None, None)
 _GREATEST_UNITS = ((10**17, 10**6), (10**14, 10**3), (10**11, 1))
 
 
@@ -52,7 +53,8 @@ _GREATEST_UNITS = ((10**17, 10**6), (10**14, 10**3), (10**11, 1))
 class Head:
     """What the first line of an event says. logged_at_ms: its wall-clock time in ms, as if its zone were UTC;
     logged_at_utc_ms: the time itself, None where no zone is printed. None: not printed. A time in whole seconds says
-    too little (is_rounded): both are None then, unless a container's own time before the line is finer."""
+    too little (is_rounded): both are None then, unless a container's own time before the line is finer. is_cut: what
+    the layout prints after a message is missing: the message may lack its end, and a number there digits."""
 
     logged_at_ms: int | None
     logged_at_utc_ms: int | None
@@ -60,19 +62,27 @@ class Head:
     logger: str | None
     message: str
     is_rounded: bool = False
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """head: a regular expression (RE2's subset) for the beginning of a line that begins an event. read: such a line ->
     Head; None where it cannot be read, or is a part of a line that a container runtime cut. shows_its_end: a line that
-    can be read is whole, even without a line end. has_header: the first line names columns."""
+    can be read is whole, even without a line end. has_header: the first line names columns. begin: of a text layout:
+    how any event begins, without what containers put before it."""
 
     name: str
     head: str
     read: Callable[[bytes], Head | None]
     shows_its_end: bool = False
     has_header: bool = False
+    begin: re.Pattern[str] | None = None
+
+    def is_own(self, line: bytes) -> bool:
+        """Whether a line that begins an event stands as a node writes it into its own file: in a text, without what a
+        container's runtime or a log archive puts before it."""
+        return self.begin is not None and self.begin.match(line.decode("utf-8", "replace")) is not None
 
 
 def of_pattern(pattern: str) -> Layout:
@@ -133,15 +143,16 @@ def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Lay
         message = text[found.end() : end.start() if end else len(text)]
         logger = groups.get("logger") or (end.groupdict().get("logger") if end else None)
         wall_ms, utc_ms = read_time(groups, zone_ms)
-        is_rounded = wall_ms is not None and not (groups.get("fraction") or groups.get("epoch_ms"))
-        if (utc_ms is None or is_rounded) and groups.get("stamp_zone"):
+        is_whole_s = wall_ms is not None and not (groups.get("fraction") or groups.get("epoch_ms"))
+        if (utc_ms is None or is_whole_s) and groups.get("stamp_zone"):
             utc_ms = read_time({k.removeprefix("stamp_"): v for k, v in groups.items() if k.startswith("stamp_")})[1]
-        if wall_ms is not None and is_rounded:
+        if wall_ms is not None and is_whole_s:
             is_finer = utc_ms is not None and bool(groups.get("stamp_fraction"))
             wall_ms, utc_ms = (utc_ms + zone_between(wall_ms, utc_ms), utc_ms) if is_finer and utc_ms else (None, None)
-        return Head(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip(), is_rounded)
+        is_cut = bool(after) and end is None
+        return Head(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip(), is_whole_s, is_cut)
 
-    return Layout(name, "^" + _for_re2(_PREFIX + before), read)
+    return Layout(name, "^" + _for_re2(_PREFIX + before), read, begin=plain)
 
 
 def _tail_match(tail: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
@@ -163,8 +174,10 @@ def _of_expression(expression: str) -> Layout:
         if found is None:
             return None
         groups = found.groupdict()
-        wall_ms, utc_ms = read_iso(groups.get("time") or "")
-        return Head(wall_ms, utc_ms, groups.get("level"), groups.get("logger"), groups["message"].rstrip())
+        time = groups.get("time") or ""
+        wall_ms, utc_ms = (None, None) if is_rounded(time) else read_iso(time)
+        message = groups["message"].rstrip()
+        return Head(wall_ms, utc_ms, groups.get("level"), groups.get("logger"), message, is_rounded(time))
 
     return Layout(expression, "^(?:" + _for_re2(expression.lstrip("^")) + ")", read)
 
@@ -219,12 +232,12 @@ def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> Head | Non
     message = _first(fields, _JSON_MESSAGE)
     if not isinstance(message, str):
         return None
-    wall_ms, utc_ms = _time_of(fields)
+    (wall_ms, utc_ms), is_whole_s = _time_of(fields)
     line = message.split("\n", 1)[0].rstrip("\r").encode("utf-8", "replace")
     for layout in inner:
         if (head := layout.read(line)) is not None:
             utc = utc_ms if head.logged_at_utc_ms is None else head.logged_at_utc_ms
-            return Head(head.logged_at_ms, utc, head.level, head.logger, head.message, head.is_rounded)
+            return replace(head, logged_at_utc_ms=utc)
     level, logger = _first(fields, _JSON_LEVEL), _first(fields, _JSON_LOGGER)
     return Head(
         wall_ms,
@@ -232,6 +245,7 @@ def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> Head | Non
         level if isinstance(level, str) else None,
         logger if isinstance(logger, str) else None,
         message.rstrip(),
+        is_whole_s,
     )
 
 
@@ -246,26 +260,27 @@ def _first(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
     return None
 
 
-def _time_of(fields: Mapping[str, Any]) -> Times:
+def _time_of(fields: Mapping[str, Any]) -> tuple[Times, bool]:
+    """The time in the fields, and whether it is there in whole seconds only: none then."""
     instant = fields.get("instant")
     if isinstance(instant, dict) and isinstance(seconds := instant.get("epochSecond"), int):
         nanos = instant.get("nanoOfSecond")
-        return _in_bounds(seconds * 1000 + (nanos // 10**6 if isinstance(nanos, int) else 0))
+        return (_in_bounds(seconds * 1000 + nanos // 10**6), False) if isinstance(nanos, int) else (_NO_TIME, True)
     value = _first(fields, _JSON_TIME)
     if isinstance(value, str) and not re.fullmatch(r"\d{10,19}(\.\d{1,9})?", value):
-        return read_iso(value)
+        return (_NO_TIME, True) if is_rounded(value) else (read_iso(value), False)
     try:
         number = float(value) if isinstance(value, str | float) and "." in str(value) else int(value)
     except (TypeError, ValueError, OverflowError):
-        return None, None
+        return _NO_TIME, False
     for least, divisor in _GREATEST_UNITS:
         if number >= least:
-            return _in_bounds(int(number // divisor))
-    return _in_bounds(int(number * 1000))
+            return _in_bounds(int(number // divisor)), False
+    return (_NO_TIME, True) if isinstance(number, int) else (_in_bounds(int(number * 1000)), False)
 
 
 def _in_bounds(ms: int) -> Times:
-    return (ms, ms) if 0 <= ms <= MAX_TIME_MS else (None, None)
+    return (ms, ms) if 0 <= ms <= MAX_TIME_MS else _NO_TIME
 
 
 def detect(start: bytes, patterns: Sequence[str] = ()) -> Layout | None:

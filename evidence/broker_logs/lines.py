@@ -98,6 +98,11 @@ class LineScanner:
             self.notes.append("the last line does not end: it was being written, or the copy was cut; not read")
         return []
 
+    def remark(self, line: Line, reason: str, message: str) -> None:
+        """Note what is wrong with a line that is not used."""
+        if len(self.damage) < MAX_DAMAGE:
+            self.damage.append(Damage(line.position, 0, None, reason, message))
+
     def _end_long_line(self) -> None:
         message = f"a line of {self._too_long} bytes; {MAX_LINE_BYTES} are allowed"
         self._hold_back(self.text_bytes - self._too_long, self._too_long, "line_too_long", message)

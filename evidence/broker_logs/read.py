@@ -48,11 +48,16 @@ class BrokerLogTables:
 
 @dataclass(slots=True)
 class _FileRows:
+    """is_whole: copied and read whole, without damage. is_contiguous: undamaged, and a node's
+    own file by its layout: what a container's runtime or a log archive gives may have gaps."""
+
     rows: list[Row] = field(default_factory=list)
     batches: list[pa.RecordBatch] = field(default_factory=list)
     speakers: Counter[int] = field(default_factory=Counter)
     boots: BootTracker = field(default_factory=BootTracker)
     count: int = 0
+    is_whole: bool = False
+    is_contiguous: bool = True
 
 
 def read_broker_logs(
@@ -66,17 +71,18 @@ def read_broker_logs(
     """Read every file of kinds.BROKER_LOGS. patterns: log4j patterns or expressions of the site (layouts.of_pattern),
     tried before the known ones. is_collected: Capture.is_collected; an archive of logs may have dropped lines.
 
-    A row's node is the one that its line names, else the one that the file was copied from, else the only one that the
-    file's lines name. Times in UTC are null where neither the text nor the manifest has the zone: anchors.py finds it.
+    A row's node is the one that its line names, else the only one that the file's lines name, else the one that the
+    file was copied from, unless lines of another file of that node name others: a folder may be named by something
+    else. Times in UTC are null where neither the text nor the manifest has the zone: anchors.py finds it.
     Errors: ValueError for a pattern that is not supported; CaptureError when a file cannot be read or has changed.
     """
     events: list[pa.RecordBatch] = []
     boots: list[Row] = []
     accounts: dict[str, Account] = {}
     counts: dict[str, tuple[int, int]] = {}
+    files = [file for file in files if file.kind in kinds.BROKER_LOGS]
+    read: list[tuple[EvidenceFile, _FileRows, Row]] = []
     for file in files:
-        if file.kind not in kinds.BROKER_LOGS:
-            continue
         found = _FileRows()
         with file.unchanged():
             stream = TextStream(file.local, chunk_bytes, limits.compression_ratio)
@@ -85,14 +91,20 @@ def read_broker_logs(
         accounts[file.path] = _account(file, stream, scanner, found)
         counts[file.path] = (scanner.events if scanner else 0, found.count)
         _flush(found)
-        node = file.node_id if file.node_id is not None else _only(found.speakers)
-        is_whole = is_collected and scanner is not None and not scanner.quarantined_bytes and stream.broken_at is None
-        events += [_of_file(batch, node, is_whole) for batch in found.batches]
+        found.is_whole = is_collected and scanner is not None and not scanner.quarantined_bytes
+        found.is_whole &= stream.broken_at is None
+        if scanner is None or scanner.damage or stream.broken_at is not None:
+            found.is_contiguous = False
+        read.append((file, found, place))
+    others = _speaking_otherwise(read)
+    for file, found, place in read:
+        node = _only(found.speakers) if found.speakers or file.node_id in others else file.node_id
+        events += [_of_file(batch, node, found.is_whole) for batch in found.batches]
         if file.kind == kinds.SERVER_LOG and len(found.speakers) <= 1:
-            speaker = _only(found.speakers)
-            node = node if speaker is None else speaker
-            place |= {"node_id": node, "whole_until_ms": _whole_until_ms(file) if is_whole else None}
-            boots += [{**row, "position": row["first_position"], **place} for row in found.boots.rows]
+            place |= {"node_id": node, "whole_until_ms": _whole_until_ms(file) if found.is_whole else None}
+            for row in found.boots.rows:
+                begins = row["begins_in_file"] and (found.is_whole or found.is_contiguous)
+                boots.append({**row, "begins_in_file": begins, "position": row["first_position"], **place})
     return BrokerLogTables(
         pa.Table.from_batches(events, schema=tables.BROKER_LOG_EVENTS),
         pa.Table.from_pylist(boots, schema=tables.NODE_BOOTS),
@@ -120,7 +132,8 @@ def _scan(
 
     def take(lines: Iterable[Line]) -> None:
         for line in lines:
-            row = _row(line, layout)
+            found.is_contiguous = found.is_contiguous and layout.is_own(line.head)
+            row = _row(line, layout, scanner)
             if row is not None:
                 row.update(place)
                 wall_ms, zone_ms = row["logged_at_ms"], file.log_utc_offset_ms
@@ -140,13 +153,17 @@ def _scan(
     return scanner
 
 
-def _row(line: Line, layout: Layout) -> Row | None:
+def _row(line: Line, layout: Layout, scanner: LineScanner) -> Row | None:
     head = layout.read(line.head)
     if head is None:
         return None
     text = head.message if line.is_head else line.text.decode("utf-8", "replace")
-    event = read_event(text, line.is_head)
+    event = read_event(text, line.is_head, head.is_cut)
     if event is None:
+        return None
+    if line.is_head and layout.begin is not None and layout.begin.search(text):
+        message = "another event begins inside it: a full disk or a power loss cut the line; neither is read"
+        scanner.remark(line, "two_events", message)
         return None
     event["logged_at_ms"], event["logged_at_utc_ms"] = head.logged_at_ms, head.logged_at_utc_ms
     event["level"], event["logger"] = head.level, head.logger
@@ -211,6 +228,11 @@ def _of_file(batch: pa.RecordBatch, node: int | None, is_whole: bool) -> pa.Reco
         return batch
     index = batch.schema.get_field_index("node_id")
     return batch.set_column(index, batch.schema.field(index), batch["node_id"].fill_null(pa.scalar(node, pa.int32())))
+
+
+def _speaking_otherwise(read: Iterable[tuple[EvidenceFile, _FileRows, Row]]) -> set[int | None]:
+    """The nodes of which a file has lines that name others, and none that names it."""
+    return {file.node_id for file, found, _ in read if found.speakers and file.node_id not in found.speakers}
 
 
 def _only(speakers: Counter[int]) -> int | None:

@@ -57,8 +57,10 @@ def date_pattern(date_format: str) -> str:
             parts.append(re.escape(token[1] if token[1] is not None else text))
         elif text in _LETTERS:
             parts.append(_LETTERS[text])
-        elif set(text) <= {"S", "n"}:
-            parts.append(r"(?P<fraction>\d{1,9})")
+        elif set(text) == {"S"} or set(text) == {"n"}:
+            # Fewer letters print a number without its leading zeros: 5 ms as `5`.
+            is_padded = len(text) >= (3 if text[0] == "S" else 9)
+            parts.append(r"(?P<fraction>\d{1,9})" if is_padded else r"\d{1,9}")
         elif set(text) <= {"X", "x", "Z", "z"}:
             parts.append(_ZONE)
         else:
@@ -93,6 +95,12 @@ def read_iso(text: str) -> Times:
     """As `read_time`, of a text that is one time."""
     found = _ISO.fullmatch(text.strip())
     return read_time(found.groupdict()) if found else (None, None)
+
+
+def is_rounded(text: str) -> bool:
+    """Whether a text that is one time has whole seconds."""
+    found = _ISO.fullmatch(text.strip())
+    return found is not None and not found["fraction"]
 
 
 def zone_offset_ms(zone: str | None) -> int | None:

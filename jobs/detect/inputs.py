@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.broker_logs.anchors import KINDS_OF_ANCHORS, boots_in_utc, node_clocks, with_utc
+from evidence.broker_logs.anchors import KINDS_OF_ANCHORS, boots_in_utc, least_error_ms, node_clocks, with_utc
 from evidence.capture.clock_bounds import minimum_clock_error_ms
 from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS, NODE_CLOCKS
 from jobs.config.settings import Settings
@@ -39,7 +39,7 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     Errors: LogConflictError when captures contradict each other.
     """
     state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
-    clock, end_ms = measured_clock(lake, cluster, settings), log_end_ms(lake, cluster, state)
+    clock, end_ms = measured_clock(lake, cluster, settings, clocks), log_end_ms(lake, cluster, state)
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
     unclean = sorted(r["offset"] for r in restarts)
     boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
@@ -48,11 +48,12 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     return state, cluster_facts(cluster, state, clock, end_ms, static_files(lake, cluster), unclean, boots, processes)
 
 
-def measured_clock(lake: Lake, cluster: str, settings: Settings) -> Clock:
-    """The larger of the configured clock error and the clock error that the evidence itself shows."""
+def measured_clock(lake: Lake, cluster: str, settings: Settings, clocks: pa.Table) -> Clock:
+    """The larger of the configured clock error and the clock error that the evidence itself shows. clocks:
+    evidence.tables.NODE_CLOCKS."""
     files = lake.rows("evidence_files", cluster, ("captured_at_ms", "uncertainty_ms", "last_timestamp_ms"))
     lines = lake.read("log_end_offsets", cluster, _LINES, pc.field("source") == "leader_epoch")
-    measured = minimum_clock_error_ms(files)
+    measured = max(minimum_clock_error_ms(files), least_error_ms(clocks))
     if len(lines):
         opened = lake.read("partition_history", cluster, _OPENED, pc.field("topic").isin(lines["topic"].unique()))
         measured = max(measured, least_clock_error_ms(opened, lines))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.broker_logs.anchors import boots_in_utc, node_clocks, with_utc
+from evidence.broker_logs.anchors import boots_in_utc, least_error_ms, node_clocks, with_utc
 from replay.bucket import Detected, detect
 from replay.cluster.boots import boots_of, processes_of
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
@@ -119,7 +119,9 @@ def cluster_of(
     boots = boots_of(decoded.boot_ids.to_pylist())
     processes = {}
     if history is not None:
-        processes = processes_of(boots_in_utc(decoded.node_boots, _clocks(decoded, state, history)).to_pylist())
+        clocks = _clocks(decoded, state, history)
+        processes = processes_of(boots_in_utc(decoded.node_boots, clocks).to_pylist())
+        clock_error_ms = max(clock_error_ms, least_error_ms(clocks))
     end_ms, static = max(times, default=None), decoded.static
     return cluster_facts("test", state, Clock(clock_error_ms), end_ms, static, boots=boots, processes=processes)
 

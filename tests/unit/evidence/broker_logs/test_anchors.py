@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence import tables
-from evidence.broker_logs.anchors import node_clocks, with_utc
+from evidence.broker_logs.anchors import boots_in_utc, least_error_ms, node_clocks, with_utc
 from evidence.broker_logs.read import BrokerLogTables, read_broker_logs
 from evidence.capture.files import open_capture
 from replay.arrow import schemas
@@ -165,6 +165,31 @@ def test_utc_is_filled_in_where_it_is_not_printed() -> None:
     assert with_utc(lines, known)["logged_at_utc_ms"].to_pylist() == [0, 7, None]
     assert with_utc(lines, known.slice(0, 0))["logged_at_utc_ms"].to_pylist() == [None, 7, None]
     assert with_utc(lines, known).schema.equals(tables.BROKER_LOG_EVENTS, check_metadata=True)
+
+
+def test_a_clock_that_is_certainly_wrong_gives_no_time() -> None:
+    """Broker 1 runs ten minutes late: what it printed after an election would seem to be from before it."""
+    late = [{**row, "logged_at_ms": row["logged_at_ms"] - HOUR - 600_000} for row in REGISTERED]
+    stamped = [{**row, "logged_at_utc_ms": row["logged_at_ms"]} for row in late]
+    table = registrations({"timestamp_ms": 1000})
+    zone = pa.Table.from_pylist([{"node_id": 1, "zone_ms": 0}], schema=tables.NODE_BOOTS)
+    for lines, boots in ((late, zone), (stamped, None)):
+        found = node_clocks(events(*lines), states(), table, boots)
+        assert found["error_upper_ms"].to_pylist() == [-599_960]
+        assert with_utc(events(*lines), found)["logged_at_utc_ms"].to_pylist() == [None, None]
+        moment = {"node_id": 1, "first_event_ms": late[0]["logged_at_ms"], "last_event_ms": late[1]["logged_at_ms"]}
+        shown = boots_in_utc(pa.Table.from_pylist([moment], schema=tables.NODE_BOOTS), found).to_pylist()
+        assert (shown[0]["first_event_ms"], shown[0]["last_event_ms"]) == (None, None)
+        assert least_error_ms(found) == 0, "it is not one that times are widened by"
+
+
+@pytest.mark.parametrize(("ahead_ms", "error_ms"), [(0, 0), (-40, 0), (-45, 5), (10, 0), (1010, 1000), (-61_040, 0)])
+def test_a_clock_that_is_off_widens_every_time(ahead_ms: int, error_ms: int) -> None:
+    lines = [{**row, "logged_at_ms": row["logged_at_ms"] - HOUR + ahead_ms} for row in REGISTERED]
+    boot = pa.Table.from_pylist([{"node_id": 1, "zone_ms": 0}], schema=tables.NODE_BOOTS)
+    found = node_clocks(events(*lines), states(), registrations({"timestamp_ms": 1000}), boot)
+    assert least_error_ms(found) == error_ms
+    assert (with_utc(events(*lines), found)["logged_at_utc_ms"].null_count == 2) is (ahead_ms < -60_000)
 
 
 @FUZZ

@@ -113,6 +113,34 @@ def test_a_container_that_prints_whole_seconds_gives_no_time_either() -> None:
     assert (head.logged_at_ms, head.logged_at_utc_ms) == (None, None)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"@timestamp": "2026-11-21T00:00:00Z"},
+        {"timestamp": 1795219200},
+        {"instant": {"epochSecond": 1795219200}},
+        {"time": "2026-11-20T18:30:00Z", "message": STRIMZI},
+    ],
+)
+def test_whole_seconds_in_json_are_no_time_of_a_line(fields: dict[str, object]) -> None:
+    _, head = heads(json.dumps({"message": "m", **fields}))
+    assert (head.logged_at_ms, head.logged_at_utc_ms, head.is_rounded) == (None, None, True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        (r"(?P<time>\S+ \S+) (?P<message>.*)", "2026-11-21 00:00:00 x"),
+        # log4j 1 prints 5 ms as `5`.
+        ("%d{yyyy-MM-dd HH:mm:ss,S} %m%n", "2026-11-21 00:00:00,5 x"),
+    ],
+)
+def test_whole_seconds_of_a_sites_pattern_are_no_time_of_a_line(pattern: str, line: str) -> None:
+    head = of_pattern(pattern).read(line.encode())
+    assert head is not None
+    assert (head.logged_at_ms, head.logged_at_utc_ms, head.is_rounded) == (None, None, True)
+
+
 def test_a_zone_that_a_pattern_prints_or_names() -> None:
     stamped = of_pattern("%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %m%n").read(b"2026-11-21T00:00:00.123+05:30 INFO x")
     assert stamped == Head(AT, AT - INDIA, "INFO", None, "x")

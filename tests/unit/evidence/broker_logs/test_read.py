@@ -143,9 +143,65 @@ def test_long_messages_are_cut(tmp_path: Path) -> None:
 def test_a_line_names_its_node(tmp_path: Path, node: int | None, expected: int) -> None:
     version = f"{TIME} INFO Kafka version: 4.0.2 (k.A)\n"
     result = read(tmp_path, (LOADED + version).encode(), node_id=node)
-    assert [r["node_id"] for r in result.events.to_pylist()] == [expected, 4 if node is None else node]
+    assert [r["node_id"] for r in result.events.to_pylist()] == [expected, expected], "its folder's name may be wrong"
     note = result.accounts["logs/server.log"].note
     assert note == ("lines of node 4 in a file of node 3" if node == 3 else None)
+
+
+def test_a_folder_that_other_files_contradict_names_no_node(tmp_path: Path) -> None:
+    """kafka-1 is the pod of node 4: its rotated file of a start names nobody."""
+    load = f"{TIME} INFO Kafka version: 4.0.2 (k.A)\n"
+    files = [
+        log_file(tmp_path, load.encode(), "server.log.1", node_id=1),
+        log_file(tmp_path, LOADED.encode(), "server.log", node_id=1),
+        log_file(tmp_path, load.encode(), "server.log.2", node_id=2),
+    ]
+    rows = read_broker_logs("c", files).events.to_pylist()
+    assert [row["node_id"] for row in rows] == [None, 4, 2]
+
+
+ISR = f"{TIME} INFO [Partition a-0 broker=4] ISR updated to 4,5  and version updated to 12 (k.Partition)\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "kept"),
+    [
+        (ISR, ["isr_updated"]),
+        # A disk that was full, or a power loss: the next event stands right behind what was written.
+        (ISR[: ISR.index("2 (k")] + ISR, []),
+        # A log shipper's limit.
+        (ISR[: ISR.index("2 (k")] + "\n" + LOADED, ["log_loaded"]),
+        (LOADED[: LOADED.index(" with")] + "\n" + LOADED, ["log_loaded"]),
+    ],
+)
+def test_a_number_that_may_lack_digits_is_not_read(tmp_path: Path, data: str, kept: list[str]) -> None:
+    """A partition epoch of 1 instead of 12 would date what stands before it too early."""
+    result = read(tmp_path, data.encode())
+    assert [row["kind"] for row in result.events.to_pylist()] == kept
+    reasons = [damage.reason for damage in result.accounts["logs/server.log"].damage]
+    assert reasons == (["two_events"] if not kept else [])
+
+
+START = f"{TIME} INFO Registered signal handlers for TERM, INT, HUP (k.L)\n"
+PACKED = "2026-11-21T00:00:00.123456789Z "
+
+
+@pytest.mark.parametrize(
+    ("data", "is_collected", "shown"),
+    [
+        (START + LOADED + START, False, [True, True]),
+        # Container runtimes and archives drop lines, and people join what they give.
+        (PACKED + START + PACKED + LOADED + PACKED + START, False, [False, False]),
+        (PACKED + START + PACKED + LOADED + PACKED + START, True, [True, True]),
+        (json.dumps({"log": START}) + "\n" + json.dumps({"log": START}) + "\n", False, [False, False]),
+        (START + "\0\0\0\n" + START, False, [False, False]),
+    ],
+)
+def test_a_process_begins_in_a_file_only_if_no_line_can_be_missing(
+    tmp_path: Path, data: str, is_collected: bool, shown: list[bool]
+) -> None:
+    boots = read(tmp_path, data.encode(), node_id=4, is_collected=is_collected).boots.to_pylist()
+    assert [row["begins_in_file"] for row in boots] == shown
 
 
 def test_an_archives_export_of_several_nodes(tmp_path: Path) -> None:
