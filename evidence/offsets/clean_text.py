@@ -27,7 +27,8 @@ _LABEL = re.compile(rb'([a-zA-Z_][a-zA-Z0-9_]*)="')
 # Values from here on are impossible.
 _BEYOND = {IN_SYNC_REPLICAS_COUNT: 2.0**31, UNDER_MIN_ISR: 2.0}
 _BEYOND_OFFSETS = 2.0**63
-_NO_ESCAPES = rb"[ !#-\[\]-~]*"
+_NO_ESCAPES = re.compile(rb"[ !#-\[\]-~]*")
+_VALUE = re.compile(rb'([a-zA-Z_][a-zA-Z0-9_]*)="([^"]*)"')
 
 
 def clean_checkpoint(data: bytes, column: str) -> pa.RecordBatch | None:
@@ -107,7 +108,12 @@ def _like_the_first(data: bytes, metric: bytes, begin: int, names: MetricNames) 
     unusual = [label for label in labels if label.startswith("__") or label in FUTURE_LABELS]
     if unusual or len(set(labels)) < len(labels) or len(known) < 2 or not known.keys() <= set(labels):
         return None
-    plain = b",".join(rb'%s="%s"' % (label.encode(), known.get(label, _NO_ESCAPES)) for label in labels)
+    values = dict(_VALUE.findall(first[1])) if first else {}
+    if not all(_NO_ESCAPES.fullmatch(value) for value in values.values()):
+        return None
+    # Other labels tell what differs between processes: all samples have the same.
+    texts = (known.get(label, re.escape(values.get(label.encode(), b""))) for label in labels)
+    plain = b",".join(rb'%s="%s"' % (label.encode(), text) for label, text in zip(labels, texts, strict=True))
     return re.compile(rb"%s\{%s,?\} (?P<value>%s)\n" % (metric, plain, _DOUBLE))
 
 

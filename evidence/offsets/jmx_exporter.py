@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS, int32_of
@@ -30,6 +31,11 @@ OF_LEADERS = (IN_SYNC_REPLICAS_COUNT, UNDER_MIN_ISR)
 # field -> (the largest value, the error message for others); other fields are offsets.
 _VALUES = {IN_SYNC_REPLICAS_COUNT: (MAX_INT32, "not a number of replicas"), UNDER_MIN_ISR: (1, "neither 0 nor 1")}
 _OFFSET = (MAX_INT64, "not an offset")
+# Labels by which Prometheus and other collectors tell the processes apart that they read.
+_TARGETS = ("instance", "pod", "kubernetes_pod_name", "host", "hostname", "node", "broker", "broker_id")
+# September 2001; in seconds a time is smaller.
+_LEAST_MS = 10**12
+Labels = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +64,14 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
     and damage for each of their lines that cannot be read.
 
     The leader's metrics are left out for each partition with an InSyncReplicasCount of 0: this broker did not lead it.
+    A sample with a timestamp has its own time (Prometheus' /federate, and others that repeat what they have read). A
+    text of several processes, as these give, is damage as a whole: nothing says which broker a sample is from.
     """
     wanted = names.fields()
     rows: list[Row] = []
     damage: list[Damage] = []
+    of_place: dict[tuple[str, str, int], Labels] = {}
+    targets: set[Labels] = set()
     for position, raw, ended in text_lines(data):
         found = _METRIC.match(raw)
         metric = found[1].decode() if found else ""
@@ -70,9 +80,17 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
         try:
             if not ended:
                 raise ValueError("the line does not end: its value may lack digits")
-            row = _row(raw.decode("utf-8").strip(), wanted[metric], names)
-            if row is not None:
-                rows.append({**row, "position": position})
+            sample = _sample(raw.decode("utf-8").strip())
+            if any(sample.labels.get(label) == "true" for label in FUTURE_LABELS):
+                continue
+            row = _row(sample, wanted[metric], names)
+            others = {k: v for k, v in sample.labels.items() if k not in (names.topic_label, names.partition_label)}
+            labels = frozenset(others.items() - {(label, "false") for label in FUTURE_LABELS})
+            targets.add(frozenset(pair for pair in labels if pair[0] in _TARGETS))
+            if of_place.setdefault((metric, row["topic"], row["partition"]), labels) != labels or len(targets) > 1:
+                message = "samples of several processes: nothing says which broker each is from; store a text of each"
+                return [], [Damage(0, len(data), None, "several_processes", message)]
+            rows.append({**row, "position": position})
         except (ValueError, LookupError, ArithmeticError) as error:
             message = f"not a sample of {metric}: {reason_for(error, raw)}"
             damage.append(Damage(position, len(raw), None, "bad_metric", message))
@@ -107,12 +125,15 @@ def _start_ms(line: bytes) -> int | None:
     return start_ms if 0 < start_ms <= MAX_TIME_MS else None
 
 
-def _row(text: str, field: str, names: MetricNames) -> Row | None:
-    """The replica and the value of a line; None for a future replica, which does not count yet (KIP-113)."""
+def _sample(text: str) -> Sample:
     (family,) = text_string_to_metric_families(text + "\n")
     (sample,) = family.samples
-    if any(sample.labels.get(label) == "true" for label in FUTURE_LABELS):
-        return None
+    # Of an exemplar the parser gives the exemplar's time.
+    return sample._replace(timestamp=None) if " # " in text else sample
+
+
+def _row(sample: Sample, field: str, names: MetricNames) -> Row:
+    """The replica and the value of a sample, and its own time if it has one."""
     value = int(sample.value)
     maximum, problem = _VALUES.get(field, _OFFSET)
     if value != sample.value or not 0 <= value <= maximum:
@@ -124,4 +145,13 @@ def _row(text: str, field: str, names: MetricNames) -> Row | None:
     number = int32_of(partition)
     if not topic or number is None:
         raise ValueError(f"topic {topic!r}, partition {partition!r} is not a partition")
-    return {"topic": topic, "partition": number, field: bool(value) if field == UNDER_MIN_ISR else value}
+    row: Row = {"topic": topic, "partition": number, field: bool(value) if field == UNDER_MIN_ISR else value}
+    return row if sample.timestamp is None else {**row, "captured_at_ms": _time_ms(float(sample.timestamp))}
+
+
+def _time_ms(seconds: float) -> int | None:
+    """The time of a sample; None for one that cannot be. seconds: as read from Prometheus' text, which prints ms;
+    OpenMetrics prints seconds."""
+    ms = round(seconds * 1000)
+    ms = ms if ms >= _LEAST_MS else round(seconds * 1_000_000)
+    return ms if _LEAST_MS <= ms <= MAX_TIME_MS else None

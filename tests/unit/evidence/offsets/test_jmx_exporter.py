@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence.offsets.clean_text import clean_metrics
 from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
 from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
@@ -28,8 +29,6 @@ def end_of(topic: str, value: int) -> dict[str, object]:
         (b"1.2345678E7", 12_345_678),
         (b"9007199254740993", 9_007_199_254_740_993),
         (b"9223372036854775807", (1 << 63) - 1),
-        (b"123 1795221569450", 123),
-        (b"123 1520879607.789", 123),
         (b'123 # {trace_id="abc"} 1.0 1520879607.789', 123),
         (b" \t 7", 7),
     ],
@@ -37,6 +36,37 @@ def end_of(topic: str, value: int) -> dict[str, object]:
 def test_values_are_read_in_every_notation(text: bytes, value: int) -> None:
     rows, damage = read_metrics(b"kafka_log_Log_LogEndOffset" + LABELS + b" " + text + b"\n", NAMES)
     assert (rows, damage) == ([end_of("orders", value)], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "at_ms"),
+    [(b"1795221569450", 1795221569450), (b"1795221569.45", 1795221569450), (b"7", None), (b"99999999999999999", None)],
+)
+def test_a_sample_with_a_timestamp_is_of_that_time(text: bytes, at_ms: int | None) -> None:
+    """Prometheus' /federate prints what it read up to five minutes before: in ms, or in OpenMetrics in seconds."""
+    rows, damage = read_metrics(b"kafka_log_Log_LogEndOffset" + LABELS + b" 123 " + text + b"\n", NAMES)
+    assert (rows, damage) == ([{**end_of("orders", 123), "captured_at_ms": at_ms}], [])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ('topic="a",partition="0",instance="kafka-1:7071"', 'topic="a",partition="0",instance="kafka-2:7071"'),
+        ('topic="a",partition="0",instance="kafka-1:7071"', 'topic="b",partition="0",instance="kafka-2:7071"'),
+        ('topic="a",partition="0",site="x"', 'topic="a",partition="0",site="y"'),
+    ],
+)
+def test_a_text_of_several_processes_says_of_no_broker_what_it_has(lines: tuple[str, str]) -> None:
+    data = "".join(f"kafka_log_Log_LogEndOffset{{{labels}}} {n}\n" for n, labels in enumerate(lines, 7)).encode()
+    rows, (damage,) = read_metrics(data, NAMES)
+    assert (rows, damage.reason, damage.length_bytes) == ([], "several_processes", len(data))
+    assert clean_metrics(data, NAMES) is None
+
+
+def test_labels_of_a_topic_are_no_processes() -> None:
+    text = 'kafka_log_Log_LogEndOffset{{topic="{0}",partition="0",tier="{0}",instance="k"}} 7\n'
+    rows, damage = read_metrics((text.format("a") + text.format("b")).encode(), NAMES)
+    assert ([row["topic"] for row in rows], damage) == (["a", "b"], [])
 
 
 @pytest.mark.parametrize(
@@ -152,8 +182,8 @@ def test_a_leaders_metric_with_an_impossible_value_is_damage(metric: str, value:
 
 def test_where_a_text_shows_both_that_a_broker_leads_and_that_it_does_not_neither_counts() -> None:
     data = b"".join(
-        b'kafka_cluster_Partition_%s{topic="a",partition="0",instance="%d"} %d\n' % line
-        for line in [(b"InSyncReplicasCount", 1, 3), (b"InSyncReplicasCount", 2, 0), (b"UnderMinIsr", 1, 1)]
+        b'kafka_cluster_Partition_%s{topic="a",partition="0"} %d\n' % line
+        for line in [(b"InSyncReplicasCount", 3), (b"InSyncReplicasCount", 0), (b"UnderMinIsr", 1)]
     )
     assert read_metrics(data, NAMES) == ([], [])
 

@@ -49,6 +49,13 @@ def test_high_watermarks_of_a_broker_that_was_down_are_also_of_when_they_were_wr
     assert {(r["high_watermark"] or r["log_start_offset"], r["position"]) for r in rows} == {(12, 4)}
 
 
+def test_a_sample_with_a_time_was_read_then(tmp_path: Path) -> None:
+    text = b'kafka_log_Log_LogEndOffset{topic="a",partition="0"} 7 1795221300000\n'
+    rows, damage = read(tmp_path, {f"{BROKER}/metrics.prom": text})
+    assert [(r["log_end_offset"], r["captured_at_ms"]) for r in rows] == [(7, 1795221300000)]
+    assert damage == {}
+
+
 @pytest.mark.parametrize(
     ("name", "column"),
     [
