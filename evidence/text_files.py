@@ -14,6 +14,11 @@ from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.redaction import excerpt
 
+_BLANKS = " \t\f"
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
+_PROPERTY = re.compile(r"((?:[^\\ \t\f=:]|\\.)+)(?:[ \t\f]*[=:]|[ \t\f])[ \t\f]*(.*)")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _INT = re.compile(rb"\d{1,19}")
 
 
@@ -27,10 +32,25 @@ class Line:
 
 
 def read_properties(data: bytes) -> dict[str, str]:
-    """A Java properties file as Kafka writes it (no escapes, no continuation lines). Lines without '=' are skipped."""
-    lines = (line.strip() for line in data.decode("utf-8", "replace").splitlines())
-    pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith(("#", "!")))
-    return {key.strip(): value.strip() for key, value in pairs}
+    """A Java properties file, as java.util.Properties reads it: `key=value`, `key: value` or `key value`, escapes, and
+    lines that go on in the next. Lines with a key alone are skipped."""
+    found: dict[str, str] = {}
+    lines = iter(_LINE_ENDS.split(data.decode("utf-8", "replace").removeprefix("\ufeff")))
+    for line in lines:
+        text = line.lstrip(_BLANKS)
+        if text.startswith(("#", "!")):
+            continue
+        while (len(text) - len(text.rstrip("\\"))) % 2:
+            text = text[:-1] + next(lines, "").lstrip(_BLANKS)
+        pair = _PROPERTY.fullmatch(text)
+        if pair is not None:
+            found[_plain(pair[1])] = _plain(pair[2]).strip()
+    return found
+
+
+def _plain(text: str) -> str:
+    """The text without Java's escapes."""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2]), text)
 
 
 def partition_topic_id(data: bytes) -> str | None:

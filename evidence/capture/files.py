@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -317,7 +318,7 @@ def _placed(
     entry: EvidenceFile, path: PurePosixPath, nodes: dict[PurePosixPath, int], manifest: Manifest
 ) -> EvidenceFile:
     """The file with its node and time. A file next to it takes precedence, then the manifest, then the path."""
-    named = next((nodes[p] for p in path.parents if p in nodes), None)
+    named = next((nodes[p] for p in (path, *path.parents) if p in nodes), None)
     listed = manifest.node_of(path)
     node = named if named is not None else listed.id if listed else kinds.node_in_path(path)
     facts = manifest.facts_of(path, node)
@@ -373,12 +374,15 @@ def _walk(root: Path, location: Location, most: int) -> tuple[list[Path], list[t
 
 
 def _identities(files: list[Member], most_bytes: int) -> tuple[dict[PurePosixPath, int], set[str]]:
-    """Node ids by folder, from meta.properties and server.properties, and each cluster id they name. Errors:
-    CaptureError if such a file has more than most_bytes."""
+    """Node ids by folder, from meta.properties, else server.properties, and by the path of each such file itself; and
+    each cluster id they name. A folder whose files name several nodes, as Kafka's own config folder does, names none.
+    Errors: CaptureError if such a file has more than most_bytes."""
     nodes: dict[PurePosixPath, int] = {}
+    by_folder: dict[tuple[PurePosixPath, bool], set[int]] = defaultdict(set)
     clusters: set[str] = set()
     for path, local in ((each.path, each.local) for each in files):
-        if kinds.classify(path) not in (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES):
+        kind = kinds.classify(path)
+        if kind not in (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES):
             continue
         with _readable(local):
             size = local.stat().st_size
@@ -387,7 +391,13 @@ def _identities(files: list[Member], most_bytes: int) -> tuple[dict[PurePosixPat
             properties = read_properties(local.read_bytes())
         node = int32_of(properties.get("node.id", properties.get("broker.id", "")))
         if node is not None:
-            nodes[path.parent] = node
+            nodes[path] = node
+            by_folder[path.parent, kind == kinds.META_PROPERTIES].add(node)
         if properties.get("cluster.id"):
             clusters.add(properties["cluster.id"])
+    for (folder, _), named in sorted(by_folder.items(), key=lambda each: each[0][1]):
+        if len(named) == 1:
+            nodes[folder] = min(named)
+        else:
+            nodes.pop(folder, None)
     return nodes, clusters

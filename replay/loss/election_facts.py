@@ -29,6 +29,7 @@ from replay.loss.read_again import is_first
 from replay.loss.verdict import Election, Judgement, judge
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
 from replay.offsets.broker_lines import NO_LINES, LoggedEnds
+from replay.offsets.clean_stops import HOLDS_LOG
 from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,
@@ -40,7 +41,7 @@ from replay.offsets.evidence import (
     index_rows,
     read_by,
 )
-from replay.offsets.log_drops import Span
+from replay.offsets.log_drops import CHECKPOINT, Span
 from replay.offsets.shared_log import shared_log
 from replay.offsets.watermark_floor import EpochsShown, Report, Step, floors, likely_floor, reports
 
@@ -149,7 +150,7 @@ class _Partition:
         if not self.facts.anchored[self.first]:
             created = (int(self.states.leader_epoch[self.first]), self.terms.known_since_ms)
         rows = [row for row in self.evidence.high_watermarks if self._is_of_this_topic(row)]
-        rows = [row for row in rows if not self.terms.is_read_unserved(row)]
+        rows = [row for row in rows if self._is_rewritten(row) and not self.terms.is_read_unserved(row)]
         known = reports(self.evidence, rows, created, steps, self._latest_epoch, self.clock)
         alone = alone_in_isr(self.terms, self.evidence)
         logs = logs_of_lone_leaders(self.terms, self.evidence)
@@ -169,6 +170,13 @@ class _Partition:
             for session in self.sessions.by_broker.get(broker, [])
         ]
         return any(self.cluster.brokers.active_for(broker, *span) >= needed for span in spans if span[0] < span[1])
+
+    def _is_rewritten(self, row: Row) -> bool:
+        """Whether a running broker rewrites the file that the value is in. It does not in a log directory that it has
+        moved all replicas out of (ReplicaManager.checkpointHighWatermarks): that keeps old values for ever."""
+        if row["source"] != CHECKPOINT or row[HOLDS_LOG]:
+            return True
+        return all(session.has_one_directory for session in self.sessions.by_broker.get(row["broker_id"], []))
 
     @cached_property
     def _ever_replicas(self) -> set[int]:

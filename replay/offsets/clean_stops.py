@@ -13,6 +13,7 @@ from typing import Any
 from replay.cluster.facts import read_by
 
 Row = dict[str, Any]
+Place = tuple[Any, str | None]
 
 # log_end_offsets.source of a replica's last segment; next to a .kafka_cleanshutdown the row has the session's epoch.
 SEGMENT = "replica_segment"
@@ -35,7 +36,7 @@ def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
     of a future log, which a broker is moving into this directory (LogManager.logsByDir has those, too).
     """
     rows = list(rows)
-    folders = {(r["capture"], _parent(r["path"], 2)) for r in rows if r["source"] in _OF_ITS_FOLDER}
+    folders = folders_of(rows)
     points: dict[tuple[int, int], list[Row]] = defaultdict(list)
     segments: list[Row] = []
     for row in rows:
@@ -51,13 +52,24 @@ def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
         first_read = min((read_by(r) for r in timed), default=None)
         for row in timed:
             if first_read is not None and first_read < row["captured_at_ms"]:
-                holds_log = (row["capture"], _parent(row["path"], 1)) in folders
+                holds_log = place_of(row) in folders
                 left[session].append({**row, "log_end_offset": row["recovery_point_offset"], HOLDS_LOG: holds_log})
     for row in segments:
         session = row["broker_id"], row["broker_epoch"]
         if any(r["log_end_offset"] == row["log_end_offset"] for r in left.get(session, [])):
             left[session].append({**row, HOLDS_LOG: True})
     return dict(left)
+
+
+def folders_of(rows: Iterable[Row]) -> set[Place]:
+    """The log directories, as they were copied, in which the folder of the partition's current log was captured. rows:
+    of one partition."""
+    return {(r["capture"], _parent(r["path"], 2)) for r in rows if r["source"] in _OF_ITS_FOLDER}
+
+
+def place_of(row: Row) -> Place:
+    """The log directory that a checkpoint file of all its partitions was copied from."""
+    return row["capture"], _parent(row["path"], 1)
 
 
 def _parent(path: str | None, up: int) -> str | None:

@@ -14,7 +14,16 @@ from itertools import accumulate
 from typing import Any
 
 from replay.cluster.facts import Clock, read_by
-from replay.offsets.clean_stops import HEADS, RECOVERY_POINT, SEGMENT, Row, left_behind
+from replay.offsets.clean_stops import (
+    HEADS,
+    HOLDS_LOG,
+    RECOVERY_POINT,
+    SEGMENT,
+    Row,
+    folders_of,
+    left_behind,
+    place_of,
+)
 
 __all__ = ["Row", "read_by"]
 
@@ -122,7 +131,8 @@ class Evidence:
     """The rows of one partition, indexed and in order of capture. Rows without a capture time are only in `entries` and
     `left`.
 
-    high_watermarks: rows that have one. entries: distinct lines of leader-epoch-checkpoints, by leader epoch. log_ends,
+    high_watermarks: rows that have one; HOLDS_LOG: whether the capture has the partition's own folder beside the file.
+    entries: distinct lines of leader-epoch-checkpoints, by leader epoch. log_ends,
     epoch_rows (those lines again), observations, scrapes: by broker. left: log ends that a session left on disk when it
     stopped cleanly, by (broker, broker epoch). stopped: when the file of a clean stop was last found, in ms, by the
     same key: until then the broker had not started again.
@@ -143,10 +153,11 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
     # A source that names no broker (kafka-get-offsets) does not show a replica's log, so it proves nothing here.
     ordered = sorted((r for r in rows if r["broker_id"] is not None), key=_sort_key)
     timed = [r for r in ordered if r["captured_at_ms"] is not None]
+    folders = folders_of(ordered)
     log_ends = _by_broker(r for r in timed if r["log_end_offset"] is not None)
     epoch_rows = _by_broker(r for r in timed if r["epoch_start_offset"] is not None)
     return Evidence(
-        high_watermarks=[r for r in timed if r["high_watermark"] is not None],
+        high_watermarks=[{**r, HOLDS_LOG: place_of(r) in folders} for r in timed if r["high_watermark"] is not None],
         entries=_entries(r for r in ordered if r["epoch_start_offset"] is not None),
         log_ends=log_ends,
         epoch_rows=epoch_rows,

@@ -13,7 +13,7 @@ dirs=a,b,c (the replicas' directories on this line; else d1 for broker 1, and so
 is what broker 1 showed when it was read at second 12, and so on: high watermark, log end, lines of its
 leader-epoch-checkpoint. A time of "?" is not known. "? b1 tail=90/2/7" is a log that the session with broker epoch 7
 left behind when it stopped cleanly: log end 90, last record of leader epoch 2. "rp=90" is a recovery point, "rp=90/7"
-one beside that session's .kafka_cleanshutdown ("future": without the partition's own folder).
+one beside that session's .kafka_cleanshutdown ("future", and for hw "moved": without the partition's own folder).
 "heads=40,45:50/2" is a log with batches at 40 and 45 that ends at 50,
 its last one of leader epoch 2. "isr=2 under=1 leo=90 proc=5" is an exporter's text of a process started
 at second 5 that leads with two in sync, below min ISR.
@@ -153,10 +153,10 @@ def evidence(*lines: str, topic_id: str = TOPIC_ID, topic: str = "t", partition:
         }
         position = {"leader_epoch": len(f"0\n{sum('@' in word for word in words)}\n")}
         started = next((ms(float(w.removeprefix("proc="))) for w in words if w.startswith("proc=")), None)
-        if any(word.startswith("rp=") for word in words) and "future" not in words:
+        if any(word.startswith(("rp=", "hw=")) for word in words) and not {"future", "moved"} & set(words):
             # The partition's own folder is in the same directory.
             rows.append({**common, "source": "batch_heads", "path": f"{time}/{broker}/t-0/batch_heads", "position": 0})
-        for word in (w for w in words if not w.startswith(("proc=", "future"))):
+        for word in (w for w in words if not w.startswith(("proc=", "future", "moved"))):
             value = _value(word)
             if value["source"] == "jmx_exporter":
                 value["process_start_ms"] = started

@@ -109,6 +109,20 @@ def test_properties_are_read_as_kafka_writes_them() -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
+        (b"a.ms: 30000\nb.ms 30000\nc.ms\t=\t3\n", {"a.ms": "30000", "b.ms": "30000", "c.ms": "3"}),
+        (b"listeners=A\\://x,\\\n    B\\://y\nnext=1\n", {"listeners": "A://x,B://y", "next": "1"}),
+        (b"a\\=b=\\u0041\\\\\r\nc=\\t\r\n", {"a=b": "A\\", "c": ""}),
+        (b"\xef\xbb\xbfa=1\n#b=2\\\nc=3\nd=4\\", {"a": "1", "c": "3", "d": "4"}),
+    ],
+)
+def test_properties_are_read_as_java_reads_them(data: bytes, expected: dict[str, str]) -> None:
+    """What is not seen would count as Kafka's default."""
+    assert read_properties(data) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
         (b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw", "AAECAwQFBgcICQoLDA0ODw"),
         (b"topic_id:  x \n", "x"),
         (b"version: 0\ntopic_id:\n", None),

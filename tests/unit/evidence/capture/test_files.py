@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from evidence.capture.archive import unpack
 from evidence.capture.files import Capture, capture_name, open_capture
 from evidence.capture.held import Held
+from evidence.capture.static_configs import static_configs
 from evidence.errors import CaptureError
 from evidence.limits import Limits
 from tests.support import paths, writer
@@ -209,6 +210,22 @@ def test_the_node_is_that_of_the_nearest_properties_above_a_file(tmp_path: Path)
         "a/y": 1,
         "z": None,
     }
+
+
+def test_a_config_folder_with_kafkas_samples_names_no_node(tmp_path: Path) -> None:
+    """config/ has broker.properties and controller.properties, as shipped, beside the node's own file."""
+    files = {
+        "node-7/config/broker.properties": b"node.id=2\n",
+        "node-7/config/server.properties": b"node.id=7\nbroker.session.timeout.ms=30000\n",
+        "node-7/config/x": b"",
+        "b/meta.properties": b"node.id=3\n",
+        "b/server.properties": b"node.id=1\n",
+        "b/x": b"",
+    }
+    capture = opened(write_files(tmp_path, files))
+    found = {f.path: f.node_id for f in capture.files}
+    assert list(found.values()) == [3, 1, 3, 2, 7, 7]
+    assert {(r["node_id"], r["name"]) for r in static_configs(capture)} >= {(7, "broker.session.timeout.ms")}
 
 
 BAD_NAMES = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -333,6 +334,15 @@ def test_a_stale_checkpoint_file_does_not_prove_a_second_regression() -> None:
     assert (shorter["verdict"], shorter["loss_min"]) == ("proven", 10)
     roles = {e["role"]: e["value"] for e in shorter["evidence"]}
     assert (roles["high_watermark_floor"], roles["high_watermark_limit"]) == (150, 80)
+
+
+def test_a_file_of_a_directory_that_holds_no_log_any_more_says_nothing() -> None:
+    """A broker rewrites the file of a directory only while that has a log: the replica was moved out of it at 150."""
+    seen, own = ("65 b2 hw=80 e0@0 e2@80", "75 b2 hw=90 e0@0 e2@80"), "115 b3 e0@0 e2@80 e4@95"
+    assert verdict(TWICE, LOST[0], *seen, "95 b2 hw=150", own, at=110) == ("proven", 55, None)
+    assert verdict(TWICE, LOST[0], *seen, "95 b2 hw=150 moved", own, at=110)[0] == "possible"
+    one = BrokerTimeline({b: [replace(s, log_dirs=["d"]) for s in own] for b, own in ALIVE.states.items()})
+    assert verdict(TWICE, LOST[0], *seen, "95 b2 hw=150 moved", own, at=110, brokers=one) == ("proven", 55, None)
 
 
 def test_after_a_loss_of_unknown_extent_old_reports_say_nothing() -> None:
