@@ -91,35 +91,6 @@ class Transactions:
         return result
 
 
-def transactions(markers: Sequence[tuple[int, str]], log_end: int) -> Transactions:
-    """Resolve metadata transactions. markers: (offset, record type) in offset order; log_end is exclusive.
-
-    A Begin inside an open transaction drops the open one. An End or Abort without a Begin is reported and ignored.
-    Kafka's MetadataBatchLoader throws in both cases.
-    """
-    dropped: list[tuple[int, int]] = []
-    problems: list[Problem] = []
-    begin: int | None = None
-    for offset, kind in markers:
-        if kind == "BEGIN_TRANSACTION_RECORD":
-            if begin is not None:
-                problems.append(Problem("nested_transaction", offset, f"a transaction is open since offset {begin}"))
-                dropped.append((begin, offset - 1))
-            begin = offset
-        elif begin is None:
-            problems.append(Problem("stray_transaction_end", offset, f"{kind} without a transaction"))
-        else:
-            if kind == "ABORT_TRANSACTION_RECORD":
-                dropped.append((begin, offset))
-            begin = None
-    if begin is not None:
-        problems.append(
-            Problem("open_transaction", begin, "the log ends inside a transaction; its records are not applied")
-        )
-        dropped.append((begin, log_end))
-    return Transactions(dropped, problems)
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """A range of the log that can be replayed: records with start <= offset < end, from the snapshot at `start`.
@@ -130,6 +101,38 @@ class Run:
     start: int
     end: int
     snapshot: tuple[int, int] | None
+
+
+def transactions(markers: Sequence[tuple[int, str]], runs: Sequence[Run]) -> Transactions:
+    """Resolve metadata transactions. markers: (offset, record type) in offset order.
+
+    A Begin inside an open transaction drops the open one. An End or Abort without a Begin is reported and ignored.
+    Kafka's MetadataBatchLoader throws in both cases. A transaction that is open where its run ends, at a gap or at the
+    log's end, was not applied there; what follows a gap is of another state, in no transaction (KIP-868).
+    """
+    dropped: list[tuple[int, int]] = []
+    problems: list[Problem] = []
+    for run in runs:
+        begin: int | None = None
+        for offset, kind in (marker for marker in markers if run.start <= marker[0] < run.end):
+            if kind == "BEGIN_TRANSACTION_RECORD":
+                if begin is not None:
+                    problems.append(
+                        Problem("nested_transaction", offset, f"a transaction is open since offset {begin}")
+                    )
+                    dropped.append((begin, offset - 1))
+                begin = offset
+            elif begin is None:
+                problems.append(Problem("stray_transaction_end", offset, f"{kind} without a transaction"))
+            else:
+                if kind == "ABORT_TRANSACTION_RECORD":
+                    dropped.append((begin, offset))
+                begin = None
+        if begin is not None:
+            message = f"the log, or what is known of it, ends at offset {run.end} inside a transaction: not applied"
+            problems.append(Problem("open_transaction", begin, message))
+            dropped.append((begin, run.end - 1))
+    return Transactions(dropped, problems)
 
 
 def is_complete(runs: Sequence[Run]) -> bool:

@@ -206,7 +206,7 @@ def resolve_cluster(
     bases = _bases(shape, snapshot)
     records = _with_resets(_in_order(shape, logged, snapshot, bases))
     markers = [(r["offset"], r["type"]) for r in records if r["type"] in _TRANSACTION_TYPES]
-    resolved = transactions(markers, shape.log_end)
+    resolved = transactions(markers, shape.runs)
     visible = resolved.visible(np.array([r["offset"] for r in records], dtype=np.int64))
     records = [r for r, v in zip(records, visible.tolist(), strict=True) if v]
     topics = _Topics(records)

@@ -56,7 +56,7 @@ def _digest(state: ClusterState, static: Mapping[int, Mapping[str, str]], offset
     kept = kept[kept[:, 0] < offset]
     batches = sha256(kept[np.lexsort(kept.T[::-1])].tobytes()).hexdigest()
     runs = [{**asdict(r), "end": min(r.end, offset)} for r in state.shape.runs if r.start < offset]
-    dropped = [(start, min(end, offset)) for start, end in state.transactions.dropped if start < offset]
+    dropped = [(start, min(end + 1, offset)) for start, end in state.transactions.dropped if start < offset]
     bases = sorted((*place, sha256_of) for place, sha256_of in state.bases.items() if place[0] < offset)
     files = {str(node): dict(sorted(config.items())) for node, config in sorted(static.items())}
     return sha256(json.dumps([batches, runs, bases, dropped, files]).encode()).hexdigest()

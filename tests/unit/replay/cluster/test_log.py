@@ -122,7 +122,7 @@ BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT
 
 
 def visible(*markers: tuple[int, str], log_end: int = 20) -> tuple[list[int], list[tuple[str, int]]]:
-    resolved = transactions(markers, log_end)
+    resolved = transactions(markers, [Run(0, log_end, None)])
     offsets = np.arange(log_end)
     return offsets[~resolved.visible(offsets)].tolist(), [(p.kind, p.offset) for p in resolved.problems]
 

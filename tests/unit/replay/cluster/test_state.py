@@ -183,6 +183,27 @@ def test_changes_that_count_lie_in_runs_and_outside_dropped_transactions() -> No
     assert changes_that_count(changes, state)["offset"].to_pylist() == [10, 60, 76, 59]
 
 
+@pytest.mark.parametrize("after", ["TOPIC_RECORD", "BEGIN_TRANSACTION_RECORD"])
+def test_a_transaction_whose_end_is_in_a_gap_takes_nothing_behind_it(after: str) -> None:
+    """Its End or Abort is in no captured file: the snapshot behind the gap is in no transaction."""
+    state = resolve(
+        topic(5, "s", "S1"),
+        record(40, "BEGIN_TRANSACTION_RECORD"),
+        topic(45, "t", "T1"),
+        topic(70, "u", "U1"),
+        *([record(80, after), topic(81, "v", "V1"), record(82, "END_TRANSACTION_RECORD")] if "BEGIN" in after else []),
+        batches=[batch(0, 49), batch(60, 99)],
+        snapshot=[in_snapshot(60, topic(0, "s", "S1")), in_snapshot(60, register(1, "i1", 1, fenced=False))],
+    )
+    later = {"V1": "v"} if "BEGIN" in after else {}
+    assert state.configs.topic_names == {"S1": "s", "U1": "u", **later}
+    assert state.brokers.active(1, 59)
+    assert [(p.kind, p.offset) for p in state.problems if "transaction" in p.kind] == [("open_transaction", 40)]
+    rows = [{"offset": o, "origin": "log"} for o in (39, 45, 70, 99)]
+    kept = changes_that_count(pa.Table.from_pylist(rows, schema=CHANGES), state)
+    assert kept["offset"].to_pylist() == [39, 70, 99]
+
+
 def test_a_hole_counts_only_in_the_log_that_went_on() -> None:
     batches = [batch(0, 45), batch(46, 51), batch(46, 99, epoch=3, crc=7)]
     assert [(r.start, r.end) for r in log_shape(batches, [], [Hole(48, 1, "cut away")]).runs] == [(0, 100)]
