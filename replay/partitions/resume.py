@@ -35,7 +35,7 @@ def resume_point(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -
     runs = state.shape.runs
     if not runs or runs[-1].end != state.shape.log_end:
         return None
-    opened = [p.offset for p in state.problems if p.kind == "open_transaction"]
+    opened = [p.offset for p in state.problems if p.kind == "open_transaction" and p.offset >= runs[-1].start]
     offset = min([state.shape.log_end, *opened])
     return ResumePoint(offset, _digest(state, static, offset))
 
@@ -56,7 +56,7 @@ def _digest(state: ClusterState, static: Mapping[int, Mapping[str, str]], offset
     kept = kept[kept[:, 0] < offset]
     batches = sha256(kept[np.lexsort(kept.T[::-1])].tobytes()).hexdigest()
     runs = [{**asdict(r), "end": min(r.end, offset)} for r in state.shape.runs if r.start < offset]
-    dropped = [(start, min(end + 1, offset)) for start, end in state.transactions.dropped if start < offset]
+    dropped = [(start, min(end, offset)) for start, end in state.transactions.dropped if start < offset]
     bases = sorted((*place, sha256_of) for place, sha256_of in state.bases.items() if place[0] < offset)
     files = {str(node): dict(sorted(config.items())) for node, config in sorted(static.items())}
     return sha256(json.dumps([batches, runs, bases, dropped, files]).encode()).hexdigest()
