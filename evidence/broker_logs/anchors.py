@@ -30,6 +30,9 @@ KINDS_OF_ANCHORS = (*_AFTER_ITS_RECORD, "isr_shrinking", *_OF_SESSIONS)
 # A node's clock is taken to be closer than this to the controllers' where only anchors show its zone; where it was not,
 # or another zone than the one that is shown counted, nothing follows from the node's times.
 _CLOCK_ERROR_MS = 60_000
+# A later capture may have another file under the same path.
+_FILE = ("capture", "path")
+_IN_FILES = ("node_id", *_FILE, "position")
 
 Row = dict[str, Any]
 
@@ -185,17 +188,19 @@ def _before_states(events: pa.Table, states: pa.Table) -> list[_Anchor]:
     lines = _located(events, states, (*_AFTER_ITS_RECORD, "isr_shrinking"))
     if not len(lines.filter(pc.equal(lines["kind"], "isr_shrinking"))):
         return []
-    lines = lines.sort_by([("node_id", "ascending"), ("path", "ascending"), ("position", "ascending")])
+    lines = lines.sort_by([(name, "ascending") for name in _IN_FILES])
     shrinking: dict[tuple[int, str, int], Row] = {}
     wanted: dict[tuple[str, int, int], list[tuple[int, int, frozenset[int]]]] = defaultdict(list)
-    names = ["kind", "node_id", "topic_id", "partition", "partition_epoch", "isr", "logged_at_ms", "path"]
+    names = ["kind", "node_id", "topic_id", "partition", "partition_epoch", "isr", "logged_at_ms", *_FILE]
     for row in lines.select(names).to_pylist():
         place = (row["node_id"], row["topic_id"], row["partition"])
         if row["kind"] == "isr_shrinking":
             shrinking.setdefault(place, row)
             continue
         asked = shrinking.pop(place, None)
-        if asked is None or row["kind"] != "isr_updated" or asked["path"] != row["path"] or row["topic_id"] is None:
+        if asked is None or row["kind"] != "isr_updated" or row["topic_id"] is None:
+            continue
+        if any(asked[name] != row[name] for name in _FILE):
             continue
         if asked["isr"] is not None and sorted(asked["isr"]) == sorted(row["isr"] or []):
             key = (row["topic_id"], row["partition"], row["partition_epoch"])
@@ -229,15 +234,15 @@ def _of_registrations(events: pa.Table, registrations: pa.Table) -> list[_Anchor
         if row["in_controlled_shutdown"]:
             stops.setdefault(session, row["timestamp_ms"])
     lines = events.filter(pc.is_in(events["kind"], pa.array(_OF_SESSIONS)))
-    lines = lines.sort_by([("node_id", "ascending"), ("path", "ascending"), ("position", "ascending")])
+    lines = lines.sort_by([(name, "ascending") for name in _IN_FILES])
     anchors: list[_Anchor] = []
-    registered: dict[tuple[int, str], int] = {}
-    columns = ["kind", "node_id", "broker_epoch", "incarnation_id", "logged_at_ms", "path"]
+    registered: dict[tuple[int, str, str], int] = {}
+    columns = ["kind", "node_id", "broker_epoch", "incarnation_id", "logged_at_ms", *_FILE]
     for row in lines.select(columns).to_pylist():
         node, logged = row["node_id"], row["logged_at_ms"]
         if node is None or logged is None:
             continue
-        place = (node, row["path"])
+        place = (node, row["capture"], row["path"])
         if row["kind"] == "broker_starting":
             registered.pop(place, None)
             record = incarnations.get(row["incarnation_id"])

@@ -15,8 +15,8 @@ LIFETIMES = pa.schema(
 
 # What `lifetimes_of` reads of a history.
 LIFETIME_COLUMNS = ("topic_id", "topic", "timestamp_ms")
-# A partition's lines in one file.
-_ONE_PLACE = ("capture", "path", "topic", "partition")
+# A node's lines about a partition in one file; a line of an unknown node is alone.
+_ONE_PLACE = ("capture", "path", "node_id", "topic", "partition")
 
 
 def lifetimes_of(history: pa.Table) -> pa.Table:
@@ -49,9 +49,9 @@ def with_topic_ids(offsets: pa.Table, lifetimes: pa.Table) -> pa.Table:
 def events_with_topic_ids(events: pa.Table, lifetimes: pa.Table, is_complete: bool) -> pa.Table:
     """Events of brokers' own logs that are about a topic, with its id. Rows whose topic is not certain are left out.
 
-    It is the line's own id; else the id that the last line before it and the next line after it, in the same file and
-    about the same partition, both have, since a topic that was deleted never comes back; else, if is_complete, that of
-    the only topic that ever had the name.
+    It is the line's own id; else the id that the last line before it and the next line after it, in the same file, of
+    the same node and about the same partition, both have, since a topic that was deleted never comes back; else, if
+    is_complete, that of the only topic that ever had the name.
 
     events: evidence.tables.BROKER_LOG_EVENTS rows; lifetimes: LIFETIMES of every topic of the cluster; is_complete: the
     log is known from its first record on, so that no other topic can have had the name.

@@ -86,6 +86,20 @@ def test_controlled_shutdown_is_asked_for_before_it_is_a_record() -> None:
     assert bounds(clocks(events(stop), states(), table)) == [], "nothing says which session it ends"
 
 
+def test_files_of_two_captures_under_one_path_are_two_files() -> None:
+    """The log was rotated between them: what the second one asks for is of another session."""
+    stop = {"kind": "controlled_shutdown_started", "logged_at_ms": HOUR + 99_000, "capture": "d", "position": 5}
+    first = [{**row, "capture": "c"} for row in REGISTERED]
+    table = registrations({"timestamp_ms": 1000}, {"timestamp_ms": 9005, "in_controlled_shutdown": True})
+    (row,) = clocks(events(*first, stop), states(), table)
+    assert (row["offset_lower_ms"], row["lower_anchors"]) == (HOUR - 10, 1)
+    place = {"topic": "a", "partition": 0, "isr": [1]}
+    shrink = {"kind": "isr_shrinking", **place, "logged_at_ms": 9_195, "capture": "c"}
+    updated = {"kind": "isr_updated", **place, "partition_epoch": 1, "logged_at_ms": 210, "capture": "d"}
+    asked = states({"partition_epoch": 1, "timestamp_ms": 200, "isr": [1]})
+    assert bounds(clocks(events(shrink, updated), asked)) == [(None, 10)]
+
+
 def test_the_least_delay_bounds_from_above() -> None:
     table = states({"partition_epoch": 0, "timestamp_ms": 100}, {"partition_epoch": 1, "timestamp_ms": 200})
     found = clocks(events(leader(0, 0, 130), leader(0, 1, 204), leader(0, 1, 9000)), table)

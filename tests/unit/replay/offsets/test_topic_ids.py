@@ -14,12 +14,10 @@ def lifetimes(*ids: str) -> pa.Table:
     return pa.table({"topic_id": ids, "topic": ["t"] * len(ids), "created_ms": [0] * len(ids)}, schema=LIFETIMES)
 
 
-def events(*lines: tuple[str, int, str | None]) -> pa.Table:
+def events(*lines: tuple[str, int, str | None], node: int | None = 1) -> pa.Table:
     """(path, position, topic id) of lines about t-0."""
-    rows = [
-        {"capture": "c", "path": path, "position": position, "topic": "t", "partition": 0, "topic_id": topic_id}
-        for path, position, topic_id in lines
-    ]
+    common = {"capture": "c", "node_id": node, "topic": "t", "partition": 0}
+    rows = [{**common, "path": path, "position": position, "topic_id": i} for path, position, i in lines]
     return pa.Table.from_pylist(rows, schema=BROKER_LOG_EVENTS)
 
 
@@ -36,6 +34,14 @@ def test_between_two_lines_with_one_id_a_line_has_it() -> None:
 def test_another_files_lines_do_not_count() -> None:
     lines = events(("a", 1, OLD), ("b", 2, None), ("a", 3, OLD))
     assert found(events_with_topic_ids(lines, lifetimes(OLD, NEW), True)) == [(1, OLD), (3, OLD)]
+
+
+def test_another_nodes_lines_do_not_count() -> None:
+    """Log archives join what they get late: node 2 may not yet know that the topic is another one."""
+    lines = pa.concat_tables([events(("a", 1, NEW), ("a", 3, NEW)), events(("a", 2, None), node=2)])
+    assert found(events_with_topic_ids(lines, lifetimes(OLD, NEW), True)) == [(1, NEW), (3, NEW)]
+    unknown = events(("a", 1, NEW), ("a", 2, None), ("a", 3, NEW), node=None)
+    assert found(events_with_topic_ids(unknown, lifetimes(OLD, NEW), True)) == [(1, NEW), (3, NEW)]
 
 
 def test_the_only_topic_that_ever_had_the_name() -> None:
