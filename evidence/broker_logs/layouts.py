@@ -14,10 +14,11 @@ import csv
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
-from evidence.broker_logs.times import ISO, Times, date_pattern, is_rounded, read_iso, read_time, zone_between
+from evidence.broker_logs.times import ISO, Times, date_pattern, is_rounded, read_iso, read_time, zone_by_stamp
 from evidence.limits import MAX_TIME_MS
 
 # Kafka's own pattern, and those of Strimzi's and other images; the first that fits most lines is taken.
@@ -46,6 +47,7 @@ _JSON_LEVEL = ("level", "log.level", "severity", "loglevel", "thread_level", "_l
 _JSON_LOGGER = ("loggerName", "logger_name", "log.logger", "logger", "_logger", "category")
 _JSON_TIME = ("timeMillis", "@timestamp", "timestamp", "time", "_time", "ts", "date", "__REALTIME_TIMESTAMP")
 _NO_TIME: Times = (None, None)
+_EPOCH = datetime(1970, 1, 1)
 _GREATEST_UNITS = ((10**17, 10**6), (10**14, 10**3), (10**11, 1))
 
 
@@ -144,15 +146,25 @@ def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Lay
         logger = groups.get("logger") or (end.groupdict().get("logger") if end else None)
         wall_ms, utc_ms = read_time(groups, zone_ms)
         is_whole_s = wall_ms is not None and not (groups.get("fraction") or groups.get("epoch_ms"))
-        if (utc_ms is None or is_whole_s) and groups.get("stamp_zone"):
-            utc_ms = read_time({k.removeprefix("stamp_"): v for k, v in groups.items() if k.startswith("stamp_")})[1]
-        if wall_ms is not None and is_whole_s:
-            is_finer = utc_ms is not None and bool(groups.get("stamp_fraction"))
-            wall_ms, utc_ms = (utc_ms + zone_between(wall_ms, utc_ms), utc_ms) if is_finer and utc_ms else (None, None)
+        if wall_ms is not None and (utc_ms is None or is_whole_s):
+            wall_ms, utc_ms = _stamped(wall_ms, utc_ms, is_whole_s, groups)
         is_cut = bool(after) and end is None
         return Head(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip(), is_whole_s, is_cut)
 
     return Layout(name, "^" + _for_re2(_PREFIX + before), read, begin=plain)
+
+
+def _stamped(wall_ms: int, utc_ms: int | None, is_whole_s: bool, groups: Mapping[str, str | None]) -> Times:
+    """The times of a line without a zone, or in whole seconds, by the time that a container's runtime put before it."""
+    stamp_ms = None
+    if groups.get("stamp_zone"):
+        stamp_ms = read_time({k.removeprefix("stamp_"): v for k, v in groups.items() if k.startswith("stamp_")})[1]
+    zone_ms = None if stamp_ms is None else zone_by_stamp(wall_ms, stamp_ms)
+    if not is_whole_s:
+        return wall_ms, None if zone_ms is None else wall_ms - zone_ms
+    if stamp_ms is None or zone_ms is None or not groups.get("stamp_fraction"):
+        return _NO_TIME
+    return stamp_ms + zone_ms, stamp_ms
 
 
 def _tail_match(tail: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
@@ -234,10 +246,10 @@ def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> Head | Non
         return None
     (wall_ms, utc_ms), is_whole_s = _time_of(fields)
     line = message.split("\n", 1)[0].rstrip("\r").encode("utf-8", "replace")
+    stamp = b"" if utc_ms is None else f"{_EPOCH + timedelta(milliseconds=utc_ms):%Y-%m-%dT%H:%M:%S.%f}Z ".encode()
     for layout in inner:
-        if (head := layout.read(line)) is not None:
-            utc = utc_ms if head.logged_at_utc_ms is None else head.logged_at_utc_ms
-            return replace(head, logged_at_utc_ms=utc)
+        if (head := layout.read(stamp + line) or layout.read(line)) is not None:
+            return head
     level, logger = _first(fields, _JSON_LEVEL), _first(fields, _JSON_LOGGER)
     return Head(
         wall_ms,

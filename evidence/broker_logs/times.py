@@ -15,6 +15,7 @@ from evidence.limits import MAX_TIME_MS
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY_MS = 86_400_000
 QUARTER_MS = 900_000
+_MINUTE_MS = 60_000
 # Groups that `read_time` understands; the pattern of ISO 8601 and of log4j's default, with what may vary between them.
 ISO = (
     r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -126,6 +127,13 @@ def quarter_hours(ms: int) -> int:
     """A zone's offset from UTC: zones are whole quarters of an hour. ms: a wall-clock time less a time in UTC that was
     taken less than 15 minutes before it."""
     return ms // QUARTER_MS * QUARTER_MS
+
+
+def zone_by_stamp(wall_ms: int, stamp_ms: int) -> int | None:
+    """The zone's offset from UTC, by the time at which another program read the line (UTC); None if that was more than
+    a minute after it in any zone: late, it would show another zone."""
+    zone_ms = zone_between(wall_ms, stamp_ms)
+    return zone_ms if abs(wall_ms - zone_ms - stamp_ms) <= _MINUTE_MS else None
 
 
 def zone_between(wall_ms: int, utc_ms: int) -> int:

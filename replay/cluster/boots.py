@@ -104,7 +104,7 @@ def processes_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], Log
 
 
 def _span(row: Mapping[str, Any] | None) -> tuple[int, int] | None:
-    if row is None or not row["begins_in_file"] or row["first_event_ms"] is None:
+    if row is None or not row["begins_in_file"] or None in (row["first_event_ms"], row["last_event_ms"]):
         return None
     return row["first_event_ms"], row["last_event_ms"]
 

@@ -49,7 +49,11 @@ def heads(text: str) -> tuple[Layout, Head]:
         ("kafka-1  | ", None),
         ("Nov 21 00:00:00 host-1 kafka-server-start.sh[1234]: ", None),
         ("Nov  1 00:00:00 host-1 kafka[1]: ", None),
-        ("2026-11-21T00:00:00+0530 host-1 kafka[1234]: ", AT - INDIA - 123),
+        ("2026-11-21T00:00:00+0530 host-1 kafka[1234]: ", AT - INDIA),
+        # The runtime reads a line a little later; what was read much later shows no zone.
+        ("2026-11-20T18:30:00.125456789Z ", AT - INDIA),
+        ("2026-11-20T18:30:59.123Z stdout F ", AT - INDIA),
+        ("2026-11-20T18:35:00.123Z ", None),
         ("<14>1 2026-11-21T00:00:00.1+05:30 host kafka 12 - - ", None),
     ],
 )
@@ -186,11 +190,21 @@ def test_json_layouts(fields: dict[str, object]) -> None:
         {"log": TEXT + "\n", "stream": "stdout", "time": "2026-11-20T18:30:00.123456789Z"},
         {"timestamp": "2026-11-20T18:30:00.123Z", "message": TEXT, "labels": {"pod": "kafka-0"}},
         {"_time": "2026-11-21T00:00:00.123+05:30", "_raw": TEXT + "\n\tat x\n"},
+        {"@timestamp": "2026-11-20T18:30:07.900Z", "message": TEXT},
     ],
 )
 def test_a_line_of_kafkas_in_json(fields: dict[str, object]) -> None:
     _, head = heads(json.dumps(fields))
     assert head == Head(AT, AT - INDIA, "WARN", "kafka.log.UnifiedLog", MESSAGE)
+
+
+def test_a_line_that_an_archive_took_in_late_shows_no_zone() -> None:
+    _, head = heads(json.dumps({"@timestamp": "2026-11-20T19:33:00.123Z", "message": TEXT}))
+    assert (head.logged_at_ms, head.logged_at_utc_ms) == (AT, None)
+    _, head = heads(json.dumps({"@timestamp": "2026-11-20T18:33:00.123Z", "message": STRIMZI}))
+    assert (head.logged_at_ms, head.logged_at_utc_ms) == (None, None)
+    _, head = heads(json.dumps({"time": "2026-11-20T18:30:00.7Z", "log": STRIMZI}))
+    assert (head.logged_at_ms, head.logged_at_utc_ms) == (AT - 123 + 700, AT - INDIA - 123 + 700)
 
 
 def test_a_json_array_over_lines() -> None:

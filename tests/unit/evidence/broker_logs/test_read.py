@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 
 from evidence import kinds, tables
 from evidence.broker_logs.read import MAX_MESSAGE_CHARS, read_broker_logs
+from evidence.broker_logs.times import QUARTER_MS
+from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
 from tests.unit.evidence.broker_logs.support import RELEASES, SAMPLES, log_file, read, said
 
@@ -202,6 +205,39 @@ def test_a_process_begins_in_a_file_only_if_no_line_can_be_missing(
 ) -> None:
     boots = read(tmp_path, data.encode(), node_id=4, is_collected=is_collected).boots.to_pylist()
     assert [row["begins_in_file"] for row in boots] == shown
+
+
+STRIMZI = "2026-11-21 00:00:00 INFO  [main] {logger}:66 - {message}\n"
+STRIMZIS = "".join(
+    STRIMZI.format(logger=logger, message=message)
+    for logger, message in (
+        ("LoggingSignalHandler", "Registered signal handlers for TERM, INT, HUP"),
+        ("Partition", "[Partition a-0 broker=4] ISR updated to 4,5  and version updated to 12"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        START + LOADED,
+        STRIMZIS,
+        "".join(f"2026-11-20T18:30:00.125456789Z {line}\n" for line in (START + LOADED).splitlines()),
+        "".join(f"2026-11-21T00:00:00.125456789Z stdout F {line}\n" for line in STRIMZIS.splitlines()),
+        "".join(json.dumps({"@timestamp": "2026-11-21T00:00:09.1Z", "message": m}) + "\n" for m in (START, LOADED)),
+        "".join(json.dumps({"timestamp": 1795219200, "message": m}) + "\n" for m in (START[:-1], LOADED[:-1])),
+    ],
+)
+def test_rows_of_every_layout_pass_the_checks_of_their_tables(tmp_path: Path, data: str) -> None:
+    """A check that fails says that the rows were changed: the verdict is not valid then."""
+    result = read(tmp_path, data.encode(), node_id=4)
+    assert (len(result.events), len(result.boots)) == (2, 1)
+    checks = tomllib.loads((ROOT / "quality" / "checks" / "tables.toml").read_text())
+    for name, table in (("broker_log_events", result.events), ("node_boots", result.boots)):
+        assert [column for column in checks[name]["not_null"] if table[column].null_count] == []
+    for row in result.events.to_pylist():
+        known = row["logged_at_utc_ms"] is not None
+        assert not known or (row["logged_at_ms"] - row["logged_at_utc_ms"]) % QUARTER_MS == 0
 
 
 def test_an_archives_export_of_several_nodes(tmp_path: Path) -> None:
