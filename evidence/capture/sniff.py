@@ -30,6 +30,13 @@ _LOG_LINES = (
     re.compile(_LOG_TIME + rb"[^\n]{1,16384}\(" + _LOGGER + rb"\)"),
     re.compile(rb'"(?:loggerName|logger_name|log\.logger|logger)"\s*:\s*"' + _LOGGER + rb'"'),
 )
+# Other patterns print short loggers, or none: a time, and what Kafka's own messages begin with. All logs of a container
+# are one stream.
+_SPOKEN = re.compile(
+    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\n]{1,300}[ \"]\[(?:BrokerLifecycleManager|BrokerServer|ControllerServer|"
+    rb"SharedServer|KafkaRaftServer|RaftManager|QuorumController|ReplicaManager|ReplicaFetcher|Partition \S{1,300}) "
+    rb"(?:id|nodeId|broker|replicaId)=\d"
+)
 _STATUS = (rb"^LeaderId:\s", rb"^LeaderEpoch:\s", rb"^HighWatermark:\s")
 _FIRST_LINES = 50
 # JSON field names that only this response has together.
@@ -64,7 +71,7 @@ def _log_kind(head: bytes) -> str | None:
     """Which of a node's logs: the one that its first known logger writes to."""
     found = next((match for pattern in _LOG_LINES if (match := pattern.search(head))), None)
     if found is None:
-        return None
+        return kinds.SERVER_LOG if _SPOKEN.search(head) else None
     if found[1] == b"state.change.logger":
         return kinds.STATE_CHANGE_LOG
     return kinds.CONTROLLER_LOG if found[1].startswith(b"org.apache.kafka.controller.") else kinds.SERVER_LOG

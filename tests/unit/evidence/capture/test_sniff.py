@@ -86,6 +86,22 @@ def test_logs_of_brokers_are_known(name: str, kind: str) -> None:
     assert sniff((SAMPLES / name).read_bytes()[:HEAD_BYTES]) == kind
 
 
+@pytest.mark.parametrize("stamp", ["", "2026-11-21T00:00:00.125456789Z ", "2026-11-21T00:00:00.125456789Z stdout F "])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Partition:66 - [Partition orders-0 broker=1] ISR updated to 1,2  and version updated to 3",
+        "A:66 - [BrokerLifecycleManager id=1] Successfully registered broker 1 with broker epoch 9",
+        "KafkaRaftServer:66 - [KafkaRaftServer nodeId=1] Kafka Server started",
+    ],
+)
+def test_what_kubectl_logs_prints_of_strimzis_pods_is_known(stamp: str, message: str) -> None:
+    """Its file has the pod's name, its pattern short loggers and whole seconds."""
+    begin = "STRIMZI_BROKER_ID=1\nStarting Kafka with configuration:\n"
+    text = f"{begin}{stamp}2026-11-21 00:00:00 INFO  [main] {message}\n"
+    assert sniff(text.encode()) == kinds.SERVER_LOG
+
+
 def test_nothing_in_this_project_that_is_no_evidence_is_taken_for_some() -> None:
     files = [
         f for pattern in ("*.md", "*.toml", "evidence/**/*.py", "jobs/**/*.py", ".ci/*") for f in ROOT.glob(pattern)
