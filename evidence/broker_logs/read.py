@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -38,12 +38,14 @@ _MAX_HEAD_BYTES = 4 * HEAD_BYTES
 @dataclass(frozen=True, slots=True)
 class BrokerLogTables:
     """events: tables.BROKER_LOG_EVENTS, file by file, in the order of their lines. boots: tables.NODE_BOOTS. accounts:
-    of every file read. counts: by file, how many lines begin an event (of any kind) and how many of them are rows."""
+    of every file read. counts: by file, how many lines begin an event (of any kind) and how many of them are rows.
+    speakers: by file, the nodes that its lines name as their own."""
 
     events: pa.Table
     boots: pa.Table
     accounts: dict[str, Account]
     counts: dict[str, tuple[int, int]]
+    speakers: dict[str, frozenset[int]]
 
 
 @dataclass(slots=True)
@@ -72,16 +74,16 @@ def read_broker_logs(
     tried before the known ones. is_collected: Capture.is_collected; an archive of logs may have dropped lines.
 
     A row's node is the one that its line names, else the only one that the file's lines name, else the one that the
-    file was copied from, unless lines of another file of that node name others: a folder may be named by something
-    else. Times in UTC are null where neither the text nor the manifest has the zone: anchors.py finds it.
+    file was copied from (`without_contradicted`). Times in UTC are null where neither the text nor the manifest has the
+    zone: anchors.py finds it.
     Errors: ValueError for a pattern that is not supported; CaptureError when a file cannot be read or has changed.
     """
     events: list[pa.RecordBatch] = []
     boots: list[Row] = []
     accounts: dict[str, Account] = {}
     counts: dict[str, tuple[int, int]] = {}
+    speakers: dict[str, frozenset[int]] = {}
     files = [file for file in files if file.kind in kinds.BROKER_LOGS]
-    read: list[tuple[EvidenceFile, _FileRows, Row]] = []
     for file in files:
         found = _FileRows()
         with file.unchanged():
@@ -95,22 +97,40 @@ def read_broker_logs(
         found.is_whole &= stream.broken_at is None
         if scanner is None or scanner.damage or stream.broken_at is not None:
             found.is_contiguous = False
-        read.append((file, found, place))
-    others = _speaking_otherwise(read)
-    for file, found, place in read:
-        node = _only(found.speakers) if found.speakers or file.node_id in others else file.node_id
+        speakers[file.path] = frozenset(found.speakers)
+        node = _only(found.speakers) if found.speakers else file.node_id
         events += [_of_file(batch, node, found.is_whole) for batch in found.batches]
         if file.kind == kinds.SERVER_LOG and len(found.speakers) <= 1:
             place |= {"node_id": node, "whole_until_ms": _whole_until_ms(file) if found.is_whole else None}
             for row in found.boots.rows:
                 begins = row["begins_in_file"] and (found.is_whole or found.is_contiguous)
                 boots.append({**row, "begins_in_file": begins, "position": row["first_position"], **place})
-    return BrokerLogTables(
+    tables_read = BrokerLogTables(
         pa.Table.from_batches(events, schema=tables.BROKER_LOG_EVENTS),
         pa.Table.from_pylist(boots, schema=tables.NODE_BOOTS),
         accounts,
         counts,
+        speakers,
     )
+    return without_contradicted(tables_read, files)
+
+
+def without_contradicted(read: BrokerLogTables, files: Iterable[EvidenceFile]) -> BrokerLogTables:
+    """The rows without the node of a file whose lines name none, if the lines of another file that was copied from that
+    node name others, and not it: a folder may be named by something else, such as a pod's number."""
+    placed = {file.path: file.node_id for file in files if file.path in read.speakers}
+    others = {node for path, node in placed.items() if read.speakers[path] and node not in read.speakers[path]}
+    doubted = [path for path, node in placed.items() if not read.speakers[path] and node in others]
+    if not doubted:
+        return read
+    return replace(read, events=_of_nobody(read.events, doubted), boots=_of_nobody(read.boots, doubted))
+
+
+def _of_nobody(rows: pa.Table, paths: Sequence[str]) -> pa.Table:
+    index = rows.schema.get_field_index("node_id")
+    is_doubted = pc.is_in(rows["path"], pa.array(paths, pa.string()))
+    nodes = pc.if_else(is_doubted, pa.scalar(None, pa.int32()), rows["node_id"])
+    return rows.set_column(index, rows.schema.field(index), nodes)
 
 
 def _scan(
@@ -228,11 +248,6 @@ def _of_file(batch: pa.RecordBatch, node: int | None, is_whole: bool) -> pa.Reco
         return batch
     index = batch.schema.get_field_index("node_id")
     return batch.set_column(index, batch.schema.field(index), batch["node_id"].fill_null(pa.scalar(node, pa.int32())))
-
-
-def _speaking_otherwise(read: Iterable[tuple[EvidenceFile, _FileRows, Row]]) -> set[int | None]:
-    """The nodes of which a file has lines that name others, and none that names it."""
-    return {file.node_id for file, found, _ in read if found.speakers and file.node_id not in found.speakers}
 
 
 def _only(speakers: Counter[int]) -> int | None:

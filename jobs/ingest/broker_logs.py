@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from evidence import kinds, tables
-from evidence.broker_logs.read import BrokerLogTables, read_broker_logs
+from evidence.broker_logs.read import BrokerLogTables, read_broker_logs, without_contradicted
 from evidence.capture.files import Capture, EvidenceFile
 from evidence.redaction import digests_by
 from jobs.config.settings import Settings
@@ -31,12 +31,14 @@ def read_logs(capture: Capture, settings: Settings) -> BrokerLogTables:
     by_tasks = run_tasks(read, large, lines, settings, name, lambda file: Size(None, file.size_bytes))
     by_path = dict(zip((file.path for file in large), by_tasks, strict=True))
     parts = [by_path[file.path] if file.path in by_path else read(file) for file in files]
-    return BrokerLogTables(
+    found = BrokerLogTables(
         pa.concat_tables([tables.BROKER_LOG_EVENTS.empty_table(), *(part.events for part in parts)]),
         pa.concat_tables([tables.NODE_BOOTS.empty_table(), *(part.boots for part in parts)]),
         {path: account for part in parts for path, account in part.accounts.items()},
         {path: count for part in parts for path, count in part.counts.items()},
+        {path: speakers for part in parts for path, speakers in part.speakers.items()},
     )
+    return without_contradicted(found, files)
 
 
 def _read(capture: str, key_file: str, of: dict[str, Any], file: EvidenceFile) -> BrokerLogTables:
