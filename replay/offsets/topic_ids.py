@@ -51,7 +51,7 @@ def events_with_topic_ids(events: pa.Table, lifetimes: pa.Table, is_complete: bo
 
     It is the line's own id; else the id that the last line before it and the next line after it, in the same file, of
     the same node and about the same partition, both have, since a topic that was deleted never comes back; else, if
-    is_complete, that of the only topic that ever had the name.
+    is_complete, that of the only topic that ever had the name, unless that line before or after it has another.
 
     events: evidence.tables.BROKER_LOG_EVENTS rows; lifetimes: LIFETIMES of every topic of the cluster; is_complete: the
     log is known from its first record on, so that no other topic can have had the name.
@@ -63,14 +63,19 @@ def events_with_topic_ids(events: pa.Table, lifetimes: pa.Table, is_complete: bo
     begins = run_starts(*(events[name].to_numpy(zero_copy_only=False) for name in _ONE_PLACE))
     named = np.array([i is not None for i in ids], dtype=bool)
     before, after = last_true(named), next_true(named)
-    between = (before >= last_true(begins)) & (after <= next_true(np.append(begins, True)[1:]))
+    has_before, has_after = before >= last_true(begins), after <= next_true(np.append(begins, True)[1:])
+    between = has_before & has_after
     between[between] = ids[before[between]] == ids[after[between]]
     found = np.where(between, ids[np.where(between, before, 0)], None) if count else ids
     if is_complete:
         names = lifetimes.group_by("topic").aggregate([("topic_id", "count_distinct"), ("topic_id", "max")]).to_pylist()
         only = {row["topic"]: row["topic_id_max"] for row in names if row["topic_id_count_distinct"] == 1}
-        topics = events["topic"].to_pylist()
-        found = np.array([i or only.get(t) for i, t in zip(found, topics, strict=True)], dtype=object)
+        topics = np.array([only.get(t) for t in events["topic"].to_pylist()], dtype=object)
+        # A file with another id beside the line is of another cluster, at least there.
+        for has_one, place in ((has_before, before), (has_after, after)):
+            rows = np.flatnonzero(has_one)
+            topics[rows[ids[place[rows]] != topics[rows]]] = None
+        found = np.where(np.array([i is not None for i in found], dtype=bool), found, topics)
     column = events.schema.get_field_index("topic_id")
     table = events.set_column(column, events.schema.field("topic_id"), pa.array(found, pa.string()))
     return table.filter(table["topic_id"].is_valid())

@@ -50,6 +50,11 @@ def test_the_only_topic_that_ever_had_the_name() -> None:
     assert found(events_with_topic_ids(lines, lifetimes(OLD), False)) == [(2, OLD)]
 
 
+def test_a_file_that_an_earlier_cluster_of_these_hosts_left_is_not_of_the_topic() -> None:
+    lines = events(("a", 1, None), ("a", 2, OLD), ("a", 3, None), ("b", 4, None))
+    assert found(events_with_topic_ids(lines, lifetimes(NEW), True)) == [(2, OLD), (4, NEW)]
+
+
 def test_lines_about_no_topic_are_left_out() -> None:
     rows = [{**events(("a", 1, None)).to_pylist()[0], "topic": None, "partition": None}]
     table = pa.Table.from_pylist(rows, schema=BROKER_LOG_EVENTS)
