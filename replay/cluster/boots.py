@@ -122,7 +122,9 @@ def is_same_boot(readings: Sequence[BootReading], since_ms: int, until_ms: int, 
     after = bisect_left(readings, until_ms + error_ms, key=lambda r: r.captured_at_ms)
     if before < 0 or after >= len(readings):
         return False
-    return len({r.boot_id for r in readings[before : after + 1]}) == 1
+    between = readings[before : after + 1]
+    # Disks that are not a machine's own may have been with another one, which started again, in between.
+    return len({r.boot_id for r in between}) == 1 and not any(r.local_disks is False for r in between)
 
 
 def ran_until_read(readings: Sequence[BootReading], since_ms: int, run: tuple[int, int], error_ms: int) -> bool:

@@ -10,7 +10,7 @@ QuorumController.unregisterController (4.4.0: it refuses the active controller, 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -80,6 +80,13 @@ class BrokerTimeline:
     def active(self, broker_id: int, batch_base_offset: int) -> bool:
         state = self.after_batch(broker_id, batch_base_offset)
         return state is not None and state.active
+
+    def was_active(self, broker_id: int, from_batch: int, before_batch: int) -> bool:
+        """Whether the broker was active after some batch from from_batch on and before before_batch."""
+        states = self.states.get(broker_id, [])
+        first = bisect_right(states, from_batch, key=lambda s: s.batch_base_offset) - 1
+        end = bisect_left(states, before_batch, key=lambda s: s.batch_base_offset)
+        return any(state.active for state in states[max(first, 0) : end])
 
     def active_members(self, lists: Array, batch_base_offset: Array) -> Array:
         """`active` for matrices: bool, true for each member (broker id) that was active after its row's batch.

@@ -16,7 +16,7 @@ from replay.arrow.schemas import PARTITION_HISTORY, PROVENANCE_NAMES, TOPIC_EVEN
 from replay.cluster.boots import Boots, Processes
 from replay.cluster.broker_events import BrokerEvents, broker_events
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, ControllerReleases
-from replay.cluster.configs import BROKER, MIN_ISR, ConfigTimeline, ElectionConfigs, config_timeline
+from replay.cluster.configs import BROKER, DEFAULTS, MIN_ISR, ConfigTimeline, ElectionConfigs, config_timeline
 from replay.cluster.features import FeatureLevels
 from replay.cluster.state import ClusterState, LogShape, config_changes
 
@@ -36,8 +36,6 @@ CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
 # The controller checks for stale brokers four or eight times per session timeout; its queue and its log appends add to
 # that.
 _LATENESS, _SLACK_MS, _CHECKS = 0.5, 1_000, 8
-# An epoch of more batches than a few, of which half are no further apart, is of a controller that writes no-op records.
-_FEW, _IDLE_MS = 20, 1_000
 # What a file's text may hold, and the longest time that sums with any timestamp fit 64 bits: a thousand years.
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _LONGEST_MS = 1000 * 366 * 24 * 60 * 60 * 1000
@@ -85,7 +83,8 @@ class ClusterFacts:
     unclean.leader.election.enable over offsets; None: only the values in the states themselves are known, and no other
     rules are simulated. cleared: offsets of ClearElrRecords, ascending. topic_events: schemas.TOPIC_EVENTS.
     unclean_restarts: metadata offsets of the registrations that followed an unclean shutdown.
-    broker_min_isr: min.insync.replicas as each broker resolves it. records: CLUSTER_RECORDS, the records that change
+    broker_min_isr: min.insync.replicas as each broker resolves it. shares_defaults: whether all brokers apply the
+    cluster's defaults of the configs that elections depend on. records: CLUSTER_RECORDS, the records that change
     something other than a partition. boots: by broker, the readings of its machine's boot id. tiered_topics: names of
     topics that ever had remote.storage.enable.
     compacted_topics: of those that ever had the cleanup policy compact; None: any may have had it, by default.
@@ -108,6 +107,7 @@ class ClusterFacts:
     topic_events: pa.Table = field(default_factory=TOPIC_EVENTS.empty_table)
     unclean_restarts: Sequence[int] = ()
     broker_min_isr: Mapping[int, ConfigTimeline] = field(default_factory=dict)
+    shares_defaults: bool = True
     records: pa.Table = field(default_factory=CLUSTER_RECORDS.empty_table)
     boots: Boots = field(default_factory=dict)
     tiered_topics: frozenset[str] = frozenset()
@@ -187,6 +187,7 @@ def cluster_facts(
         topic_events=state.topic_events,
         unclean_restarts=unclean_restarts,
         broker_min_isr=_broker_min_isr(state, static),
+        shares_defaults=shares_defaults(state.records),
         records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=CLUSTER_RECORDS),
         boots=boots or {},
         processes=processes or {},
@@ -242,6 +243,15 @@ def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]
     }
 
 
+def shares_defaults(records: Iterable[Row]) -> bool:
+    """Whether no broker can have refused the cluster's defaults. It applies all of them or none (Kafka's
+    DynamicBrokerConfig.updateDefaultConfig), and whether it can apply one may depend on its own file, e.g. a number of
+    threads that is more than twice its own (DynamicThreadPool): only the broker that got the request checked it."""
+    configs = (record["data"] for record in records if record["type"] == "CONFIG_RECORD")
+    defaults = (data for data in configs if data["resourceType"] == BROKER and data["resourceName"] == "")
+    return all(data["name"] in DEFAULTS for data in defaults)
+
+
 def _longest(files: Iterable[Mapping[str, str]], name: str, default: int) -> int:
     """The largest value in the files. A complete file without the config counts as the default, as does no file."""
     found = [f.get(name, "").strip() for f in files if name in f or _ROLES in f]
@@ -251,19 +261,18 @@ def _longest(files: Iterable[Mapping[str, str]], name: str, default: int) -> int
 
 def standstills(shape: LogShape, session_timeout_ms: int) -> Sequence[tuple[int, int]]:
     """(last batch's time before, first batch's time after) of each time, in ms, in which the active controller wrote
-    nothing for longer than the session margin allows for, although it writes no-op records: it stood still.
+    nothing for longer than the session margin allows for: it may have stood still.
 
     So it may have heard late of a broker, or fenced it late, and a new controller need not have taken over: the only
-    one has nobody to do so. Sources: QuorumController.registerWriteNoOpRecord, metadata.max.idle.interval.ms (500 ms).
+    one has nobody to do so. It writes no-op records to show that it runs, but for where they are turned off.
+    Sources: QuorumController.registerWriteNoOpRecord, metadata.max.idle.interval.ms (500 ms; 0: none).
     """
     epoch, at_ms = (shape.batches.column(name)[shape.live] for name in ("epoch", "base_timestamp_ms"))
     most_ms = heard_within_ms(session_timeout_ms) - session_timeout_ms - session_timeout_ms // _CHECKS
     result: list[tuple[int, int]] = []
     for own in np.split(at_ms, np.flatnonzero(np.diff(epoch)) + 1):
         times = np.maximum.accumulate(own)
-        gaps = np.diff(times)
-        if len(gaps) >= _FEW and np.median(gaps) <= _IDLE_MS:
-            result += [(int(times[i]), int(times[i + 1])) for i in np.flatnonzero(gaps > most_ms)]
+        result += [(int(times[i]), int(times[i + 1])) for i in np.flatnonzero(np.diff(times) > most_ms)]
     return result
 
 

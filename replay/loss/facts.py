@@ -154,10 +154,13 @@ def _min_isr(history: pa.Table, states: States, cluster: ClusterFacts) -> tuple[
 
     A leader caps the value at its own number of replicas, the controller at that of partition 0 (Kafka's
     Partition.effectiveMinIsr, ReplicationControlManager.getTopicEffectiveMinIsr). The layers below the topic's are the
-    active controller's: they are the leader's, too, if no broker ever had a setting of its own.
+    active controller's: they are the leader's, too, if no broker ever had a setting of its own, and all apply the
+    cluster's.
     """
     found = pc.fill_null(pc.index_in(history["min_isr_source"], pa.array(LAYERS)), len(LAYERS))
     layer = np.array([*_LAYER.values(), UNKNOWN])[found.to_numpy()]
+    if not cluster.shares_defaults:
+        layer = np.where(layer == CLUSTER, UNKNOWN, layer)
     known = cluster.broker_min_isr.values()
     if any(source == "broker" for timeline in known for _, source in timeline.cluster.values):
         layer = np.where(layer == TOPIC, TOPIC, UNKNOWN)

@@ -138,7 +138,10 @@ class LeaderTerms:
             unbroken = session.shutdown_ms is not None or session.was_alone_until(end_ms)
             # Its .kafka_cleanshutdown was found after the term: nothing started since (Kafka deletes it at a start).
             if (found_ms := self.stopped.get((leader, session.broker_epoch))) is not None:
-                unbroken |= found_ms - self.cluster.clock.error_ms >= end_ms
+                later = self.sessions.begun(leader, session.begin_batch)
+                # Else it is in a directory that is no longer in log.dirs, or was put back.
+                is_current = not later or found_ms + self.cluster.clock.error_ms < later[0].begin_ms
+                unbroken |= is_current and found_ms - self.cluster.clock.error_ms >= end_ms
         begin_ms = int(facts.timestamp_ms[first])
         kept = unbroken or (known and self._served_by_one(leader, session, first, end))
         kept = kept or (known and self.ran_on(leader, session, begin_ms, end_ms))
@@ -286,7 +289,7 @@ class LeaderTerms:
         alive_ms = term.begin_ms if session is None else max(session.alive_until_ms, session.alone_until_ms)
         waits = session is not None and session.waits_for_min_isr
         rows = np.arange(term.first, term.end)
-        held = facts.below[rows] & (facts.layer[rows] == TOPIC) & (waits | facts.elr_on[rows])
+        held = self._surely_below[rows - self.first] & (facts.layer[rows] == TOPIC) & (waits | facts.elr_on[rows])
         alone = (self.states.isr_size[rows] == 1) & ~held
         until = np.append(facts.timestamp_ms[rows[1:]], term.end_ms + PROPAGATION_MS)
         found = rows[alone & (until + PROPAGATION_MS > alive_ms)]
@@ -480,6 +483,35 @@ class LeaderTerms:
             )
         return self._leaders[stretch]
 
+    def configs_from(self, row: int) -> int:
+        """The first row, in the stretch, of which the configs may be what the leader goes by when it learns of a row.
+
+        A leader applies a state before the configs of the same delta, also those from before that state (Kafka's
+        BrokerMetadataPublisher.onMetadataUpdate), and a change of the ISR that it requested before either.
+        """
+        known_ms = self.times[row - self.first] - self.cluster.heard_ms - PROPAGATION_MS
+        return max(self.first + bisect_right(self.times, known_ms) - 1, int(self.facts.stretch[row]))
+
+    def may_start_by_its_file(self, broker: int, first: int, last: int) -> bool:
+        """Whether a process of the broker that leads in rows first to last may have begun to when it started, and so
+        before it knew the cluster's default of min ISR: it was not active yet, or another one registered."""
+        batches, was_active = self.facts.batch, self.cluster.brokers.active(broker, int(self.facts.batch[first]))
+        is_new = not was_active or self.sessions.begun(broker, int(batches[first]), int(batches[last]))
+        return bool(is_new) and bool((self.facts.layer[first : last + 1] != TOPIC).any())
+
+    @cached_property
+    def _surely_below(self) -> Array:
+        """Rows with |ISR| < min ISR by every value that a leader may go by in them (see `configs_from`)."""
+        facts, rows = self.facts, np.arange(self.first, self.end)
+        least = np.where(facts.shared[rows], facts.lowest_min_isr[rows], 0)
+        lower = least.copy()
+        for row in np.flatnonzero(least[1:] > least[:-1]) + self.first + 1:
+            until_ms = self.times[row - self.first] + self.cluster.heard_ms + PROPAGATION_MS
+            later = slice(int(row) - self.first, bisect_left(self.times, until_ms))
+            lower[later] = np.minimum(lower[later], least[row - self.first - 1])
+        result: Array = facts.below[rows] & (self.states.isr_size[rows] < lower)
+        return result
+
     def absent(self, broker: int) -> Array:
         """For every row of the partition, the number of the last row up to it in which the broker was no member; -1 for
         none. Members are in the ISR, or in the ELR while the feature was on and the high watermark did not advance."""
@@ -488,8 +520,9 @@ class LeaderTerms:
             states, facts = self.states, self.facts
             bit = mask_of(states.replicas[inside], broker)
             held = (bit & states.isr[inside]) != 0
-            eligible = ((bit & states.elr[inside]) != 0) & facts.elr_on[inside] & facts.below[inside]
-            held |= eligible & ~self._raised if eligible.any() else eligible
+            eligible = ((bit & states.elr[inside]) != 0) & facts.elr_on[inside]
+            if eligible.any():
+                held |= eligible & self._surely_below & ~self._raised
             absent = last_true(~held)
             self._absences[broker] = np.where(absent < 0, -1, absent + self.first)
         return self._absences[broker]
@@ -507,10 +540,11 @@ class LeaderTerms:
 
     def stood_still(self, since: int, first: int, end: int) -> bool:
         """Whether the high watermark could not advance in rows [first, end): nobody led, or |ISR| < min ISR by every
-        value that had been in force since row `since`, on brokers that wait for min ISR, from when they start."""
+        value that a leader may have gone by since row `since`, on brokers that wait for min ISR, from when they
+        start."""
         facts, states = self.facts, self.states
         for row in (r for r in range(first, end) if states.leader[r] >= 0):
-            rows = slice(since, row + 1)
+            rows = slice(self.configs_from(since), row + 1)
             least = min(int(facts.lowest_min_isr[rows].min()), int((states.replicas[rows] != PAD).sum(axis=1).min()))
             session = self.sessions.at(int(states.leader[row]), int(facts.batch[row]))
             waits = facts.elr_on[row] or (session is not None and session.waits_for_min_isr)

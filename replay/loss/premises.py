@@ -73,7 +73,7 @@ def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
     facts = terms.facts
     if terms.states.taken_in[row] and terms.states.leader[row] == broker:
         premises = [_not_marked(terms, row), _alive(terms, broker, row), _leader_lost_nothing(terms, row)]
-        return Membership(None, premises, taken_in=True)
+        return Membership(None, [*premises, *_of_joining(terms, broker, row)], taken_in=True)
     before = last_state(facts, row)
     joined = None if before is None else _joined(terms, broker, before)
     if before is None or joined is None:
@@ -174,7 +174,7 @@ def _once(terms: LeaderTerms, broker: int, row: int) -> tuple[int, int, int] | N
 
 
 def _of_joining(terms: LeaderTerms, broker: int, joined: int) -> Iterator[Premise]:
-    """The premise that fails if the replica joined without a leader.
+    """The premises that fail if the replica joined without a leader, or by the word of a process that had ended.
 
     A leader adds a replica to the ISR when it has caught up. Without a leader only the controller does, whatever the
     log holds: a cancelled reassignment that leaves the ISR empty makes the first replica its only member (Kafka's
@@ -183,6 +183,26 @@ def _of_joining(terms: LeaderTerms, broker: int, joined: int) -> Iterator[Premis
     facts = terms.facts
     if joined > facts.stretch[joined] and terms.states.leader[joined] < 0:
         yield Premise("not_held_joined_without_leader", False, offset=int(facts.offset[joined]), brokers=(broker,))
+    if _joined_by_an_earlier_process(terms, broker, joined):
+        yield Premise("restarted", False)
+
+
+def _joined_by_an_earlier_process(terms: LeaderTerms, broker: int, joined: int) -> bool:
+    """Whether the leader may have asked to take in the process before the one that had registered when the replica
+    joined, and this one may have lost what that one had.
+
+    A request has the partition epoch before it, and is sent again until it is answered. So it may be from any time
+    since that state at which the broker was active. The controller compares broker epochs (KIP-903), but not that of a
+    process which fetches before it has registered, -1, nor those of fetches before metadata.version 3.5-IV1.
+    """
+    facts, states, before = terms.facts, terms.states, joined - 1
+    if joined <= facts.stretch[joined] or (states.leader[joined] == broker and not states.taken_in[joined]):
+        return False
+    since, batch = int(facts.batch[before]), int(facts.batch[joined])
+    session, earlier = terms.sessions.at(broker, batch), terms.sessions.at(broker, since)
+    if session is None or not terms.cluster.brokers.was_active(broker, since, session.begin_batch):
+        return False
+    return not terms.ran_on(broker, earlier, int(facts.timestamp_ms[before]), session.begin_ms)
 
 
 def _of_features(terms: LeaderTerms, broker: int, joined: int, before: int) -> Iterator[Premise]:
@@ -214,11 +234,16 @@ def _of_its_log(terms: LeaderTerms, broker: int, rows: tuple[int, int, int]) -> 
     else:
         yield Premise("restarted", False)
     first, last = terms.directory_of(joined, broker), terms.directory_of(before, broker)
-    state = terms.cluster.brokers.after_batch(broker, batch)
+    brokers = terms.cluster.brokers
+    state = brokers.after_batch(broker, batch)
     online = state is None or state.log_dirs is None or last is None or last in (*state.log_dirs, *NO_DIRECTORY)
     session = terms.sessions.at(broker, since)
     stayed = not begun or (session is not None and terms.stayed(broker, session.begin_ms, before))
-    if (first == last or not begun or (first in NO_DIRECTORY and last in NO_DIRECTORY)) and online and stayed:
+    same = first == last
+    if {first, last} <= {*NO_DIRECTORY, None}:
+        # It may be in any of them. Kafka makes an empty log in place of one whose directory is no longer in log.dirs.
+        same = brokers.kept_log_dirs(broker, int(facts.timestamp_ms[joined]), int(facts.timestamp_ms[row]))
+    if (same or not begun) and online and stayed:
         yield Premise("premise_same_directory", True)
     else:
         yield Premise("not_held_directory_changed", False, brokers=(broker,))

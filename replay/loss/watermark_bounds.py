@@ -75,9 +75,10 @@ def _led_alone(terms: LeaderTerms, broker: int, begin_ms: int, end_ms: int) -> i
         return None
     # A leader re-evaluates its high watermark when something is written, not when min ISR is lowered.
     term_start = max(int(terms.facts.term_start[rows[0]]), terms.first)
-    if (terms.facts.highest_min_isr[term_start : rows[-1] + 1] > 1).any():
+    known = slice(terms.configs_from(term_start), rows[-1] + 1)
+    if (terms.facts.highest_min_isr[known] > 1).any() or not terms.facts.is_one_layer(known):
         return None
-    if not terms.facts.is_one_layer(slice(term_start, rows[-1] + 1)):
+    if terms.may_start_by_its_file(broker, term_start, rows[-1]):
         return None
     if not _was_left_by_all(terms, rows, end_ms):
         return None
@@ -117,7 +118,10 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm) -> bool:
     rows = np.arange(term.first, term.end)
     if session is None or facts.anchored[rows].any() or not terms.served_by_one(term):
         return False
-    if (facts.highest_min_isr[rows] > 1).any() or not (facts.shared[rows].all() or _needs_no_other(terms, term.leader)):
+    known = slice(terms.configs_from(term.first), term.end)
+    if (facts.highest_min_isr[known] > 1).any() or terms.may_start_by_its_file(term.leader, term.first, term.end - 1):
+        return False
+    if not (facts.shared[known].all() or _needs_no_other(terms, term.leader)):
         return False
     alone = rows[np.minimum.accumulate((states.isr_size[rows] == 1)[::-1])[::-1]]
     left = (row for row in alone.tolist() if _was_left_by_all(terms, range(row, term.end), term.end_ms))

@@ -31,34 +31,44 @@ def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
     Keys are (broker, broker epoch). A broker writes its recovery points before that file (Kafka's LogManager.shutdown),
     but whoever copies both may have read one before the broker stopped and the other after. So a recovery point counts
     if an earlier round of copying had the file already, and a segment's end counts if such a recovery point equals it.
+    The file is written although the recovery points could not be (checkpointRecoveryOffsetsInDir): if a log that was
+    read later ends elsewhere, none counts.
 
-    HOLDS_LOG of each: whether the capture has the partition's own folder beside it. Else the recovery point may be that
-    of a future log, which a broker is moving into this directory (LogManager.logsByDir has those, too).
+    HOLDS_LOG of each: whether the captures of both rounds have the partition's own folder beside it. Else it, or the
+    file of the earlier round, may be that of a future log, which a broker is moving into this directory: it stops one
+    directory after the other (LogManager.logsByDir has those logs, too).
     """
     rows = list(rows)
     folders = folders_of(rows)
     points: dict[tuple[int, int], list[Row]] = defaultdict(list)
-    segments: list[Row] = []
+    ends: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in rows:
         if row["broker_epoch"] is None:
             continue
-        if row["source"] == SEGMENT and row["log_end_offset"] is not None:
-            segments.append(row)
+        if row["source"] in (SEGMENT, HEADS) and row["log_end_offset"] is not None:
+            ends[row["broker_id"], row["broker_epoch"]].append(row)
         elif row["source"] == RECOVERY_POINT and row["recovery_point_offset"] is not None:
-            points[row["broker_id"], row["broker_epoch"]].append(row)
-    left: dict[tuple[int, int], list[Row]] = defaultdict(list)
+            holds_log = place_of(row) in folders
+            point = {**row, "log_end_offset": row["recovery_point_offset"], HOLDS_LOG: holds_log}
+            points[row["broker_id"], row["broker_epoch"]].append(point)
+    left = {}
     for session, own in points.items():
-        timed = [r for r in own if r["captured_at_ms"] is not None]
-        first_read = min((read_by(r) for r in timed), default=None)
-        for row in timed:
-            if first_read is not None and first_read < row["captured_at_ms"]:
-                holds_log = place_of(row) in folders
-                left[session].append({**row, "log_end_offset": row["recovery_point_offset"], HOLDS_LOG: holds_log})
-    for row in segments:
-        session = row["broker_id"], row["broker_epoch"]
-        if any(r["log_end_offset"] == row["log_end_offset"] for r in left.get(session, [])):
-            left[session].append({**row, HOLDS_LOG: True})
-    return dict(left)
+        first, of_log = _first_read(own), _first_read(row for row in own if row[HOLDS_LOG])
+        found = [row | {HOLDS_LOG: row[HOLDS_LOG] and _is_after(row, of_log)} for row in own if _is_after(row, first)]
+        known = {row["log_end_offset"] for row in found}
+        if found and all(row["log_end_offset"] in known for row in ends[session] if _is_after(row, first)):
+            same = (row for row in ends[session] if row["source"] == SEGMENT and row["log_end_offset"] in known)
+            left[session] = [*found, *({**row, HOLDS_LOG: True} for row in same)]
+    return left
+
+
+def _first_read(rows: Iterable[Row]) -> int | None:
+    return min((read_by(row) for row in rows if row["captured_at_ms"] is not None), default=None)
+
+
+def _is_after(row: Row, read_by_ms: int | None) -> bool:
+    """Whether the row was read after that time."""
+    return None not in (row["captured_at_ms"], read_by_ms) and read_by_ms < row["captured_at_ms"]
 
 
 def folders_of(rows: Iterable[Row]) -> set[Place]:

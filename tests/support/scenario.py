@@ -20,7 +20,8 @@ at second 5 that leads with two in sync, below min ISR.
 
     sessions("1 register 1 a", "2 unfence 1", "9 fence 1", "11 shutdown 1", "12 unregister 1")
 
-is the brokers' registrations: offset, what, broker, and for a registration its incarnation; "13 offline 1 d2" leaves
+is the brokers' registrations: offset, what, broker, and for a registration its incarnation, and its directories unless
+they are the usual ones; "13 offline 1 d2" leaves
 broker 1 only the directory d2; a last word batch=9 is the base offset of the record's batch.
 """
 
@@ -211,7 +212,8 @@ def sessions(*lines: str) -> BrokerTimeline:
         if what == "register":
             kind = "REGISTER_BROKER_RECORD"
             data |= {"incarnationId": more[0], "fenced": True, "inControlledShutdown": False}
-            data["logDirs"] = [f"d{broker}", "other"]
+            named = [word for word in more[1:] if "=" not in word]
+            data["logDirs"] = named[0].split(",") if named else [f"d{broker}", "other"]
         elif what == "unregister":
             kind = "UNREGISTER_BROKER_RECORD"
         elif what == "offline":

@@ -31,6 +31,12 @@ def test_a_reading_before_and_one_after_have_the_same_id(since: int, until: int,
     assert is_same_boot(own, since, until, 0) is expected
 
 
+def test_disks_that_are_not_the_machines_own_may_have_been_with_another_machine() -> None:
+    for is_local in (None, True, False):
+        read = [{**row, "local_disks": is_local} for row in rows((100, "a"), (200, "a"))]
+        assert is_same_boot(boots_of(read)[1], 110, 200, 0) is (is_local is not False)
+
+
 def test_the_clock_error_counts_on_both_sides() -> None:
     own = boots_of(rows((100, "a"), (200, "a")))[1]
     assert is_same_boot(own, 120, 190, 10)

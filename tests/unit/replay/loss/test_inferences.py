@@ -10,6 +10,7 @@ import pytest
 from replay.cluster.boots import BootReading
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import ClusterFacts
+from replay.controller.acceptable_leaders import UNASSIGNED
 from replay.controller.transitions import Bucket
 from replay.loss.election_facts import Contradictions
 from replay.loss.judged_windows import judged_windows
@@ -179,6 +180,10 @@ def test_a_clean_stop_that_a_second_round_confirms_is_a_ceiling() -> None:
         (("12 b1 rp=80/1", "14 b1 rp=80/1"), sessions(*UP, "15 register 1 j1", "16 unfence 1", "50 fence 1")),
         # Of a future log: nothing shows that the directory with this file has the log itself, and the broker has two.
         (("54 b1 rp=80/1 future", "57 b1 rp=80/1 future"), STOPPED),
+        # The earlier round had the file of that directory only: the broker stops one directory after the other.
+        (("54 b1 rp=80/1 future", "57 b1 rp=80/1"), STOPPED),
+        # The disk was full when it wrote the recovery points, and not when it wrote the file of its clean stop.
+        (("54 b1 rp=80/1", "57 b1 rp=80/1 tail=90/0/1"), STOPPED),
         # The same with no record of the partition after that registration but the one that ends the leader's term.
         (("36 b1 rp=80/1", "39 b1 rp=80/1"), AGAIN),
     ],
@@ -350,6 +355,52 @@ def test_a_clean_stop_found_within_the_term_shows_no_single_process(found: int, 
     assert ("premise_leaders_ran" in said) == is_held
 
 
+def test_the_file_of_a_clean_stop_before_the_next_registration_is_left_over() -> None:
+    """Its directory is no longer in log.dirs, or was put back from a copy."""
+    *_, said = window(HANDED_OVER, "61 b1 rp=80/1", "62 b1 rp=80/1", brokers=AGAIN)
+    assert "not_held_leader_may_have_restarted" in said
+
+
+@pytest.mark.parametrize(("directories", "is_held"), [("other", False), ("d2,other", True)])
+def test_a_replica_that_has_no_directory_yet_may_have_been_in_one_that_is_gone(directories: str, is_held: bool) -> None:
+    """The other directories have the files of a clean stop, and the next process makes an empty log in one of them."""
+    unassigned = f"dirs=d1,{UNASSIGNED},d3"
+    history = (
+        f"20 isr=1 elr=2 {unassigned}",
+        f"50 isr= elr=1,2 leader=-1 {unassigned}",
+        f"60 isr=2 leader=2 {unassigned}",
+    )
+    again = ("30 shutdown 2", "31 fence 2", f"32 register 2 j2 {directories}", "33 unfence 2", "50 fence 1")
+    *_, said = window((f"10 isr=1,2 {unassigned}", *history), brokers=sessions(*UP, *again), elr=True)
+    assert ("held_by_protocol" in said) == is_held
+
+
+@pytest.mark.parametrize(
+    ("left", "boots", "is_held"),
+    [
+        # Its leader struck it off, and may have asked to take it in again before it died.
+        (("30 fence 2", "31 register 2 j2", "32 unfence 2"), {}, False),
+        (
+            ("30 fence 2", "31 register 2 j2", "32 unfence 2"),
+            {2: [BootReading("b", ms(5), ms(5)), BootReading("b", ms(70), ms(70))]},
+            True,
+        ),
+        # It was fenced when it was struck off, and not unfenced before it registered.
+        (("20 fence 2", "31 register 2 j2", "32 unfence 2"), {}, True),
+        (("20 fence 2", "25 unfence 2", "30 fence 2", "31 register 2 j2", "32 unfence 2"), {}, False),
+        # It registered before.
+        (("18 fence 2", "19 register 2 j2", "20 unfence 2"), {}, True),
+    ],
+)
+def test_a_member_may_have_been_taken_in_for_what_an_earlier_process_had(
+    left: tuple[str, ...], boots: dict[int, list[BootReading]], is_held: bool
+) -> None:
+    history = ("10 isr=1,2,3", "20 isr=1,3", "40 isr=1,2,3", *HANDED_OVER[1:])
+    brokers = sessions(*UP, *left, "49 shutdown 1", "51 fence 1")
+    *_, said = window(history, brokers=brokers, boots=boots)
+    assert ("held_by_protocol" in said, "restarted" in said) == (is_held, not is_held)
+
+
 def test_without_elr_a_restart_before_a_snapshot_may_be_hidden() -> None:
     history = ("10 checkpoint isr=1,2,3", *HANDED_OVER[1:])
     for elr in (False, True):
@@ -404,6 +455,7 @@ def test_a_winner_kept_what_it_had_as_a_member() -> None:
         (("10 isr=1,2,3", "20 isr=1 replicas=1,3", "30 isr=1 replicas=1,2,3", *UNCLEAN[2:]), newer(KILLED)),
         # The leader may not have learned yet that min ISR was raised.
         (("10 isr=1,2,3 min=1", "20 isr=1 min=2", *UNCLEAN[2:]), newer(KILLED)),
+        (("10 isr=1,2,3 min=1", "17 isr=1,3 min=2", "18 isr=1,2,3", *UNCLEAN[1:]), newer(KILLED)),
         # Broker 3, which may have had less, led between and may have made it truncate.
         (
             ("10 isr=1,2", "20 isr=1", "40 isr=3 leader=3 recovering", "50 isr= leader=-1", UNCLEAN[3]),
@@ -571,6 +623,8 @@ def test_whom_the_leader_took_in_with_the_change(done: str, codes: set[str]) -> 
         # The controller marked it; or it may have been dead, and come back with less.
         ("leader=3 recovering", (), "undetermined"),
         ("leader=3", ("82 fence 3",), "undetermined"),
+        # The leader may have asked before it died.
+        ("leader=3", ("68 fence 3", "70 register 3 j3", "71 unfence 3"), "undetermined"),
     ],
 )
 def test_whom_the_leader_took_in_must_run_and_not_be_marked(done: str, more: tuple[str, ...], verdict: str) -> None:

@@ -1,9 +1,9 @@
 """The min ISR that a leader goes by need not be the controller's: what bounds a high watermark must hold for both.
 
 Sources: Kafka's Partition.isUnderMinIsr and effectiveMinIsr (the leader's LogConfig, its own number of replicas),
-DynamicBrokerConfig (a broker's own setting comes before the cluster's default, that before its file),
-ReplicationControlManager.getTopicEffectiveMinIsr (the cap by partition 0), BrokerMetadataPublisher.onMetadataUpdate
-(partitions before configs); the same in 3.9.1 to 4.3.1.
+DynamicBrokerConfig (a broker's own setting comes before the cluster's default, that before its file; it applies all
+defaults of the cluster or none), ReplicationControlManager.getTopicEffectiveMinIsr (the cap by partition 0),
+BrokerMetadataPublisher.onMetadataUpdate (partitions before configs); the same in 3.9.1 to 4.3.1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from replay.cluster.configs import (
     ElectionConfigs,
     config_timeline,
 )
-from replay.cluster.facts import ClusterFacts
+from replay.cluster.facts import ClusterFacts, shares_defaults
 from tests.support.broker_log_lines import logged
 from tests.support.detection import judged_window, statements, windows
 from tests.support.scenario import (
@@ -97,6 +97,21 @@ def test_a_leader_whose_own_min_isr_may_be_another_bounds_nothing(
         assert (code in statements(found)) == known, changes
 
 
+CONFIGS = ("min.insync.replicas", "unclean.leader.election.enable", "num.io.threads")
+
+
+@pytest.mark.parametrize("layer", ["topic", "cluster"])
+@pytest.mark.parametrize("last", range(1, 4))
+def test_a_broker_that_cannot_apply_one_default_of_the_cluster_applies_none(layer: str, last: int) -> None:
+    records = [
+        {"type": "CONFIG_RECORD", "data": {"resourceType": BROKER, "resourceName": "", "name": name, "value": "2"}}
+        for name in CONFIGS[:last]
+    ]
+    history = (f"10 isr=1,2,3 source={layer}", *LATER)
+    found = judged_window(history, BELOW, LINE, brokers=newer(ALONE), shares_defaults=shares_defaults(records))
+    assert ("ceiling_below_min_isr" in statements(found)) == (layer == "topic" or last < 3)
+
+
 @pytest.mark.parametrize(("configured", "known"), [("1", True), ("2", False)])
 def test_a_lone_leader_below_its_own_min_isr_shows_no_high_watermark(configured: str, known: bool) -> None:
     """The controller caps min ISR at the replicas of partition 0, which has one; the leader at those of its partition,
@@ -114,6 +129,8 @@ def test_a_lone_leader_below_its_own_min_isr_shows_no_high_watermark(configured:
 # A process that starts applies what partitions are before the cluster's default, not before the topic's value. Alone in
 # the ISR it sets its high watermark to its log's end, if its file says 1, and serves it when it has registered.
 
+# Its machine did not start again.
+RAN_ON = {1: [BootReading("a", ms(at), ms(at)) for at in (5, 1_010)]}
 REGISTERED_AGAIN = ("40 register 1 j1", "41 unfence 1", "50 fence 1")
 STOOD_STILL = ("10 isr=1,2 replicas=1,2", "20 isr=1 elr=2")
 LEFT = ("65 isr= elr=1,2 leader=-1", "70 isr=2 elr=1 leader=2")
@@ -131,10 +148,9 @@ LEFT = ("65 isr= elr=1,2 leader=-1", "70 isr=2 elr=1 leader=2")
 def test_a_member_of_the_elr_may_lack_what_a_leader_counted_that_knew_min_isr_late(
     led: tuple[str, ...], brokers: tuple[str, ...]
 ) -> None:
-    machines = {1: [BootReading("a", ms(at), ms(at)) for at in (5, 1_010)]}
     for layer, verdict in (("topic", "excluded"), ("cluster", "undetermined")):
         history = (f"{STOOD_STILL[0]} source={layer}", STOOD_STILL[1], *led, *LEFT)
-        known = {"brokers": sessions(*up(1, 2), *brokers), "boots": machines, "at": 70, "elr": True}
+        known = {"brokers": sessions(*up(1, 2), *brokers), "boots": RAN_ON, "at": 70, "elr": True}
         assert judged_window(history, **known)["verdict"] == verdict
 
 
@@ -152,3 +168,44 @@ def test_another_process_of_the_leader_may_lift_the_high_watermark(
         history = (f"10 isr=1,2,3 source={layer}", *LATER)
         brokers = newer(sessions(*UP, *REGISTERED_AGAIN))
         assert (code in statements(judged_window(history, *lines, LINE, brokers=brokers, logs=logs))) == known
+
+
+# A leader applies a state before the configs of the same delta, also those that were changed before (see
+# `LeaderTerms.configs_from`): at 17 it may be too late for it to know at 20.
+
+
+@pytest.mark.parametrize(("raised", "verdict"), [(12, "excluded"), (17, "undetermined")])
+def test_a_member_of_the_elr_may_lack_what_a_leader_counted_that_learned_late_of_a_higher_min_isr(
+    raised: int, verdict: str
+) -> None:
+    history = (f"{STOOD_STILL[0]} min=1", f"{raised} min=2", STOOD_STILL[1], *LEFT)
+    brokers = sessions(*up(1, 2), "65 fence 1")
+    assert judged_window(history, brokers=brokers, at=70, elr=True)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("floor_leader_alone", SAYS_THAT_IT_IS_ENOUGH),
+        ("floor_lone_leaders_log", ("70 b1 heads=120,130,135,140,145:150/1",)),
+    ],
+)
+@pytest.mark.parametrize(("lowered", "known"), [(12, True), (17, False)])
+def test_a_leader_elected_as_min_isr_was_lowered_may_not_have_raised_its_high_watermark(
+    code: str, line: tuple[str, ...], lowered: int, known: bool
+) -> None:
+    """It moves it when it takes over, by the min ISR that it knows then, and with the next append."""
+    history = ("10 isr=1,2,3 leader=3", f"{lowered} min=1", "20 isr=1 leader=1", *LATER[1:])
+    found = judged_window(history, *line, "70 b2 e0@0 e3@80", brokers=ALONE, request_threads={1: 4})
+    assert (code in statements(found)) == known
+
+
+@pytest.mark.parametrize("again", ["15 register 1 j1", "21 register 1 j1"])
+def test_a_lone_leader_that_started_by_its_file_may_not_have_raised_its_high_watermark(again: str) -> None:
+    """Its file says 2; it leads when it starts, since it was elected while it was fenced, or since its session was over
+    and not yet ended. Then it learns of the cluster's default, 1, and nothing is written."""
+    brokers = sessions(*UP[:3], *UP[4:], "14 fence 1", "18 fence 2", "18 fence 3", again, "22 unfence 1", "50 fence 1")
+    for layer, known in (("topic", True), ("cluster", False)):
+        history = (f"10 isr=1,2,3 min=1 leader=3 source={layer}", "20 isr=1 leader=1", *LATER[1:])
+        found = judged_window(history, *SAYS_THAT_IT_IS_ENOUGH, "70 b2 e0@0 e3@80", brokers=brokers, boots=RAN_ON)
+        assert ("floor_leader_alone" in statements(found)) == known

@@ -186,7 +186,7 @@ def test_a_leader_that_restarted_is_not_excluded_where_nobody_looks_how() -> Non
 def test_restarting_before_joining_does_not_matter() -> None:
     lines = ("10 isr=1,2 leader=1", "20 isr=1", "26 isr=1,2", "30 isr=2 leader=-1", "40 leader=2")
     first = ("0 register 1 a", "0 unfence 1", "0 register 2 a", "0 unfence 2")
-    before = sessions(*first, "22 register 2 b", "23 unfence 2")
+    before = sessions(*first, "20 fence 2", "22 register 2 b", "23 unfence 2")
     after = sessions(*first, "27 register 2 b", "28 unfence 2")
     assert verdict(lines, brokers=before, elr=False) == ("excluded", 0, 0)
     assert verdict(lines, brokers=after, elr=False) == ("undetermined", 0, None)
