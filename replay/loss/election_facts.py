@@ -388,6 +388,8 @@ class _Partition:
 
         def is_its_first(entry: EpochEntry) -> bool:
             at = stretch + int(np.searchsorted(epochs, entry.lines[entry.number][0]))
+            if not self.facts.anchored[at] and self.clock.surely_before(entry.row, int(self.facts.timestamp_ms[at])):
+                return False  # of an earlier topic of that name
             # A log that is copied anew has its lines from the first batches that compaction left (UnifiedLog.append).
             as_written = at == row and self.clock.surely_before(entry.row, int(self.facts.until_ms[row]))
             return (as_written or not is_compacted) and self._is_first(entry.row, at)

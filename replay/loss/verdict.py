@@ -80,8 +80,8 @@ class Election:
         """Whether the row shows the elected process. A process that started after a crash within the session
         may have less, write its line again, and make its followers truncate."""
         session = self.session
-        if session is None:
-            return False
+        if session is None or clock.surely_before(row, self.elected_ms):
+            return False  # a line of this epoch that was read before is of an earlier topic of that name
         if self.closed and session.was_alone_until(self.until_ms) and self.is_first(row):
             return True
         start = row.get("process_start_ms")

@@ -244,6 +244,14 @@ def test_reports_of_an_earlier_topic_of_that_name() -> None:
     assert verdict(UNCLEAN, "9.9 b1 hw=150", LOST[1]) == ("possible", 0, None)
 
 
+def test_a_line_that_was_read_before_its_epoch_began_is_of_an_earlier_topic_of_that_name() -> None:
+    left = ("32 b1 rp=80/1", "36 b1 rp=80/1")  # by a clean stop
+    for time, is_its_own in ((35, False), (50, True)):
+        line = f"{time} b2 e0@0 e2@80"
+        assert (verdict(UNCLEAN, LOST[0], line)[0] == "proven") == is_its_own
+        assert (verdict(UNCLEAN, *left, line, brokers=ASKED, elr=False)[0] == "excluded") == is_its_own
+
+
 def test_a_report_of_a_broker_that_was_never_a_replica() -> None:
     """Its file is of an earlier topic of that name, and no loss of this one."""
     brokers = restarted(RETURNED, ("0 register 4 i4", "0 unfence 4"))
