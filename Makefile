@@ -214,7 +214,7 @@ likely: setup  ## write the record of the rules of `likely`, of simulated lives 
 # Options of `make bench`, e.g. BENCH='--runs 3 --no-run' or BENCH=--growth.
 BENCH ?=
 bench: setup $(KAFKA)/.ready  ## time every stage on large inputs, with Kafka's own tool and classes for comparison (docs/benchmarks.md)
-	$(BIN)/python -m bench --kafka $(KAFKA) $(BENCH)
+	$(BIN)/python -m tests.bench --kafka $(KAFKA) $(BENCH)
 
 # Options of `uv pip compile`, e.g. LOCK=--upgrade or LOCK='--upgrade-package pyarrow'.
 LOCK ?=
@@ -242,7 +242,7 @@ format: setup  ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: setup  ## mypy, strict on evidence/, replay/ and bench/
+types: setup  ## mypy, strict on evidence/, replay/, bench/ and tests/bench/
 	$(BIN)/mypy
 
 imports: setup  ## import-linter: data goes one way, between packages and rooms

@@ -1,1 +1,1 @@
-"""Benchmarks: `make bench`. docs/benchmarks.md explains the figures."""
+"""The stages that need no JVM, timed on a log of the user: `kraft-forensics bench`. tests/bench has `make bench`."""

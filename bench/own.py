@@ -8,14 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.figures import with_figures
-from bench.inputs import Input
-from bench.measure import in_own_process
+from bench.measure import Result, figures, in_own_process
 from bench.prepared import is_log
+from bench.stages import STAGES
 from evidence.errors import KraftForensicsError
 
-_OF_BYTES = ("read", "sha256", "crc", "frame", "decode")
-_OF_A_LOG = ("sort", "reduce")
 COLUMNS = (
     *("stage", "rows", "cold_s", "median_s", "min_s", "max_s"),
     *("rows_per_s", "mb_per_s", "peak_mib", "of_floor", "floor"),
@@ -29,16 +26,18 @@ def measure_log(log: Path, runs: int, progress: Callable[[str], None]) -> list[d
     only the unavoidable work.
     Errors: CaptureError if the file is not a log; KraftForensicsError when a stage fails.
     """
-    stages = (*_OF_BYTES, *_OF_A_LOG) if is_log(log) else _OF_BYTES
-    made = Input("log", log, 0)
+    replays = is_log(log)
+    found: dict[str, Result] = {}
     with TemporaryDirectory(prefix="kraft-forensics-bench-") as folder:
-        results = []
-        for stage in stages:
-            progress(f"timing {stage}")
+        for name, stage in STAGES.items():
+            if stage.replays and not replays:
+                continue
+            progress(f"timing {name}")
             try:
-                found = in_own_process(stage, log, runs, Path(folder))
+                result = in_own_process("bench.stages", name, log, runs, Path(folder))
             except subprocess.CalledProcessError as error:
-                raise KraftForensicsError(f"{log}: the stage {stage} failed; see its message above") from error
-            results.append({"input": made.name, **found})
-        figures = with_figures(results, {made.name: made})
-    return [{name: round(v, 4) if isinstance(v := row[name], float) else v for name in COLUMNS} for row in figures]
+                raise KraftForensicsError(f"{log}: the stage {name} failed; see its message above") from error
+            read_bytes = None if stage.replays else log.stat().st_size
+            found[name] = result | figures(result, found.get(stage.floor or ""), read_bytes)
+    rows = ({name: row[name] for name in COLUMNS} for row in found.values())
+    return [{name: round(v, 4) if isinstance(v, float) else v for name, v in row.items()} for row in rows]

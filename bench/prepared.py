@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.inputs import files_of
 from evidence.capture.archive import is_archive
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
@@ -29,7 +28,6 @@ from jobs.ingest.stage import ingest
 from jobs.lake.lake import Lake
 from jobs.replay.buckets import BucketFiles, buckets, read_changes
 from jobs.replay.cluster_state import EARLIEST, load_cluster_state
-from jobs.replay.task import reduced
 from replay.arrow.schemas import CHANGES
 from replay.cluster.state import ClusterState, changes_that_count
 
@@ -74,20 +72,10 @@ class Prepared:
         for file in sorted(self.folder.glob("changes-*.parquet")):
             yield pq.read_table(file, schema=CHANGES)
 
-    def histories(self) -> Iterator[pa.Table]:
-        """Each bucket's PARTITION_HISTORY, as the replay stage writes it."""
-        state = self.state()
-        for changes in self.changes():
-            yield reduced(changes, state)
 
-    def parquet(self) -> Path:
-        """The folder with the history as Parquet files."""
-        folder = self.folder / "history"
-        if not folder.exists():
-            folder.mkdir()
-            for number, history in enumerate(self.histories()):
-                pq.write_table(history, folder / f"{number:04d}.parquet")
-        return folder
+def files_of(path: Path) -> list[Path]:
+    """The file itself, or all files in a folder."""
+    return [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
 
 
 def is_log(source: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The stages of the pipeline.
+"""The stages that need no JVM, from the bytes of a log to its history.
 
 One run of a stage is a sequence of works. Only the time of their calls counts, not the time between them, such as that
 of reading the next bucket.
@@ -6,57 +6,24 @@ of reading the next bucket.
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import google_crc32c
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bench.prepared import CAPTURE, Prepared
-from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.files import open_capture
 from evidence.metadata_log.columns import decode_arrow
-from evidence.metadata_log.inspect import print_file
 from evidence.metadata_log.rows import ByteRange
 from evidence.metadata_log.scan import scan_files
-from evidence.offsets.read import read_offsets
-from evidence.tables import LOG_END_OFFSETS
 from evidence.wire.batches import Batches, scan_batches
-from jobs.config.settings import load_settings
-from jobs.report.page import render_report
-from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput
-from jobs.report.sections import MAX_STATES
-from replay import bucket
-from replay.arrow.ragged import PAD, Array
-from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
-from replay.controller.partition_change_builder import (
-    ELECT_ONLINE,
-    ELECT_PREFERRED,
-    ELECT_UNCLEAN,
-    RECOVERED,
-    UNASSIGNED,
-    Cases,
-    predict,
-)
-from replay.controller.profiles import PROFILES
-from replay.partitions.reducer import build_history, in_order, reduce_state
-from replay.whatif.counterfactuals import Question
-
-if TYPE_CHECKING:
-    from jobs.lake.data_files import DataFile
+from replay.partitions.reducer import build_history
 
 _CRC_FROM = 21  # of a batch: its CRC32C covers the attributes and what follows
-_SCALAR_ROWS = 50_000
-_CASES, _SCALAR_CASES = 1_000_000, 20_000
-_PROFILE = PROFILES["4.3"]
-_HISTORY = "partition_history"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,41 +87,10 @@ def _decoded(data: Any, work: ByteRange) -> int:
     return sum(batch.column("damage").null_count for batch in decode_arrow(data, work, CAPTURE))
 
 
-def _inspect(inputs: Prepared) -> Iterator[Work]:
-    """Every record as a line of JSON, as `inspect` prints it, written to nowhere."""
-    with open(os.devnull, "wb") as nowhere:
-        for file in inputs.files:
-            records = sum(batch.record_count for batch in scan_batches(file.read_bytes()).batches)
-            yield Work(partial(print_file, file, nowhere), records)
-
-
-def _offsets(inputs: Prepared) -> Iterator[Work]:
-    """As in ingest: all files of the capture at once."""
-    names = load_settings().metrics.names()
-    with open_capture(inputs.source) as capture:
-        yield Work(lambda: len(read_offsets(capture.name, capture.files, names, 0).log_end_offsets), None)
-
-
-def _logs(inputs: Prepared) -> Iterator[Work]:
-    """As in ingest: a node's own logs."""
-    with open_capture(inputs.source) as capture:
-        yield Work(
-            lambda: sum(lines for lines, _ in read_broker_logs(capture.name, capture.files).counts.values()), None
-        )
-
-
 def _reduce(inputs: Prepared) -> Iterator[Work]:
     state = inputs.state()
     for changes in inputs.changes():
         yield Work(partial(build_history, changes, state.topic_events, state.configs), len(changes))
-
-
-def _state(inputs: Prepared) -> Iterator[Work]:
-    """Only the replayed state: rows are in order, and nothing is derived from it."""
-    events = inputs.state().topic_events
-    for changes in inputs.changes():
-        whole = changes.combine_chunks()
-        yield Work(partial(reduce_state, in_order(whole, events)[1], whole), len(whole))
 
 
 def _sort(inputs: Prepared) -> Iterator[Work]:
@@ -165,180 +101,12 @@ def _sort(inputs: Prepared) -> Iterator[Work]:
         yield Work(partial(np.lexsort, keys), len(changes))
 
 
-def _detect(inputs: Prepared) -> Iterator[Work]:
-    facts = facts_of(inputs)
-    for history in inputs.histories():
-        yield Work(partial(judge, history, facts), len(history))
-
-
-def _scalar(inputs: Prepared) -> Iterator[Work]:
-    """The plain reducer that the tests compare the vectorised one with, on the first rows of the log."""
-    from tests.support.scalar_reducer import reduce_rows
-
-    rows = next(inputs.changes()).slice(0, _SCALAR_ROWS).to_pylist()
-    yield Work(partial(reduce_rows, rows, inputs.state().topic_events.to_pylist()), len(rows))
-
-
-def _parquet(inputs: Prepared) -> Iterator[Work]:
-    """The floor of write: the same rows as Parquet files, on one core."""
-    for file in sorted(inputs.parquet().iterdir()):
-        table = pq.read_table(file)
-        yield Work(partial(pq.write_table, table, inputs.folder / "floor.parquet"), len(table))
-
-
-def _write(inputs: Prepared) -> Iterator[Work]:
-    """As in replay, without its tasks: files sliced by topic, then one commit."""
-    from jobs.lake.data_files import write_file
-    from jobs.lake.lake import Lake
-
-    lake = Lake(inputs.folder / "write-lake")
-    lake.create()
-    files: list[DataFile] = []
-    for file in sorted(inputs.parquet().iterdir()):
-        table = pq.read_table(file)
-        yield Work(partial(lambda rows: files.append(write_file(lake.storage, _HISTORY, rows)), table), len(table))
-    yield Work(lambda: lake.replace(_HISTORY, CAPTURE, files))
-
-
-@cache
-def _cases(count: int) -> Cases:
-    return random_cases(count, seed=1)
-
-
-def _policies(inputs: Prepared) -> Iterator[Work]:
-    """The controller's decisions: one profile's records for random cases, not those of a log."""
-    yield Work(partial(predict, _cases(_CASES), _PROFILE), _CASES)
-
-
-def _copy(inputs: Prepared) -> Iterator[Work]:
-    """The floor of policies: each state and trigger must be read."""
-    columns = [getattr(_cases(_CASES), field.name) for field in fields(Cases)]
-    yield Work(lambda: [column.copy() for column in columns], _CASES)
-
-
-def _scalar_policies(inputs: Prepared) -> Iterator[Work]:
-    """The plain builder that the tests compare the vectorised one with."""
-    from tests.support.scalar_builder import Case, build
-
-    columns = [getattr(_cases(_SCALAR_CASES), field.name).tolist() for field in fields(Case)]
-    lists = [[[v for v in row if v != PAD] for row in c] if isinstance(c[0], list) else c for c in columns]
-    rows = [Case(*row) for row in zip(*lists, strict=True)]
-    yield Work(lambda: [build(case, _PROFILE) for case in rows], _SCALAR_CASES)
-
-
-def _report(inputs: Prepared) -> Iterator[Work]:
-    """The page of an incident with as many findings as it lists."""
-    report = _full_report()
-    yield Work(partial(render_report, report), len(report.findings))
-
-
-def _json(inputs: Prepared) -> Iterator[Work]:
-    """The floor of report: the same rows as text."""
-    report = _full_report()
-    rows = [report.findings, list(report.timelines.values())]
-    yield Work(partial(json.dumps, rows, ensure_ascii=False), len(report.findings))
-
-
-def _full_report() -> ReportInput:
-    """Made-up rows of a page with as many windows, exposures and faults as it lists, and timelines of full length."""
-    from tests.support import report_rows as made
-
-    isr = [1, 2, 3]
-    states = made.placed([made.state(100 + 10 * n, isr[n % 3], isr[n % 3 :]) for n in range(2 * MAX_STATES)])
-    shown = {"topic_id": made.TOPIC_ID, "evidence": made.cut_log("")["evidence"] * 2}
-    findings = [
-        make(f"{make.__name__}-{n}", topic=f"topic-{n:04d}", partition=n, **shown)
-        for make in (made.finding, made.exposure, made.fault)
-        for n in range(MAX_LISTED)
-    ]
-    return made.report(findings, timelines={(made.TOPIC_ID, n): states for n in range(MAX_DETAILS)})
-
-
 STAGES = {
     "read": Stage(_read),
     "sha256": Stage(_sha256),
     "crc": Stage(_crc, floor="read"),
     "frame": Stage(_frame, floor="sha256"),
     "decode": Stage(_decode, floor="sha256"),
-    "inspect": Stage(_inspect, floor="sha256"),
-    "offsets": Stage(_offsets, floor="sha256"),
-    "logs": Stage(_logs, floor="sha256"),
     "sort": Stage(_sort, replays=True),
-    "state": Stage(_state, floor="sort", replays=True),
     "reduce": Stage(_reduce, floor="sort", replays=True),
-    "scalar": Stage(_scalar, replays=True),
-    "detect": Stage(_detect, floor="sort", replays=True),
-    "parquet": Stage(_parquet, replays=True),
-    "write": Stage(_write, floor="parquet", replays=True),
-    "copy": Stage(_copy),
-    "policies": Stage(_policies, floor="copy"),
-    "scalar-policies": Stage(_scalar_policies),
-    "json": Stage(_json),
-    "report": Stage(_report, floor="json"),
 }
-
-
-def facts_of(inputs: Prepared) -> ClusterFacts:
-    """The facts of a prepared log, without offsets or static configs."""
-    return cluster_facts("bench", inputs.state(), Clock(load_settings().evidence.clock_error_ms), None, {})
-
-
-def judge(history: pa.Table, facts: ClusterFacts) -> int:
-    """Judge a bucket's schemas.PARTITION_HISTORY. Returns the number of findings."""
-    settings = load_settings().counterfactuals
-    question = Question(settings.deprioritized, settings.min_isr)
-    return len(bucket.judge(history, LOG_END_OFFSETS.empty_table(), facts, question)["finding"])
-
-
-_BROKERS = 60
-_REPLICAS = 3
-_MIN_ISR = 2
-
-
-def random_cases(count: int, seed: int) -> Cases:
-    """Cases with three replicas, min ISR 2 and ELR: brokers stop and start; one partition in fifty is being
-    reassigned."""
-    random = np.random.default_rng(seed)
-    step = _BROKERS // _REPLICAS
-    shape = (count, _REPLICAS)
-    replicas = random.integers(step, size=shape) + np.arange(_REPLICAS) * step
-    in_sync, alive = random.random(shape) < 0.75, random.random(shape) < 0.75
-    isr = _members(replicas, in_sync)
-    eligible = ~in_sync & (in_sync.sum(axis=1) < _MIN_ISR)[:, None] & (random.random(shape) < 0.5)
-    leaderless = ~in_sync.any(axis=1)
-    known = leaderless & ~eligible.any(axis=1)
-    moves = (random.random(count) < 0.02)[:, None]
-    removing, adding = _members(replicas[:, :1], moves), _members(replicas[:, -1:], moves)
-    everywhere = np.ones(count, dtype=bool)
-    recovery = np.full(count, RECOVERED)
-    return Cases(
-        replicas=replicas,
-        isr=isr,
-        elr=_members(replicas, eligible),
-        last_known_elr=_members(replicas[:, :1], known[:, None]),
-        removing=removing,
-        adding=adding,
-        directories=random.integers(UNASSIGNED, 9, size=shape),
-        leader=np.where(leaderless, -1, isr[:, 0]),
-        recovery=recovery,
-        election=random.choice([ELECT_PREFERRED, ELECT_ONLINE, ELECT_UNCLEAN], size=count, p=[0.1, 0.8, 0.1]),
-        acceptable=_members(replicas, alive),
-        # A broker that stopped leaves the ISR, or one that caught up joins it.
-        target_isr=_members(replicas, np.where(random.random((count, 1)) < 0.5, in_sync & alive, in_sync | alive)),
-        target_replicas=replicas,
-        target_removing=removing,
-        target_adding=adding,
-        target_recovery=recovery,
-        unclean_shutdown=_members(replicas[:, :1], random.random((count, 1)) < 0.05),
-        min_isr=np.full(count, _MIN_ISR),
-        elr_enabled=everywhere,
-        marks_recovery=everywhere,
-        bumps_leader_epoch_on_shrink=~everywhere,
-        has_directories=everywhere,
-    )
-
-
-def _members(replicas: Array, mask: Array) -> Array:
-    order = np.argsort(~mask, axis=1, kind="stable")
-    members: Array = np.take_along_axis(np.where(mask, replicas, PAD), order, axis=1)
-    return members

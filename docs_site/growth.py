@@ -1,4 +1,4 @@
-"""`python -m docs_site.growth docs/growth.csv docs/growth.svg`: curves of what `python -m bench.nights` printed.
+"""`python -m docs_site.growth docs/growth.csv docs/growth.svg`: curves of what `python -m tests.bench.nights` printed.
 Runs in the environment of the documentation."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PANELS = (
 
 
 def draw(source: Path, target: Path) -> None:
-    """source: lines as bench.nights prints them; target: an SVG."""
+    """source: lines as tests.bench.nights prints them; target: an SVG."""
     with source.open(encoding="utf-8") as lines:
         nights = list(csv.DictReader(lines))
     matplotlib.rcParams["svg.hashsalt"] = source.name  # the same bytes each time

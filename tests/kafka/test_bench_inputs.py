@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.inputs import LOGS, Input, Maker
-from bench.peers import PEERS, peer
 from bench.prepared import Prepared, prepare
-from bench.stages import STAGES
 from evidence.metadata_log.inspect import inspect_file
+from tests.bench.inputs import LOGS, Input, Maker
+from tests.bench.peers import PEERS, peer
+from tests.bench.stages import STAGES
 from tests.kafka.conftest import KAFKA
 from tests.support.pure import decode, history_of
 

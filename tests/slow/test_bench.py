@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from bench.figures import growth, with_figures
-from bench.inputs import BROKERS, Input, files_of, write_offsets
-from bench.prepared import Prepared, prepare
-from bench.spark_run import tree_bytes
-from bench.stages import STAGES
-from bench.table import tables
+from bench.prepared import Prepared, files_of, prepare
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from evidence.metadata_log.inspect import inspect_file
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from replay.arrow.schemas import CHANGES
+from tests.bench.figures import growth, with_figures
+from tests.bench.inputs import BROKERS, Input, write_offsets
+from tests.bench.spark_run import tree_bytes
+from tests.bench.stages import STAGES
+from tests.bench.table import tables
 from tests.support.invoked import invoke
 from tests.support.paths import controllers
 from tests.support.pure import changes_of, cluster_state, decode
@@ -80,7 +80,7 @@ def test_bench_needs_neither_spark_nor_tests(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from bench.measure import measure; from bench.prepared import prepare;"
         f"log, made = Path({str(log)!r}), Path({str(tmp_path / 'made')!r}); prepare(log, made);"
-        f"[measure(stage, log, 1, made) for stage in {OWN!r}]; import bench.own;"
+        f"[measure('bench.stages', stage, log, 1, made) for stage in {OWN!r}]; import bench.own;"
         "print([m for m in ('pyspark', 'delta', 'great_expectations', 'tests') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

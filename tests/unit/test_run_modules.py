@@ -10,7 +10,7 @@ ROOMS = ("airflow_dags", "bench", "docs_site", "drill", "evidence", "jobs", "qua
 
 
 def test_what_a_module_runs_stands_after_all_that_it_defines() -> None:
-    """`python -m bench` once called its main before the functions that it needs were there."""
+    """`python -m tests.bench` once called its main before the functions that it needs were there."""
     early = [
         str(path)
         for room in ROOMS

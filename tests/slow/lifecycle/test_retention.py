@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import pytest
 from typer.testing import Result
 
-from bench.nights import Cluster, kept_files, write_capture
 from jobs.config.settings import load_settings
 from jobs.custody.retention import remove, retention_of
 from jobs.custody.tables import check_tables
@@ -21,6 +20,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import INGESTED, KEPT_FINDINGS
 from jobs.provenance.made_from import receipts
 from jobs.queries.status import status_of
+from tests.bench.nights import Cluster, kept_files, write_capture
 from tests.slow.test_crashes import DiedError, DyingLake
 from tests.support import writer
 from tests.support.digests import digests

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.prepared import files_of
+
 METADATA_LOG, SEGMENT = "__cluster_metadata-0", f"{0:020d}.log"
 BROKERS, PARTITIONS_PER_TOPIC, REPLICAS = 60, 50, 3
 _START_MS, _ROUND_MS = 1_790_000_000_000, 60_000
@@ -132,11 +134,6 @@ class Maker:
             folder.mkdir(parents=True)
             count_file.write_text(json.dumps({"records": write(folder)}), encoding="utf-8")
         return folder, int(json.loads(count_file.read_text(encoding="utf-8"))["records"])
-
-
-def files_of(path: Path) -> list[Path]:
-    """The file itself, or all files in a folder."""
-    return [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
 
 
 def write_offsets(folder: Path, partitions: int, rounds: int, seed: int) -> int:

@@ -20,13 +20,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench.figures import GROWING, growth, with_figures
-from bench.inputs import NAMES, OFFSETS, RANDOM, SERVER_LOG, SNAPSHOT, Input, Maker
 from bench.measure import ROOT, in_own_process
-from bench.peers import PEERS, peer
-from bench.spark_run import whole
-from bench.stages import STAGES
-from bench.table import tables
+from tests.bench.figures import GROWING, growth, with_figures
+from tests.bench.inputs import NAMES, OFFSETS, RANDOM, SERVER_LOG, SNAPSHOT, Input, Maker
+from tests.bench.peers import PEERS, peer
+from tests.bench.spark_run import whole
+from tests.bench.stages import STAGES
+from tests.bench.table import tables
 
 _MAIN = "p100k"
 _FRAMED = ("read", "sha256", "crc", "frame", "decode")
@@ -92,7 +92,7 @@ def _results(
             if stage in PEERS:
                 found = peer(stage, made, maker, options.runs)
             else:
-                found = in_own_process(stage, made.path, options.runs, made_of / name)
+                found = in_own_process("tests.bench.stages", stage, made.path, options.runs, made_of / name)
             yield {"input": name, **found}
         shutil.rmtree(made_of / name, ignore_errors=True)
         if name in _runs_on(options):
@@ -117,7 +117,7 @@ def _chosen(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tup
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--kafka", type=Path, help="folder of Kafka's jars and the compiled Oracle (set by make bench)")
     parser.add_argument("--work", type=Path, default=ROOT / ".bench", help="folder for inputs and results")
     parser.add_argument("--inputs", help=f"comma-separated, from {', '.join(PLAN)} (default: {', '.join(_DEFAULT)})")

@@ -1,7 +1,7 @@
 """A log that grows: append the batches of a written log to a copy at a rate, for a `watch` beside it.
 
-    python -m bench.growing LOG FOLDER RATE SECONDS
-    python -m bench.growing --quiet LOG OUT RECORDS CHANGES
+    python -m tests.bench.growing LOG FOLDER RATE SECONDS
+    python -m tests.bench.growing --quiet LOG OUT RECORDS CHANGES
 
 Prints a line for each second: time (ms), the first metadata offset that is not appended yet. --quiet writes a log of so
 many records: the first CHANGES of LOG, and all others no-ops in between, as a controller without work writes two a
@@ -15,8 +15,8 @@ import sys
 import time
 from pathlib import Path
 
-from bench.inputs import METADATA_LOG, SEGMENT
 from evidence.wire.batches import scan_batches
+from tests.bench.inputs import METADATA_LOG, SEGMENT
 from tests.support import writer
 
 _AT_ONCE = 1 << 24

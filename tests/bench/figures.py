@@ -6,20 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import median
-from typing import Any
 
-from bench.inputs import Input
-from bench.peers import PEERS
-from bench.stages import STAGES
+from bench.measure import Result, figures, warm
+from tests.bench.inputs import Input
+from tests.bench.peers import PEERS
+from tests.bench.stages import STAGES
 
-Result = dict[str, Any]
 GROWING = ("p10k", "p100k", "p1m")
-
-
-def warm(result: Mapping[str, Any]) -> list[float]:
-    """The seconds of all runs but the first; of the first if there is no other."""
-    seconds: list[float] = result["seconds"]
-    return seconds[1:] or seconds
 
 
 def with_figures(results: Sequence[Result], inputs: Mapping[str, Input]) -> list[Result]:
@@ -32,23 +25,13 @@ def with_figures(results: Sequence[Result], inputs: Mapping[str, Input]) -> list
 
 
 def _figures(result: Result, by_place: Mapping[tuple[str, str], Result], made: Input) -> Result:
-    times, of_input, stage = warm(result), result["input"], result["stage"]
-    middle = median(times)
-    name = STAGES[stage].floor if stage in STAGES else None
-    floor = by_place.get((of_input, name or ""))
-    reads_bytes = made.records is not None and (stage in PEERS or (stage in STAGES and not STAGES[stage].replays))
-    peers = {p: median(warm(by_place[of_input, p])) for p in PEERS if (of_input, p) in by_place and p != stage}
-    return {
-        "cold_s": result["seconds"][0],
-        "median_s": middle,
-        "min_s": min(times),
-        "max_s": max(times),
-        "rows_per_s": round(result["rows"] / middle) if result["rows"] and middle else None,
-        "mb_per_s": round(made.size_bytes / 1e6 / middle, 1) if reads_bytes and middle else None,
-        "floor": floor["stage"] if floor else None,
-        "of_floor": round(middle / median(warm(floor)), 2) if floor and median(warm(floor)) else None,
-        "of_peers": {p: middle / seconds for p, seconds in peers.items()},
-    }
+    of_input, name = result["input"], result["stage"]
+    stage = STAGES.get(name)
+    floor = by_place.get((of_input, (stage and stage.floor) or ""))
+    reads_bytes = made.records is not None and (name in PEERS or (stage is not None and not stage.replays))
+    found = figures(result, floor, made.size_bytes if reads_bytes else None)
+    peers = {p: median(warm(by_place[of_input, p])) for p in PEERS if (of_input, p) in by_place and p != name}
+    return found | {"of_peers": {p: found["median_s"] / seconds for p, seconds in peers.items()}}
 
 
 def growth(figures: Sequence[Result], inputs: Mapping[str, Input]) -> list[Result]:

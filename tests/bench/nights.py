@@ -1,5 +1,5 @@
-"""`python -m bench.nights`: how a lake grows night by night. Prints a row for each night: what `run` took, what the
-tables then have.
+"""`python -m tests.bench.nights`: how a lake grows night by night. Prints a row for each night: what `run` took, what
+the tables then have.
 
 Each night's capture is what `collect` brings of each cluster: the metadata log of the last week from three controllers,
 a snapshot, and of each broker its high watermarks and leader epochs. One broker is restarted each night, and the active
@@ -249,7 +249,7 @@ def _forked(work: Callable[[], object], output: Path) -> tuple[int, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.nights", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.nights", description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="an empty folder for the captures and the lake")
     parser.add_argument("--nights", type=int, default=365)
     parser.add_argument("--clusters", type=int, default=1)

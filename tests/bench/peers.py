@@ -6,7 +6,7 @@ import subprocess
 import time
 from typing import Any
 
-from bench.inputs import Input, Maker
+from tests.bench.inputs import Input, Maker
 
 DUMP_LOG, CLASSES = "kafka-dump-log", "kafka-classes"
 PEERS = (DUMP_LOG, CLASSES)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bench.inputs import RANDOM, Input
-from bench.peers import PEERS
+from tests.bench.inputs import RANDOM, Input
+from tests.bench.peers import PEERS
 
 Result = dict[str, Any]
 
