@@ -17,43 +17,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from airflow.sdk import DAG, Param, get_current_context, task
+from airflow.sdk import get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 from kraft_forensics_dags.assets import CAPTURES
 from kraft_forensics_dags.captures import capture_name, copy_to, nodes_of
 from kraft_forensics_dags.command import CommandError, run_command
 from kraft_forensics_dags.hook import require_hook
-from kraft_forensics_dags.params import of_every_dag, path_param, run_params
-from kraft_forensics_dags.settings import ROOT, application_limits, number, schedule, setting
-
-PARAMS = {
-    "captures": path_param(
-        setting("CAPTURES", f"{ROOT}/captures"), "Folder or prefix; each cluster's captures go into a folder in it."
-    ),
-    "nodes": path_param(
-        setting("NODES", f"{ROOT}/nodes"), "Folder on the worker with a file of nodes for each cluster: <cluster>.toml."
-    ),
-    "log_days": Param(
-        number("LOG_DAYS", 2, least=1),
-        "Of the nodes' own logs that were rotated, those of this many days are copied.",
-        type="integer",
-        minimum=1,
-        maximum=10_000,
-    ),
-}
-LIGHT_PARAMS = {
-    "captures": path_param(
-        setting("ROUNDS", f"{ROOT}/rounds"), "Folder or prefix; each cluster's light captures go into a folder in it."
-    ),
-    "nodes": PARAMS["nodes"],
-}
+from kraft_forensics_dags.params import dag_of, run_params
+from kraft_forensics_dags.settings import application_limits, schedule
 
 
 @task(multiple_outputs=False)
-def discover(light: bool) -> list[dict[str, Any]]:
+def discover() -> list[dict[str, Any]]:
     """One {name, nodes, folder, log_days} for each cluster with a file of nodes. log_days: None of light captures."""
     require_hook()
-    params = run_params(LIGHT_PARAMS if light else PARAMS)
+    params = run_params()
     folder, days = params["captures"].rstrip("/"), params.get("log_days")
     found = [
         {"name": name, "nodes": nodes, "folder": f"{folder}/{name}", "log_days": days}
@@ -90,31 +68,18 @@ def collect(name: str, nodes: str, folder: str, log_days: int | None) -> str:
     return capture
 
 
-def collecting(dag_id: str, description: str, times: Any, light: bool) -> DAG:
-    """A DAG that collects whole captures or light ones."""
-    with DAG(
-        dag_id,
-        description=description,
-        doc_md=__doc__,
-        schedule=times,
-        max_active_runs=1,
-        params=LIGHT_PARAMS if light else PARAMS,
-        **of_every_dag(),
-    ) as dag:
-        one = collect.override(outlets=[] if light else [CAPTURES], **application_limits())
-        one.expand_kwargs(discover(light))
-    return dag
-
-
-whole = collecting(
-    "kraft_forensics_collect",
-    "Collect a capture of every Kafka cluster for the night",
-    schedule("COLLECT_SCHEDULE", "0 23 * * *"),
-    light=False,
-)
-often = collecting(
-    "kraft_forensics_collect_light",
-    "Collect boot ids, high watermarks and leader epochs of every Kafka cluster",
-    schedule("COLLECT_LIGHT_SCHEDULE", "30 * * * *"),
-    light=True,
-)
+for name, description, times in (
+    (
+        "collect",
+        "Collect a capture of every Kafka cluster for the night",
+        schedule("COLLECT_SCHEDULE", "0 23 * * *"),
+    ),
+    (
+        "collect_light",
+        "Collect boot ids, high watermarks and leader epochs of every Kafka cluster",
+        schedule("COLLECT_LIGHT_SCHEDULE", "30 * * * *"),
+    ),
+):
+    with dag_of(name, description, __doc__, schedule=times):
+        outlets = [CAPTURES] if name == "collect" else []
+        collect.override(outlets=outlets, **application_limits()).expand_kwargs(discover())

@@ -10,29 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.sdk import DAG, Param, chain, task, task_group
+from airflow.sdk import chain, task, task_group
 from kraft_forensics_dags.captures import folders_of
 from kraft_forensics_dags.hook import require_hook
 from kraft_forensics_dags.launch import launch
-from kraft_forensics_dags.params import of_every_dag, path_param, run_params
-from kraft_forensics_dags.settings import ROOT, application_limits, number, schedule, setting
-
-PARAMS = {
-    "lakes": path_param(setting("LAKES", f"{ROOT}/lakes"), "Folder or prefix with a lake for each cluster."),
-    "retention_days": Param(
-        number("RETENTION_DAYS", 7, least=1),
-        "Files that no commit needs are deleted after this many days.",
-        type="integer",
-        minimum=1,
-    ),
-    "forget_days": Param(
-        number("FORGET_DAYS", 0),
-        "What captures brought that are older than this many days is removed from the lakes; 0: nothing.",
-        type="integer",
-        minimum=0,
-        maximum=10_000,
-    ),
-}
+from kraft_forensics_dags.params import dag_of, run_params
+from kraft_forensics_dags.settings import application_limits, schedule
 
 
 @task(multiple_outputs=False)
@@ -40,7 +23,7 @@ def discover() -> list[dict[str, Any]]:
     """One {name, forget, maintain, verify} for each lake: the arguments of its commands. Without `forget_days` the
     first one is `status`, which only reads."""
     require_hook()
-    params = run_params(PARAMS)
+    params = run_params()
     days, age = str(params["retention_days"]), params["forget_days"]
     return [
         {
@@ -63,13 +46,10 @@ def lake(name: str, forget: list[str], maintain: list[str], verify: list[str]) -
     chain(*(launch(step, arguments, name, **limits) for step, arguments in steps.items()))
 
 
-with DAG(
-    "kraft_forensics_maintenance",
-    description="Compact and verify the tables of every lake",
-    doc_md=__doc__,
+with dag_of(
+    "maintenance",
+    "Compact and verify the tables of every lake",
+    __doc__,
     schedule=schedule("MAINTENANCE_SCHEDULE", "@weekly"),
-    max_active_runs=1,
-    params=PARAMS,
-    **of_every_dag(),
-) as dag:
+):
     lake.expand_kwargs(discover())

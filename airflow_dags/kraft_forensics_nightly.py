@@ -18,42 +18,14 @@ import textwrap
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import DAG, Param, get_current_context, task, task_group
+from airflow.sdk import get_current_context, task, task_group
 from kraft_forensics_dags.assets import NIGHT, OF_TABLES
 from kraft_forensics_dags.captures import captures_of, folders_of
 from kraft_forensics_dags.command import CommandError, log, printable, run_command
 from kraft_forensics_dags.hook import call_hook, require_hook
 from kraft_forensics_dags.launch import launch
-from kraft_forensics_dags.params import CLUSTER_PATTERN, LEVELS, PATH_PATTERN, of_every_dag, path_param, run_params
-from kraft_forensics_dags.settings import ROOT, application_limits, json_object, number, schedule, setting
-
-PARAMS = {
-    "captures": path_param(
-        setting("CAPTURES", f"{ROOT}/captures"),
-        "Folder or prefix with a folder for each cluster; in it captures whose names begin with their date.",
-    ),
-    "clusters": Param(
-        json_object("CLUSTERS"),
-        "Instead of all folders of `captures`: an object, cluster to folder or prefix with its captures.",
-        type="object",
-        propertyNames={"pattern": CLUSTER_PATTERN},
-        additionalProperties={"type": "string", "pattern": PATH_PATTERN},
-    ),
-    "lakes": path_param(setting("LAKES", f"{ROOT}/lakes"), "Folder or prefix with a lake for each cluster."),
-    "fail_on": Param(
-        setting("FAIL_ON", "new-proven"),
-        "Lowest verdict or severity of a finding that calls the hook; with new-, only of new findings.",
-        type="string",
-        enum=LEVELS,
-    ),
-    "late_days": Param(
-        number("LATE_DAYS", 7),
-        "Captures dated up to this many days before the data interval are read, too, if they arrived late.",
-        type="integer",
-        minimum=0,
-        maximum=10_000,
-    ),
-}
+from kraft_forensics_dags.params import dag_of, run_params
+from kraft_forensics_dags.settings import application_limits, number, schedule, setting
 
 MOST_CHARACTERS = 120  # of a note: it is shown in a narrow column
 LINKS = {"report": "report.html", "verdict": "verdict.json"}
@@ -63,7 +35,7 @@ LINKS = {"report": "report.html", "verdict": "verdict.json"}
 def discover() -> list[dict[str, Any]]:
     """One {name, lake, arguments} for each cluster with captures for this run."""
     require_hook()
-    params, context = run_params(PARAMS), get_current_context()
+    params, context = run_params(), get_current_context()
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     late, found = timedelta(days=params["late_days"]), []
     for name, folder in (params["clusters"] or folders_of(params["captures"])).items():
@@ -129,7 +101,7 @@ def summary(answers: Any) -> list[dict[str, Any]]:
 def watch(hours: int) -> None:
     """Fail if the newest record of a cluster's metadata log is older, or the cluster has no lake. A backfill reads old
     captures, and is not watched."""
-    params = run_params(PARAMS)
+    params = run_params()
     names = params["clusters"] or folders_of(params["captures"])
     if names and get_current_context()["dag_run"].run_type != "backfill":
         lakes = [f"{params['lakes'].rstrip('/')}/{name}" for name in names]
@@ -142,15 +114,13 @@ def cluster(name: str, lake: str, arguments: list[str]) -> Any:
     return answer(name, lake, launch("run", arguments, name, **application_limits()))
 
 
-with DAG(
-    "kraft_forensics_nightly",
-    description="Replay the metadata log of every Kafka cluster and report lost records that are new",
-    doc_md=__doc__,
+with dag_of(
+    "nightly",
+    "Replay the metadata log of every Kafka cluster and report lost records that are new",
+    __doc__,
     schedule=schedule("SCHEDULE", "@daily"),
     max_active_runs=number("RUNS", 1, least=1),
-    params=PARAMS,
-    **of_every_dag(),
-) as dag:
+):
     answers = cluster.expand_kwargs(discover())
     summary(answers)
     if hours := number("MAX_AGE_HOURS", 0):

@@ -11,35 +11,12 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import DAG, Param, get_current_context, task
+from airflow.sdk import get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 from kraft_forensics_dags.hook import require_hook
 from kraft_forensics_dags.launch import launch
-from kraft_forensics_dags.params import PATH_PATTERN, of_every_dag, path_param, run_params
-from kraft_forensics_dags.settings import ROOT, setting
-
-# Airflow's form offers a date picker for this format; without a package of its own it does not check it.
-TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?$"
-
-
-def time_param(description: str) -> Param:
-    """A time that a run must give."""
-    return Param(description=description, type="string", format="date-time", pattern=TIME_PATTERN)
-
-
-PARAMS = {
-    "captures": Param(
-        description="Captures of the incident (folders or archives): paths as the worker sees them, or URLs.",
-        type="array",
-        items={"type": "string", "pattern": PATH_PATTERN},
-        minItems=1,
-    ),
-    "incident_from": time_param("When the incident began."),
-    "incident_to": time_param("When it was over."),
-    "folder": path_param(
-        setting("POSTMORTEMS", f"{ROOT}/postmortems"), "Folder or prefix; each run writes into a folder of its own."
-    ),
-}
+from kraft_forensics_dags.params import dag_of, run_params
+from kraft_forensics_dags.settings import setting
 
 
 def moment(text: str) -> datetime:
@@ -55,7 +32,7 @@ def moment(text: str) -> datetime:
 def prepare() -> dict[str, Any]:
     """The run's two commands: {run, report, path}."""
     require_hook()
-    params = run_params(PARAMS)
+    params = run_params()
     times = [moment(params[name]) for name in ("incident_from", "incident_to")]
     if times[0] >= times[1]:
         raise AirflowFailException("incident_from must be before incident_to")
@@ -76,14 +53,7 @@ def result(path: str) -> str:
     return path
 
 
-with DAG(
-    "kraft_forensics_postmortem",
-    description="Report what an incident did to a Kafka cluster, from its captures",
-    doc_md=__doc__,
-    schedule=None,
-    params=PARAMS,
-    **of_every_dag(),
-) as dag:
+with dag_of("postmortem", "Report what an incident did to a Kafka cluster, from its captures", __doc__, schedule=None):
     plan = prepare()
     read = launch("run", plan["run"], "run", pool=setting("POOL", "default_pool"))
     written = launch("report", plan["report"], "report")

@@ -26,6 +26,19 @@ printf '{"command": "%s", "exit_code": %d, "findings": %s}' "$1" $code $findings
 class PodCommand(Lineage, KubernetesPodOperator):
     """A pod that runs one command."""
 
+    def __init__(self, *, task_id: str, arguments: Any, label: Any, **options: Any) -> None:
+        super().__init__(
+            task_id=task_id,
+            cmds=["sh", "-c", SCRIPT, "kraft-forensics"],
+            arguments=arguments,
+            name=f"kraft-forensics-{task_id}",
+            # A label's value has at most 63 characters and ends with a letter or digit; not every cluster's name does.
+            annotations={"kraft-forensics/cluster": label},
+            do_xcom_push=True,
+            map_index_template="{{ task.annotations['kraft-forensics/cluster'] }}",
+            **(json_object("OPERATOR") | options),
+        )
+
     def build_pod_request_obj(self, context: Any = None) -> Any:
         """The pod, with every `$` of the arguments doubled: Kubernetes replaces `$(NAME)` in them by a variable of the
         container, and `$$` by `$`, so that a capture's name could show a secret."""
@@ -34,20 +47,3 @@ class PodCommand(Lineage, KubernetesPodOperator):
             if container.name == self.base_container_name:
                 container.args = [word.replace("$", "$$") for word in container.args]
         return request
-
-
-def pod(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
-    """A task that runs the command in a pod, as `launch` describes it."""
-    own = json_object("OPERATOR")
-    operator = PodCommand(
-        task_id=task_id,
-        cmds=["sh", "-c", SCRIPT, "kraft-forensics"],
-        arguments=arguments,
-        name=f"kraft-forensics-{task_id}",
-        # A label's value has at most 63 characters and ends with a letter or digit; not every cluster's name does.
-        annotations={"kraft-forensics/cluster": label},
-        do_xcom_push=True,
-        map_index_template="{{ task.annotations['kraft-forensics/cluster'] }}",
-        **(own | options),
-    )
-    return operator.output

@@ -3,6 +3,7 @@ as a Spark application (spark-submit) or in a pod (kubernetes)."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from airflow.sdk import BaseOperator
@@ -10,8 +11,6 @@ from airflow.sdk import BaseOperator
 from kraft_forensics_dags.command import run_command
 from kraft_forensics_dags.lineage import Lineage
 from kraft_forensics_dags.settings import choice
-
-LOCAL, SPARK_SUBMIT, KUBERNETES = LAUNCHERS = ("local", "spark-submit", "kubernetes")
 
 
 class LocalCommand(Lineage, BaseOperator):
@@ -29,19 +28,20 @@ class LocalCommand(Lineage, BaseOperator):
         return run_command(*self.arguments)[0]
 
 
+# The operator of each launcher; those of providers are imported where they are chosen.
+LAUNCHERS = {
+    "local": "kraft_forensics_dags.launch.LocalCommand",
+    "spark-submit": "kraft_forensics_dags.spark_submit.SubmitCommand",
+    "kubernetes": "kraft_forensics_dags.kubernetes_pod.PodCommand",
+}
+
+
 def launch(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
     """The result of a task that runs a command: {command, exit_code, findings}.
 
     arguments: the command and its arguments, never an option of Airflow; label: the cluster's name, shown in Airflow's
     pages; both may come from another task. options: of the task (pool, retries).
     """
-    launcher = choice("LAUNCHER", LAUNCHERS)
-    if launcher == SPARK_SUBMIT:
-        from kraft_forensics_dags.spark_submit import submit
-
-        return submit(task_id, arguments, label, **options)
-    if launcher == KUBERNETES:
-        from kraft_forensics_dags.kubernetes_pod import pod
-
-        return pod(task_id, arguments, label, **options)
-    return LocalCommand(task_id=task_id, arguments=arguments, label=label, **options).output
+    module, _, operator = LAUNCHERS[choice("LAUNCHER", tuple(LAUNCHERS))].rpartition(".")
+    made = getattr(import_module(module), operator)
+    return made(task_id=task_id, arguments=arguments, label=label, **options).output

@@ -10,7 +10,6 @@ from typing import Any
 from airflow.sdk import CronDataIntervalTimetable
 
 PREFIX = "KRAFT_FORENSICS_DAG_"
-ROOT = "/var/lib/kraft-forensics"
 
 
 def setting(name: str, default: str) -> str:

@@ -24,6 +24,16 @@ class SubmitCommand(Lineage, SparkSubmitOperator):
 
     command_field = "application_args"
 
+    def __init__(self, *, arguments: Any, label: Any, **options: Any) -> None:
+        super().__init__(
+            application=str(DRIVER),
+            application_args=arguments,
+            name=label,  # of a mapped task, and of the application in Spark's own pages
+            deploy_mode="client",
+            map_index_template="{{ label }}",
+            **(json_object("OPERATOR") | options),
+        )
+
     def execute(self, context: Any) -> dict[str, Any]:
         context["label"] = self.name
         command = str(self.application_args[0])
@@ -38,19 +48,3 @@ class SubmitCommand(Lineage, SparkSubmitOperator):
             if process := getattr(self._hook, "_submit_sp", None):
                 process.stdout.close()  # the hook leaves it open
         return ended(command, 0, [])
-
-
-def submit(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
-    """A task that submits the command, as `launch` describes it."""
-    own = json_object("OPERATOR")
-    # The name is the label of a mapped task and of the application in Spark's own pages.
-    operator = SubmitCommand(
-        task_id=task_id,
-        application=str(DRIVER),
-        application_args=arguments,
-        name=label,
-        deploy_mode="client",
-        map_index_template="{{ label }}",
-        **(own | options),
-    )
-    return operator.output
