@@ -165,7 +165,7 @@ DRILLS = $(BIN)/kraft-forensics drill --out drills --scores $(SCORES)
 drill-seeds: setup  ## play the seeded random drills that the kept scores lack, and renew the tables: RELEASES=, SEED=, RUNS=30
 	-for seed in $$(seq $(SEED) $$(($(SEED) + $(RUNS) - 1))); do for release in $(RELEASES); do \
 	  $(DRILLS) random --release $$release --seed $$seed --resume; done; done
-	$(DRILLS) --page docs/drill.md
+	$(BIN)/python -m docs_site.drills_page
 
 # RUN: a drill's folder; PARTITION: which one, if not the first with a wrong claim or a loss.
 drill-case: setup  ## make a regression case of a drill, thinned to one partition: RUN=drills/..., PARTITION=

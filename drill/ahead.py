@@ -8,18 +8,22 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drill.client import ClientError
 from drill.nodes import BROKERS, CLUSTER_ID, wait_for
 from drill.scenario import Step as Played
-from drill.steps import Drill, lake_of, name_of, states_of
+from drill.scenario import name_of
+from drill.score import lake_of, states_of
 from jobs.config.settings import load_settings
 from jobs.lake.lake import Lake
 from jobs.queries.ahead import Answer, ahead
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION
 from replay.controller.profiles import profile_of
 from replay.whatif.ahead import ELECT, SET, START, STOP, UNCLEAN, Step
+
+if TYPE_CHECKING:
+    from drill.steps import Drill
 
 Row = dict[str, Any]
 # Beyond a session until a broker is fenced, and until the controller has written what follows from a step.

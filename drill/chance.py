@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from drill.client import ClientError
 from drill.nodes import BROKERS, knows_elr
-from drill.scenario import Step
-from drill.steps import Drill, name_of
+from drill.scenario import Step, name_of
+
+if TYPE_CHECKING:
+    from drill.steps import Drill
 
 # A pause in which a broker that died is fenced, beyond its session.
 _FENCED_S = 2.0

@@ -26,8 +26,9 @@ from drill.jars import fetch
 from drill.ledger import Ledger
 from drill.network import CLIENT
 from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, java
-from drill.score import PLAN_LEADERLESS, PLAN_LOST, Wrong
-from drill.steps import Drill, lake_of, name_of, states_of
+from drill.scenario import name_of
+from drill.score import PLAN_LEADERLESS, PLAN_LOST, Wrong, lake_of, states_of
+from drill.steps import Drill
 from jobs.incident import commands
 from jobs.incident.plan import load_plan
 

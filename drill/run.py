@@ -14,8 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from drill.ahead import play_ahead
-from drill.chance import play_chance, play_outage
 from drill.client import client
 from drill.disks import small_disks
 from drill.errors import DrillError, call
@@ -26,8 +24,8 @@ from drill.network import CLIENT, Places, network, possible
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
 from drill.salvage import Saved, salvage_all
 from drill.scenario import Scenario
-from drill.score import AHEAD_WRONG, OF_PLAY, WATCH_WRONG, Score, Wrong, score
-from drill.steps import Drill, lake_of
+from drill.score import AHEAD_WRONG, OF_PLAY, WATCH_WRONG, Score, Wrong, lake_of, score
+from drill.steps import Drill
 from drill.watched import FAULTS, compared, read_anew, watching
 from evidence.text_files import read_properties
 
@@ -89,9 +87,7 @@ def _play(
         say(f"start {len(CONTROLLERS)} controllers and {len(BROKERS)} brokers of Kafka {jars.name}")
         nodes.start([*CONTROLLERS, *BROKERS])
         with client(jars, nodes.servers, places.inside(CLIENT), ledger, folder / "client.log") as asked:
-            drill = Drill(
-                scenario, nodes, asked, ledger, random.Random(seed), out, say, play_chance, play_ahead, play_outage
-            )
+            drill = Drill(scenario, nodes, asked, ledger, random.Random(seed), out, say)
             wait_for("all brokers are unfenced", lambda: set(asked.ask("brokers")) == set(BROKERS))
             for topic in scenario.topics:
                 drill.create(topic)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from drill.nodes import CLUSTER_ID
-from drill.scenario import number_of, topic_of
+from drill.scenario import name_of, number_of, topic_of
 from drill.score import FOREIGN, NOT_AGAIN, NOT_AS_LIVE, NOT_SALVAGED, Wrong
-from drill.steps import Drill, name_of
+from drill.steps import Drill
 from jobs.lake.lake import Lake
 from jobs.salvage.live import LiveCluster
 from jobs.salvage.output import LINES

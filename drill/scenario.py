@@ -6,7 +6,16 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from drill.errors import DrillError
 
@@ -49,49 +58,22 @@ class Topic(_Strict):
     configs: dict[str, str] = {}
 
 
-class Step(_Strict):
-    """One step: exactly one action, and the words that belong to it."""
+# What a step may do, by the type of what it does it to.
+ACTIONS: dict[str, Any] = {
+    **dict.fromkeys(("produce", "transact", "load", "send", "elect"), Partitions),
+    **dict.fromkeys(("reassign", "move", "cancel", "wait"), Partition),
+    **dict.fromkeys(("stop", "ask_to_stop", "kill", "freeze", "thaw", "start", "begin", "hold", "says"), Nodes),
+    **dict.fromkeys(("refuses", "cut", "disconnect", "reconnect", "fill", "free", "ended", "fenced", "keep"), Nodes),
+    **dict.fromkeys(("set", "create", "delete"), str),
+    **dict.fromkeys(("unload", "elr", "describe", "read", "capture", "clear"), bool),
+    "sleep": Annotated[float, Field(ge=0, le=60)],
+    "outage": Annotated[int, Field(ge=1, le=4)],
+    **dict.fromkeys(("random", "ahead"), Annotated[int, Field(ge=1, le=60)]),
+}
 
-    produce: Partitions | None = None
-    transact: Partitions | None = None
-    load: Partitions | None = None
-    send: Partitions | None = None
-    unload: bool | None = None
-    stop: Nodes | None = None
-    ask_to_stop: Nodes | None = None
-    kill: Nodes | None = None
-    freeze: Nodes | None = None
-    thaw: Nodes | None = None
-    start: Nodes | None = None
-    begin: Nodes | None = None
-    hold: Nodes | None = None
-    says: Nodes | None = None
-    refuses: Nodes | None = None
-    cut: Nodes | None = None
-    disconnect: Nodes | None = None
-    reconnect: Nodes | None = None
-    fill: Nodes | None = None
-    free: Nodes | None = None
-    ended: Nodes | None = None
-    set: str | None = None
-    elect: Partitions | None = None
-    reassign: Partition | None = None
-    move: Partition | None = None
-    cancel: Partition | None = None
-    elr: bool | None = None
-    delete: str | None = None
-    create: str | None = None
-    wait: Partition | None = None
-    fenced: Nodes | None = None
-    sleep: float | None = Field(default=None, ge=0, le=60)
-    describe: bool | None = None
-    read: bool | None = None
-    capture: bool | None = None
-    keep: Nodes | None = None
-    clear: bool | None = None
-    outage: int | None = Field(default=None, ge=1, le=4)
-    random: int | None = Field(default=None, ge=1, le=60)
-    ahead: int | None = Field(default=None, ge=1, le=60)
+
+class _Words(_Strict):
+    """The words that belong to actions."""
 
     count: int = Field(default=10, ge=1, le=10_000)
     acks: Literal["all", "1"] = "all"
@@ -114,7 +96,7 @@ class Step(_Strict):
     last_known: list[Broker] | None = None
 
     @model_validator(mode="after")
-    def _one_action(self) -> Step:
+    def _one_action(self) -> _Words:
         if len(self._actions()) != 1:
             raise ValueError(
                 f"a step has one action, of {', '.join(ACTIONS)}; this one has {self._actions() or 'none'}"
@@ -128,9 +110,20 @@ class Step(_Strict):
     def action(self) -> str:
         return self._actions()[0]
 
+    @property
+    def value(self) -> Any:
+        """What the action is done to."""
+        return getattr(self, self.action)
 
-# The fields of a step up to `ahead`; those after it are the actions' words.
-ACTIONS = tuple(Step.model_fields)[: list(Step.model_fields).index("ahead") + 1]
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions that the action names."""
+        kind = ACTIONS[self.action]
+        return self.value if kind is Partitions else [self.value] if kind is Partition else []
+
+
+# One step: exactly one action, and the words that belong to it.
+Step: Any = create_model("Step", __base__=_Words, **{name: (kind | None, None) for name, kind in ACTIONS.items()})
 
 
 class Expected(_Strict):
@@ -170,7 +163,7 @@ class Scenario(_Strict):
     @model_validator(mode="after")
     def _known_topics(self) -> Scenario:
         for step in self.steps:
-            for name in (step.topic, step.delete, step.create, *map(topic_of, step_partitions(step))):
+            for name in (step.topic, step.delete, step.create, *map(topic_of, step.partitions)):
                 if name is not None and name not in self.topics:
                     raise ValueError(f"step {step.action!r} names {name!r}, which [topics] lacks")
             if step.move is not None and step.broker is None:
@@ -224,11 +217,9 @@ class Scenario(_Strict):
         return version(release) >= version(self.releases)
 
 
-def step_partitions(step: Step) -> list[str]:
-    """The partitions that a step names."""
-    lists = (step.produce, step.transact, step.load, step.send, step.elect)
-    single = (step.reassign, step.move, step.cancel, step.wait)
-    return [name for names in (*lists, single) for name in names or () if name]
+def name_of(row: dict[str, Any]) -> str:
+    """The name of the partition that a row is about."""
+    return f"{row['topic']}-{row['partition']}"
 
 
 def topic_of(partition: str) -> str:

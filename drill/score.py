@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from drill.ledger import Ledger, Place, Record
 from drill.nodes import CLUSTER_ID
+from drill.scenario import name_of
 from jobs.lake.lake import Lake
 from replay.findings.kinds import HWM_REGRESSION, INVARIANT_VIOLATION, RULE_MISMATCH
 from replay.loss.verdicts import VERDICTS
@@ -27,6 +28,7 @@ NOT_AS_LIVE = "the running cluster and its copy do not list the same"
 OF_PLAY = (PLAN_LOST, PLAN_LEADERLESS, AHEAD_WRONG, WATCH_WRONG, NOT_SALVAGED, FOREIGN, NOT_AGAIN, NOT_AS_LIVE)
 KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE, *OF_PLAY)
 DECIDED = ("proven", "excluded")
+_STATE = ("topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "end_offset", "removed")
 # The tables of a lake that are compared.
 _READ = ("partition_history", "findings")
 # The invariants that a user's command breaks: a change of min.insync.replicas clears the ELR (KIP-966), and the ELR
@@ -43,6 +45,24 @@ LACKING = ("missing_", "not_held_", "contradicted", "outsider")
 CONTRADICTIONS = {RULE_MISMATCH, INVARIANT_VIOLATION, "log_conflict", "broker_epoch_mismatch"}
 CONTRADICTIONS |= {f"{what}_mismatch" for what in ("snapshot", "describe", "log_line")}
 CONTRADICTIONS |= {f"unknown_{what}" for what in ("broker", "controller", "topic", "partition")}
+
+
+def states_of(lake: Lake) -> dict[str, Row]:
+    """The state that each partition has now, by its name."""
+    rows = lake.rows("partition_history", CLUSTER_ID, _STATE)
+    return {name_of(row): row for row in rows if row["end_offset"] is None and not row["removed"]}
+
+
+def lake_of(root: Path, captures: Iterable[Path], is_judged: bool = True) -> Lake:
+    """A lake of captures. Kafka needs the machine: no Spark beside it. is_judged: with findings."""
+    from jobs.pipeline import Pipeline
+
+    pipeline = Pipeline(root, [*captures], engine_name="local")
+    pipeline.ingest()
+    pipeline.replay()
+    if is_judged:
+        pipeline.detect()
+    return pipeline.lake
 
 
 @dataclass(frozen=True)
@@ -82,7 +102,7 @@ def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequen
     history, findings = (Lake(lake).rows(name, CLUSTER_ID) for name in _READ)
     bare_history, bare_findings = (Lake(lake_without_logs).rows(name, CLUSTER_ID) for name in _READ)
     windows, bare = _windows(history, findings), _windows(bare_history, bare_findings)
-    names = {(r["topic_id"], r["partition"]): f"{r['topic']}-{r['partition']}" for r in history}
+    names = {(r["topic_id"], r["partition"]): name_of(r) for r in history}
     lost = ledger.lost()
     result = Score(lost={ledger.name(place): len(records) for place, records in lost.items()})
     result.verdicts, result.verdicts_without_logs = _counts(windows), _counts(bare)
@@ -184,8 +204,8 @@ def differing_states(history: Sequence[Row], described: Sequence[Row]) -> Iterat
             wanted = {name: value or [] if name.endswith("elr") else value for name, value in wanted.items()}
             unknown = [{**state, "leader": -1} for state in states] if since_ms or len(states) > 1 else []
             if wanted not in (*states, *unknown):
-                name = f"{told['topic']}-{told['partition']}"
-                yield f"described as {wanted} at {answer['before_ms']}, replayed as {states}", name
+                text = f"described as {wanted} at {answer['before_ms']}, replayed as {states}"
+                yield text, name_of(told)
 
 
 def _state(row: Row) -> Row:

@@ -13,21 +13,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from drill.ahead import play_ahead
+from drill.chance import play_chance, play_outage
 from drill.client import Client, ClientError
 from drill.disks import cut_tail, fill, free
 from drill.errors import DrillError
 from drill.ledger import Ledger
 from drill.network import CLIENT, Network, accepts
-from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, ELR_FEATURE, Cluster, Node, wait_for
-from drill.scenario import Scenario, Step, number_of, topic_of
+from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, wait_for
+from drill.scenario import Scenario, Step, name_of, number_of, topic_of
 from drill.score import LAG_MS
 from jobs.collect.stage import MANIFEST, Wishes, collect
 from jobs.collect.targets import Target
-from jobs.lake.lake import Lake
 
 Row = dict[str, Any]
 _STOP_S, _WAIT_S, _SETTLE_S = 60.0, 60.0, 12.0
-_STATE = ("topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "end_offset", "removed")
 # BrokerServer.startup opens the listener after that (broker.BrokerLifecycleManager, 4.3.1).
 UNFENCED = "The broker has been unfenced"
 
@@ -43,34 +43,26 @@ _TO_NODES: dict[str, Callable[[Node], None]] = {
 }
 
 
-def name_of(row: Row) -> str:
-    return f"{row['topic']}-{row['partition']}"
-
-
-def states_of(lake: Lake) -> dict[str, Row]:
-    """The state that each partition has now, by its name."""
-    rows = lake.rows("partition_history", CLUSTER_ID, _STATE)
-    return {name_of(row): row for row in rows if row["end_offset"] is None and not row["removed"]}
-
-
-def lake_of(root: Path, captures: Iterable[Path], is_judged: bool = True) -> Lake:
-    """A lake of captures. Kafka needs the machine: no Spark beside it. is_judged: with findings."""
-    from jobs.pipeline import Pipeline
-
-    pipeline = Pipeline(root, [*captures], engine_name="local")
-    pipeline.ingest()
-    pipeline.replay()
-    if is_judged:
-        pipeline.detect()
-    return pipeline.lake
+# The steps that ask the client for something: what is noted, and the command (DrillClient.java).
+_ASKED = {
+    "produce": ("produce {count} records with acks={acks} to {names}", "produce {place} {count} {acks} {codec} {keys}"),
+    "transact": ("a transaction of {count} records to {names}, {end}", "transact {place} {count} {end}"),
+    "load": ("a record every {every_ms} ms with acks={acks} to {names}", "load {acks} {every_ms} {all}"),
+    # By producers of their own, which wait a minute for each answer; nobody waits for them.
+    "send": ("send {count} records by each of {threads} producers to {names}", "send {place} {count} {threads}"),
+    "unload": ("no more records", "unload"),
+    "elect": ("{way} election of {names} by an administrator", "elect {type} {all}"),
+    "reassign": ("reassign {names} to {to}", "reassign {place} {brokers}"),
+    "move": ("move {names} of broker {broker} to its other log directory", "move {place} {broker}"),
+    "cancel": ("cancel the reassignment of {names}", "reassign {place} cancel"),
+}
 
 
 @dataclass
 class Drill:
     """A scenario that is being played. captures: their folders; kept: those of copied disks. described: what `describe`
-    answered, with the times between which it was asked. journal: (time, what was done). chance: plays so many faults by
-    chance; outage: ends so many brokers by chance; ahead: takes so many steps by chance, which `ahead` predicts
-    (predicted: each with what was wrong). watch_kills: how often the watch beside it was killed."""
+    answered, with the times between which it was asked. journal: (time, what was done). predicted: the steps that
+    `ahead` predicted, each with what was wrong. watch_kills: how often the watch beside it was killed."""
 
     scenario: Scenario
     cluster: Cluster
@@ -79,9 +71,6 @@ class Drill:
     rng: random.Random
     out: Path
     say: Callable[[str], None]
-    chance: Callable[[Drill, int], None]
-    ahead: Callable[[Drill, int], None]
-    outage: Callable[[Drill, int], None]
     captures: list[Path] = field(default_factory=list)
     kept: list[Path] = field(default_factory=list)
     described: list[Row] = field(default_factory=list)
@@ -102,15 +91,19 @@ class Drill:
 
     def play(self, steps: Iterable[Step]) -> None:
         for step in steps:
-            value = getattr(step, step.action)
             if done := _TO_NODES.get(step.action):
-                for node in self.nodes(value):
+                for node in self.nodes(step.value):
                     self.note(f"{step.action} node {node.id}")
                     done(node)
+            elif done := _TO_EACH.get(step.action):
+                for node in self.nodes(step.value):
+                    done(self, step, node)
+            elif step.action in _ASKED:
+                self._ask(step)
             elif plain := _PLAIN.get(step.action):
-                plain(self, value)
+                plain(self, step.value)
             else:
-                getattr(self, f"_{step.action}")(step, value)
+                getattr(self, f"_{step.action}")(step)
 
     def nodes(self, which: Iterable[int | str]) -> list[Node]:
         return [self.cluster.nodes[self._id(one)] for one in which]
@@ -135,95 +128,93 @@ class Drill:
     def state(self, partition: str) -> Row:
         return next((r for r in self.partitions() if name_of(r) == partition), {"leader": -1})
 
-    def _ask_each(self, word: str, partitions: Iterable[str], *more: str | int) -> None:
-        for name in partitions:
-            self.client.ask(word, topic_of(name), number_of(name), *more)
-
-    # Records.
-
-    def _produce(self, step: Step, partitions: list[str]) -> None:
-        self.note(f"produce {step.count} records with acks={step.acks} to {', '.join(partitions)}")
-        self._ask_each("produce", partitions, step.count, step.acks, step.codec, step.keys)
-
-    def _transact(self, step: Step, partitions: list[str]) -> None:
-        end = "commit" if step.commit else "abort"
-        self.note(f"a transaction of {step.count} records to {', '.join(partitions)}, {end}")
-        self._ask_each("transact", partitions, step.count, end)
-
-    def _load(self, step: Step, partitions: list[str]) -> None:
-        self.note(f"a record every {step.every_ms} ms with acks={step.acks} to {', '.join(partitions)}")
-        self.client.ask("load", step.acks, step.every_ms, *partitions)
-
-    def _send(self, step: Step, partitions: list[str]) -> None:
-        """By producers of their own, which wait a minute for each answer; nobody waits for them."""
-        self.note(f"send {step.count} records by each of {step.threads} producers to {', '.join(partitions)}")
-        self._ask_each("send", partitions, step.count, step.threads)
-
-    def _unload(self, step: Step, _: bool) -> None:
-        self.note("no more records")
-        self.client.ask("unload")
+    def _ask(self, step: Step) -> None:
+        """Note and ask what _ASKED says of a step, once or for each partition that it names."""
+        told, command = _ASKED[step.action]
+        words = {
+            **step.model_dump(),
+            "names": ", ".join(step.partitions),
+            "all": " ".join(step.partitions),
+            "end": "commit" if step.commit else "abort",
+            "way": step.type.lower(),
+            "brokers": ",".join(map(str, step.to)),
+        }
+        self.note(told.format_map(words))
+        places = [f"{topic_of(name)} {number_of(name)}" for name in step.partitions]
+        for place in places if "{place}" in command else [""]:
+            self.client.ask(command.format_map({**words, "place": place}))
 
     # Nodes.
 
-    def _start(self, step: Step, which: list[int | str]) -> None:
-        ids = [node.id for node in self.nodes(which)]
+    def _start(self, step: Step) -> None:
+        ids = [node.id for node in self.nodes(step.value)]
         self.note(f"start node {', '.join(map(str, ids))}")
         self.cluster.start(ids)
 
-    def _begin(self, step: Step, which: list[int | str]) -> None:
-        for node in self.cluster.begin([node.id for node in self.nodes(which)]):
+    def _begin(self, step: Step) -> None:
+        for node in self.cluster.begin([node.id for node in self.nodes(step.value)]):
             self.note(f"start node {node.id}, and wait for nothing")
 
-    def _hold(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.cluster.hold(node, step.at)
-            self.note(f"each thread of node {node.id} that enters {step.at} is held there")
+    def _hold(self, step: Step, node: Node) -> None:
+        self.cluster.hold(node, step.at)
+        self.note(f"each thread of node {node.id} that enters {step.at} is held there")
 
-    def _says(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            wait_for(f"node {node.id} says {step.line!r}", partial(node.said, step.line), _WAIT_S)
-            self.note(f"node {node.id} says: {node.said(step.line)}")
+    def _says(self, step: Step, node: Node) -> None:
+        wait_for(f"node {node.id} says {step.line!r}", partial(node.said, step.line), _WAIT_S)
+        self.note(f"node {node.id} says: {node.said(step.line)}")
 
-    def _refuses(self, step: Step, which: list[int | str]) -> None:
-        """Until its log says that it is unfenced, a broker that has begun refuses every connection;
-        step.line: what its log says before that."""
-        for node in self.nodes(which):
-            begun_s, said = time.time(), None
-            while not accepts(self.cluster.places.address(node.id)):
-                said = said or node.said(step.line)
-                if time.time() > begun_s + _WAIT_S:
-                    raise DrillError(f"node {node.id} refuses connections for more than {_WAIT_S:.0f} s")
-                time.sleep(0.02)
-            unfenced = node.said(UNFENCED)
-            if unfenced is None or said is None:
-                raise DrillError(f"node {node.id} accepts a connection before it says {UNFENCED!r}, or {step.line!r}")
-            self.note(f"node {node.id} refused connections for {time.time() - begun_s:.1f} s, and said: {said}")
-            self.note(f"and accepts them after: {unfenced}")
+    def _refuses(self, step: Step, node: Node) -> None:
+        """Until its log says that it is unfenced, a broker that has begun refuses every connection; step.line: what its
+        log says before that."""
+        begun_s, said = time.time(), None
+        while not accepts(self.cluster.places.address(node.id)):
+            said = said or node.said(step.line)
+            if time.time() > begun_s + _WAIT_S:
+                raise DrillError(f"node {node.id} refuses connections for more than {_WAIT_S:.0f} s")
+            time.sleep(0.02)
+        unfenced = node.said(UNFENCED)
+        if unfenced is None or said is None:
+            raise DrillError(f"node {node.id} accepts a connection before it says {UNFENCED!r}, or {step.line!r}")
+        self.note(f"node {node.id} refused connections for {time.time() - begun_s:.1f} s, and said: {said}")
+        self.note(f"and accepts them after: {unfenced}")
 
-    def _cut(self, step: Step, which: list[int | str]) -> None:
+    def _cut(self, step: Step, node: Node) -> None:
         """A power loss: the broker's last records were not on its disk yet, and its machine boots anew."""
-        for node in self.nodes(which):
-            if node.runs:
-                raise DrillError(f"node {node.id} runs: kill it before its tails are cut")
-            topics = [step.topic] if step.topic else list(self.scenario.topics)
-            cut = {name: n for folder in node.log_dirs for name, n in cut_tail(folder, topics, step.count).items()}
-            node.loses_power()
-            losses = ", ".join(f"{name} loses {n}" for name, n in cut.items() if n) or "nothing is lost"
-            self.note(f"power loss of node {node.id}: {losses}")
+        if node.runs:
+            raise DrillError(f"node {node.id} runs: kill it before its tails are cut")
+        topics = [step.topic] if step.topic else list(self.scenario.topics)
+        cut = {name: n for folder in node.log_dirs for name, n in cut_tail(folder, topics, step.count).items()}
+        node.loses_power()
+        losses = ", ".join(f"{name} loses {n}" for name, n in cut.items() if n) or "nothing is lost"
+        self.note(f"power loss of node {node.id}: {losses}")
 
-    def _disconnect(self, step: Step, which: list[int | str]) -> None:
-        nodes = [node.id for node in self.nodes(which)]
+    def _fill(self, step: Step, node: Node) -> None:
+        self.note(f"fill the disk of node {node.id} with {fill(node.home / 'data')} bytes")
+
+    def _ended(self, step: Step, node: Node) -> None:
+        wait_for(f"node {node.id} ends", lambda: not node.runs, _WAIT_S)
+        self.note(f"node {node.id} has ended")
+
+    def _keep(self, step: Step, node: Node) -> None:
+        """Copy the disk of a broker that is down, as the plan says, before it starts and truncates."""
+        if node.runs:
+            raise DrillError(f"node {node.id} runs: its disk is kept while it is down")
+        self.kept.append(self.copy_logs([node.id], "disk", f"kept-{node.id}"))
+        self.note(f"keep the logs of node {node.id}")
+
+    def _disconnect(self, step: Step) -> None:
+        nodes = [node.id for node in self.nodes(step.value)]
         self.note(f"disconnect node {', '.join(map(str, nodes))} from {', '.join(map(str, step.peers))}")
         self.network.disconnect(nodes, self._peers(step))
+
+    def _reconnect(self, step: Step) -> None:
+        nodes = [node.id for node in self.nodes(step.value)]
+        self.note(f"reconnect node {', '.join(map(str, nodes))}")
+        self.network.reconnect(nodes, self._peers(step))
 
     def _peers(self, step: Step) -> list[int]:
         groups = {"brokers": BROKERS, "controllers": CONTROLLERS, "client": (CLIENT,)}
         return [id for peer in step.peers for id in groups.get(str(peer)) or [self._id(peer)]]
-
-    def _reconnect(self, step: Step, which: list[int | str]) -> None:
-        nodes = [node.id for node in self.nodes(which)]
-        self.note(f"reconnect node {', '.join(map(str, nodes))}")
-        self.network.reconnect(nodes, self._peers(step))
 
     @property
     def network(self) -> Network:
@@ -232,43 +223,19 @@ class Drill:
             raise DrillError("links are cut in a scenario that was started without a network of its own")
         return places
 
-    def _fill(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            self.note(f"fill the disk of node {node.id} with {fill(node.home / 'data')} bytes")
-
-    def _ended(self, step: Step, which: list[int | str]) -> None:
-        for node in self.nodes(which):
-            wait_for(f"node {node.id} ends", lambda node=node: not node.runs, _WAIT_S)
-            self.note(f"node {node.id} has ended")
-
     # Configs and administrators.
 
-    def _set(self, step: Step, setting: str) -> None:
+    def _set(self, step: Step) -> None:
         kind, name = ("topic", step.topic) if step.topic else ("broker", str(step.broker) if step.broker else "-")
-        self.note(f"set {setting} for {kind} {name}".replace("broker -", "all brokers"))
-        self.client.ask("config", kind, str(name), setting)
+        self.note(f"set {step.value} for {kind} {name}".replace("broker -", "all brokers"))
+        self.client.ask("config", kind, str(name), step.value)
 
-    def _elect(self, step: Step, partitions: list[str]) -> None:
-        self.note(f"{step.type.lower()} election of {', '.join(partitions)} by an administrator")
-        self.client.ask("elect", step.type, *partitions)
+    def _elr(self, step: Step) -> None:
+        self.note(f"switch ELR {'on' if step.value else 'off'}")
+        self.client.ask("feature", ELR_FEATURE, int(step.value))
 
-    def _reassign(self, step: Step, partition: str) -> None:
-        self.note(f"reassign {partition} to {step.to}")
-        self.client.ask("reassign", topic_of(partition), number_of(partition), ",".join(map(str, step.to)))
-
-    def _move(self, step: Step, partition: str) -> None:
-        self.note(f"move {partition} of broker {step.broker} to its other log directory")
-        self.client.ask("move", topic_of(partition), number_of(partition), str(step.broker))
-
-    def _cancel(self, step: Step, partition: str) -> None:
-        self.note(f"cancel the reassignment of {partition}")
-        self.client.ask("reassign", topic_of(partition), number_of(partition), "cancel")
-
-    def _elr(self, step: Step, on: bool) -> None:
-        self.note(f"switch ELR {'on' if on else 'off'}")
-        self.client.ask("feature", ELR_FEATURE, int(on))
-
-    def _delete(self, step: Step, topic: str) -> None:
+    def _delete(self, step: Step) -> None:
+        topic = step.value
         self.read_topics([topic])
         self.note(f"delete topic {topic}")
         self.client.ask("delete", topic)
@@ -277,7 +244,8 @@ class Drill:
 
     # What is seen.
 
-    def _wait(self, step: Step, partition: str) -> None:
+    def _wait(self, step: Step) -> None:
+        partition = step.value
         wanted = {"leader": step.leader, "isr": step.isr, "elr": step.in_elr, "last_known_elr": step.last_known}
         wanted = {key: sorted(v) if isinstance(v, list) else v for key, v in wanted.items() if v is not None}
         seen: Row = {}
@@ -292,8 +260,8 @@ class Drill:
             raise DrillError(f"{partition} should have {wanted}, and has {seen}: {error}") from error
         self.note(f"{partition} has {', '.join(f'{key} {value}' for key, value in wanted.items())}")
 
-    def _fenced(self, step: Step, which: list[int | str]) -> None:
-        ids = {int(one) for one in which}
+    def _fenced(self, step: Step) -> None:
+        ids = {int(one) for one in step.value}
         wait_for(f"brokers {ids} are fenced", lambda: not ids & set(self.client.ask("brokers")), _WAIT_S)
         self.note(f"brokers {sorted(ids)} are fenced")
 
@@ -348,14 +316,6 @@ class Drill:
         (path / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
         (path / "SHA256SUMS").unlink()
 
-    def _keep(self, step: Step, which: list[int | str]) -> None:
-        """Copy the disks of brokers that are down, as the plan says, before they start and truncate."""
-        for node in self.nodes(which):
-            if node.runs:
-                raise DrillError(f"node {node.id} runs: its disk is kept while it is down")
-            self.kept.append(self.copy_logs([node.id], "disk", f"kept-{node.id}"))
-            self.note(f"keep the logs of node {node.id}")
-
     def copy_logs(self, ids: Iterable[int], transport: str, name: str) -> Path:
         """Whole logs of all topics, in a folder beside the captures."""
         targets = [Target(id=node, at=f"{transport}:", path=str(self.cluster.nodes[node].home)) for node in ids]
@@ -393,13 +353,23 @@ class Drill:
             dead = [name_of(r) for r in rows if r["leader"] < 0]
             if dead and time.monotonic() > asked:
                 with contextlib.suppress(ClientError):
-                    self._elect(Step(elect=dead), dead)
+                    self._ask(Step(elect=dead))
             return bool(rows) and not dead and all(r["isr"] == r["replicas"] for r in rows)
 
         wait_for("all replicas are in sync", whole, 120)
         self.note("healed: all replicas are in sync")
 
 
+# The steps that are done to each node.
+_TO_EACH = {
+    "hold": Drill._hold,
+    "says": Drill._says,
+    "refuses": Drill._refuses,
+    "cut": Drill._cut,
+    "fill": Drill._fill,
+    "ended": Drill._ended,
+    "keep": Drill._keep,
+}
 # The steps that have no other words.
 _PLAIN: dict[str, Callable[[Drill, Any], None]] = {
     "create": Drill.create,
@@ -408,7 +378,7 @@ _PLAIN: dict[str, Callable[[Drill, Any], None]] = {
     "read": lambda drill, _: drill.read_topics(drill.scenario.topics),
     "capture": lambda drill, _: drill.capture(),
     "clear": lambda drill, _: drill.clear(),
-    "outage": lambda drill, count: drill.outage(drill, count),
-    "random": lambda drill, count: drill.chance(drill, count),
-    "ahead": lambda drill, count: drill.ahead(drill, count),
+    "outage": play_outage,
+    "random": play_chance,
+    "ahead": play_ahead,
 }

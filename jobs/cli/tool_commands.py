@@ -178,7 +178,6 @@ def drill(
         ),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Leave out drills that the scores have already.")] = False,
-    page: Annotated[Path | None, typer.Option(help="A Markdown page whose tables are renewed from the scores.")] = None,
 ) -> None:
     """Break a real Kafka cluster on this machine, capture it, and compare the verdicts with what was lost.
 
@@ -186,25 +185,24 @@ def drill(
     wrong.
     """
     from drill.errors import DrillError
-    from drill.page import page as page_of
-    from drill.page import renew
+    from drill.page import page
     from drill.run import TRUTH, play_and_score, score_again
     from drill.scenario import read_scenario, scenario_names
     from drill.score import RESULTS, append, key_of, read_scores
 
-    if not scenarios and page is None:
+    if not scenarios:
         for name in scenario_names():
             typer.echo(f"{name}: {read_scenario(name).title}")
         return
     out.mkdir(parents=True, exist_ok=True)
     kept, bad = scores or out / RESULTS, 0
     known = {key_of(row) for row in read_scores(kept)} if resume else set()
-    played = [Path(name) for name in scenarios or () if (Path(name) / TRUTH).exists()]
+    played = [Path(name) for name in scenarios if (Path(name) / TRUTH).exists()]
     for folder in played:
         result = score_again(folder)
         append(kept, result)
         bad += _told(folder, result)
-    for name in (name for name in scenarios or () if Path(name) not in played):
+    for name in (name for name in scenarios if Path(name) not in played):
         scenario = read_scenario(name).with_plan() if plan else read_scenario(name)
         for number in range(seed, seed + runs):
             if (scenario.name, release, number) in known:
@@ -217,10 +215,8 @@ def drill(
                 bad += 1
                 continue
             append(kept, result)
-            (folder / "drill.md").write_text(page_of(result, scenario), encoding="utf-8")
+            (folder / "drill.md").write_text(page(result, scenario), encoding="utf-8")
             bad += _told(folder, result)
-    if page is not None:
-        renew(page, read_scores(kept))
     if bad:
         raise typer.Exit(KraftForensicsError.exit_code)
 

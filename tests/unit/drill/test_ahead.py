@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from docs_site.drills_page import tables
 from drill.ahead import _differences, _rows_that_hold
-from drill.page import page, tables
+from drill.page import page
 from drill.scenario import read_scenario
 from jobs.queries.ahead import Answer
 from replay.whatif.ahead import START, STOP, Step

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from docs_site.drills_page import renew, tables
 from drill.disks import cut_tail
 from drill.errors import DrillError
 from drill.nodes import RUNS_S, Node
-from drill.page import page, renew, tables
+from drill.page import page
 from drill.scenario import Scenario, read_scenario, scenario_names
 from drill.score import append, read_scores
 from tests.support import writer
@@ -177,7 +178,7 @@ def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
     assert told["scenarios"] == scenarios
     assert told["quiet"] == "No window, and nothing lost or wrong: disk_full (1 drills)."
     file = tmp_path / "page.md"
-    file.write_text("a\n<!-- drills: made by `kraft-forensics drill --page` -->\nold\n<!-- end of drills -->\nb\n")
+    file.write_text("a\n<!-- drills: made by `python -m docs_site.drills_page` -->\nold\n<!-- end of drills -->\nb\n")
     for _ in range(2):
         renew(file, results)
         text = file.read_text()
