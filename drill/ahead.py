@@ -14,7 +14,7 @@ from drill.client import ClientError
 from drill.nodes import BROKERS, CLUSTER_ID, wait_for
 from drill.scenario import Step as Played
 from drill.scenario import name_of
-from drill.score import lake_of, states_of
+from drill.score import AHEAD_WRONG, Wrong, lake_of, states_of
 from jobs.config.settings import load_settings
 from jobs.lake.lake import Lake
 from jobs.queries.ahead import Answer, ahead
@@ -33,17 +33,18 @@ _SWEPT_S = 7.0
 
 
 def play_ahead(drill: Drill, count: int) -> None:
-    """Take so many steps. Each is asked about first; wrong predictions are in drill.predicted."""
+    """Take so many steps. Each is asked about first: a row for each in drill.told."""
+    predicted: list[Row] = drill.told.setdefault("ahead", [])
     unclean_stops: set[int] = set()
     flagged: dict[str, int | None] = {}
     restarts: list[Step] = []
-    while len(drill.predicted) < count:
-        _churn(drill, None if restarts or not drill.predicted else unclean_stops)
+    while len(predicted) < count:
+        _churn(drill, None if restarts or not predicted else unclean_stops)
         _wait_until_in_sync(drill)
         lake = _lake(drill)
         states = states_of(lake)
         # As likely as a step of another kind, while all brokers run.
-        if not restarts and len(drill.cluster.up) == len(BROKERS) and (not drill.predicted or drill.rng.random() < 0.2):
+        if not restarts and len(drill.cluster.up) == len(BROKERS) and (not predicted or drill.rng.random() < 0.2):
             restarts = _restarts(drill, lake)
         in_order = bool(restarts)
         step = restarts.pop(0) if restarts else _choose(drill, states)
@@ -69,7 +70,8 @@ def play_ahead(drill: Drill, count: int) -> None:
                 wrong.append(f"{name} lost {lost[name]} records, not at most {most}")
         for text in wrong:
             drill.note(f"ahead was wrong: {text}")
-        drill.predicted.append(
+            drill.wrong.append(Wrong(AHEAD_WRONG, "-", f"{step}: {text}"))
+        predicted.append(
             {
                 "step": str(step),
                 "in_order": in_order,

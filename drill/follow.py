@@ -13,7 +13,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import Signals
 from typing import Any
@@ -46,40 +46,17 @@ _BY_HAND = re.compile(r"--topic (\S+) --partition (\d+)  # once broker (\d+) ")
 
 
 @dataclass
-class Ended:
-    """How an order of starts ended. lost: by partition, the records that it lost; leaderless: partitions."""
-
-    lost: dict[str, int] = field(default_factory=dict)
-    leaderless: list[str] = field(default_factory=list)
-
-
-@dataclass
 class Followed:
-    """states: of all partitions when the plan was made. steps: the plan's, in order, as `plan.steps` of the verdict
-    document. held: by partition, what must not be lost. copy: of all disks; None if a broker ran: then the same state
-    cannot be started twice, and careless is None, too."""
+    """states: of all partitions when the plan was made. held: by partition, what must not be lost. copy: of all disks;
+    None if a broker ran: then the same state cannot be started twice."""
 
     states: list[Row]
-    steps: list[Row]
     held: dict[str, Records]
     copy: Path | None
-    plan: Ended = field(default_factory=Ended)
-    careless: Ended | None = None
-    wrong: list[Wrong] = field(default_factory=list)
-
-    def as_json(self) -> Row:
-        order = next((step["brokers"] for step in self.steps if step["code"] == "start"), ())
-        return {
-            "steps": [step["code"] for step in self.steps],
-            "brokers": list(order),
-            "held": sum(len(records) for records in self.held.values()),
-            **asdict(self.plan),
-            "careless": asdict(self.careless) if self.careless else None,
-        }
 
 
 def follow(drill: Drill, folder: Path, lake: Path) -> Followed:
-    """Capture, make the plan, and do what it says. folder: of the nodes; lake: a new one."""
+    """Capture, make the plan, and do what it says: `plan` of drill.told. folder: of the nodes; lake: a new one."""
     with contextlib.suppress(ClientError):
         drill.client.ask("unload")
     time.sleep(6)  # brokers write their checkpoints every five seconds
@@ -89,13 +66,20 @@ def follow(drill: Drill, folder: Path, lake: Path) -> Followed:
     copies = {name_of(row): copies_of(drill, row) for row in states}
     held = {name_of(row): held_by(row, copies[name_of(row)]) for row in states}
     steps = load_plan(made, CLUSTER_ID)["steps"]
-    followed = Followed(states, steps, held, _copy_all(drill, folder / "copies"))
+    followed = Followed(states, held, _copy_all(drill, folder / "copies"))
     for step in steps:
         drill.note(f"plan: {step['phase']}: {step['text']}")
         if done := _STEPS.get(step["code"]):
             done(drill, followed, step)
-    followed.plan = _ended(drill, followed)
-    followed.wrong = list(_wrong(drill, followed.plan))
+    ended = _ended(drill, followed)
+    drill.wrong += _wrong(drill, ended["lost"])
+    drill.told["plan"] = {
+        "steps": [step["code"] for step in steps],
+        "brokers": list(next((step["brokers"] for step in steps if step["code"] == "start"), ())),
+        "held": sum(len(records) for records in held.values()),
+        **ended,
+        "careless": None,
+    }
     return followed
 
 
@@ -112,7 +96,7 @@ def follow_carelessly(drill: Drill, followed: Followed) -> None:
     order = drill.rng.sample(BROKERS, len(BROKERS))
     drill.note(f"the disks are as before the plan: start {', '.join(map(str, order))} at once")
     drill.cluster.start(order)
-    followed.careless = _ended(drill, followed)
+    drill.told["plan"]["careless"] = _ended(drill, followed)
 
 
 def copies_of(drill: Drill, state: Mapping[str, Any]) -> dict[int, Copy]:
@@ -234,13 +218,15 @@ def _elect_alone(drill: Drill, state: Row, best: int) -> None:
     drill.cluster.start(others)
 
 
-def _ended(drill: Drill, followed: Followed) -> Ended:
+def _ended(drill: Drill, followed: Followed) -> Row:
+    """How an order of starts ended. lost: by partition, the records that it lost; leaderless: partitions."""
     rows = _wait_for_leaders(drill)
     ledger = Ledger.from_json(drill.ledger.as_json())
     for record in (r for records in ledger.records.values() for r in records):
         record.lost = False
     replace(drill, ledger=ledger).read_topics(drill.scenario.topics)
-    return Ended(lost_of(ledger, followed.held), [name_of(row) for row in rows if row["leader"] < 0])
+    leaderless = [name_of(row) for row in rows if row["leader"] < 0]
+    return {"lost": lost_of(ledger, followed.held), "leaderless": leaderless}
 
 
 def lost_of(ledger: Ledger, held: Mapping[str, Records]) -> dict[str, int]:
@@ -254,8 +240,8 @@ def lost_of(ledger: Ledger, held: Mapping[str, Records]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _wrong(drill: Drill, ended: Ended) -> Iterator[Wrong]:
-    for name, count in ended.lost.items():
+def _wrong(drill: Drill, lost: Mapping[str, int]) -> Iterator[Wrong]:
+    for name, count in lost.items():
         yield Wrong(PLAN_LOST, name, f"{count} records that were there before the plan was followed are gone")
     up = set(drill.cluster.up)
     for row in drill.partitions():

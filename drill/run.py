@@ -17,16 +17,16 @@ from typing import Any
 from drill.client import client
 from drill.disks import small_disks
 from drill.errors import DrillError, call
-from drill.follow import Followed, follow, follow_carelessly
+from drill.follow import follow, follow_carelessly
 from drill.jars import fetch
 from drill.ledger import Ledger
 from drill.network import CLIENT, Places, network, possible
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
-from drill.salvage import Saved, salvage_all
+from drill.salvage import Saved, check_bounds, salvage_all
 from drill.scenario import Scenario
-from drill.score import AHEAD_WRONG, OF_PLAY, WATCH_WRONG, Score, Wrong, lake_of, score
+from drill.score import OF_PLAY, Score, Wrong, lake_of, score
 from drill.steps import Drill
-from drill.watched import FAULTS, compared, read_anew, watching
+from drill.watched import compare, read_anew, watching
 from evidence.text_files import read_properties
 
 Row = dict[str, Any]
@@ -50,34 +50,27 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
     out.mkdir(parents=True)
     begun = time.monotonic()
     with TemporaryDirectory(prefix="drill-") as folder:
-        drill, followed, saved = _play(scenario, fetched, seed, Path(folder), out, say)
+        drill, saved = _play(scenario, fetched, seed, Path(folder), out, say)
     played_s = time.monotonic() - begun
     say("run the pipeline on the captures")
     scored = score_captures(drill.captures, out, drill.ledger, drill.described)
     scored_s = time.monotonic() - begun - played_s
-    if followed:
-        scored.wrong += followed.wrong
-    plan = {"plan": followed.as_json()} if followed else {}
-    scored.wrong += [
-        Wrong(AHEAD_WRONG, "-", f"{row['step']}: {text}") for row in drill.predicted for text in row["wrong"]
-    ]
     if scenario.watch:
-        plan["watch"] = compared(out, drill.watch_kills)
-        scored.wrong += [
-            Wrong(WATCH_WRONG, "-", f"{name}: {plan['watch'][name]}") for name in FAULTS if plan["watch"][name]
-        ]
+        compare(drill)
     if saved:
-        saved.check_bounds(out / LAKES[0])
-        scored.wrong += saved.wrong
-        plan["salvage"] = saved.as_json()
-    result = {**_result(drill, scored, release, seed), **plan, "played_s": round(played_s), "scored_s": round(scored_s)}
+        check_bounds(drill, saved, out / LAKES[0])
+    scored.wrong += drill.wrong
+    result = {
+        **_result(drill, scored, release, seed),
+        **drill.told,
+        "played_s": round(played_s),
+        "scored_s": round(scored_s),
+    }
     (out / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result
 
 
-def _play(
-    scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Say
-) -> tuple[Drill, Followed | None, Saved | None]:
+def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Say) -> tuple[Drill, Saved | None]:
     configs = {**read_properties(_CONFIGS.read_bytes()), "broker.session.timeout.ms": str(scenario.session_ms)}
     configs |= scenario.configs
     ledger = Ledger()
@@ -111,7 +104,7 @@ def _play(
                 read_anew(drill)
     truth = {"journal": drill.journal, "partitions": ledger.as_json(), "described": drill.described}
     (out / TRUTH).write_text(json.dumps(truth) + "\n", encoding="utf-8")
-    return drill, followed, saved
+    return drill, saved
 
 
 def score_again(folder: Path) -> Row:
@@ -164,7 +157,6 @@ def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
         "captures": len(drill.captures),
         "records": drill.ledger.acknowledged(),
         **scored.as_json(),
-        **({"ahead": drill.predicted} if drill.predicted else {}),
         "journal": drill.journal,
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,45 +22,41 @@ from replay.offsets.parted_logs import ABORTED, ABOVE, BELOW, OPEN_TRANSACTION
 Row = dict[str, Any]
 
 
+# Of `salvage` in drill.told. lost: records acknowledged with acks=all that are gone; found: how many of them were
+# salvaged; salvaged: all records that were; live: how many of these a comparison with the running cluster lists, too;
+# again: how many were produced into a new topic, and read back equal; below: how many were below the high watermark for
+# certain, by the lake.
+_COUNTS = ("lost", "found", "salvaged", "live", "again", "below")
+
+
 @dataclass
 class Saved:
-    """lost: records acknowledged with acks=all that are gone; found: how many of them were salvaged; salvaged: all
-    records that were; live: how many of these a comparison with the running cluster lists, too; again: how many were
-    produced into a new topic, and read back equal; below: how many were below the high watermark for certain, by the
-    lake."""
+    """pairs: (kept disk, node that leads, partition); lost_offsets: by partition."""
 
-    lost: int = 0
-    found: int = 0
-    salvaged: int = 0
-    live: int = 0
-    again: int = 0
-    below: int = 0
     pairs: list[tuple[Path, Path, str]] = field(default_factory=list)
     lost_offsets: dict[str, list[int]] = field(default_factory=dict)
-    wrong: list[Wrong] = field(default_factory=list)
 
-    def as_json(self) -> Row:
-        return {name: value for name, value in asdict(self).items() if isinstance(value, int)}
 
-    def check_bounds(self, lake: Path) -> None:
-        """With the windows of the lake: nothing that was lost is said to have been above the high watermark."""
-        for old, current, name in self.pairs:
-            out = old.with_name(f"bounds-{old.name}-{name}")
-            salvage(old, current, [name], (Lake(lake), CLUSTER_ID), out, lambda line: None)
-            sides = {row["offset"]: row["high_watermark"] for row in _lines(out / name)}
-            self.below += sum(side == BELOW for side in sides.values())
-            above = [at for at in self.lost_offsets.get(name, ()) if sides.get(at) == ABOVE]
-            self.wrong += [Wrong(FOREIGN, name, f"offset {at} is said to be above the high watermark") for at in above]
+def check_bounds(drill: Drill, saved: Saved, lake: Path) -> None:
+    """With the windows of the lake: nothing that was lost is said to have been above the high watermark."""
+    for old, current, name in saved.pairs:
+        out = old.with_name(f"bounds-{old.name}-{name}")
+        salvage(old, current, [name], (Lake(lake), CLUSTER_ID), out, lambda line: None)
+        sides = {row["offset"]: row["high_watermark"] for row in _lines(out / name)}
+        drill.told["salvage"]["below"] += sum(side == BELOW for side in sides.values())
+        above = [at for at in saved.lost_offsets.get(name, ()) if sides.get(at) == ABOVE]
+        drill.wrong += [Wrong(FOREIGN, name, f"offset {at} is said to be above the high watermark") for at in above]
 
 
 def salvage_all(drill: Drill) -> Saved:
     """Compare each kept disk with the logs of those who lead now, save the difference, and produce it again."""
-    result = Saved()
+    result, counts = Saved(), dict.fromkeys(_COUNTS, 0)
+    drill.told["salvage"] = counts
     leaders = {name_of(row): row["leader"] for row in drill.partitions()}
     current = drill.copy_logs(sorted(drill.cluster.nodes), "local", "current")
     for name in drill.scenario.partitions:
         lost = [r for r in drill.ledger.records[_place(drill, name)] if r.lost and r.acks == "all"]
-        result.lost += len(lost)
+        counts["lost"] += len(lost)
         result.lost_offsets[name] = [r.offset for r in lost if r.offset is not None]
         found: dict[int, str] = {}
         for kept in drill.kept:
@@ -71,17 +67,19 @@ def salvage_all(drill: Drill) -> Saved:
             out = kept.with_name(f"saved-{kept.name}-{name}")
             with_copy = _salvaged(kept, node, name, out)
             with_live = _salvaged(kept, LiveCluster(drill.cluster.servers), name, out.with_name(f"{out.name}-live"))
-            result.live += len(with_live)
+            counts["live"] += len(with_live)
             found |= with_copy
             if with_live != with_copy:
-                result.wrong.append(Wrong(NOT_AS_LIVE, name, f"{len(with_live)} records by the running cluster"))
+                drill.wrong.append(Wrong(NOT_AS_LIVE, name, f"{len(with_live)} records by the running cluster"))
             _again(drill, out, name, result)
-        result.salvaged += len(found)
+        counts["salvaged"] += len(found)
         saved = [r for r in lost if r.offset in found and found[r.offset] == r.value]
-        result.found += len(saved)
-        result.wrong += [Wrong(NOT_SALVAGED, name, f"{r.value} at offset {r.offset}") for r in lost if r not in saved]
-        result.wrong += list(_foreign(drill, name, found))
-    drill.note(f"salvage: {result.found} of {result.lost} lost records are there again, {result.again} produced again")
+        counts["found"] += len(saved)
+        drill.wrong += [Wrong(NOT_SALVAGED, name, f"{r.value} at offset {r.offset}") for r in lost if r not in saved]
+        drill.wrong += list(_foreign(drill, name, found))
+    drill.note(
+        f"salvage: {counts['found']} of {counts['lost']} lost records are there again, {counts['again']} produced again"
+    )
     return result
 
 
@@ -110,10 +108,10 @@ def _again(drill: Drill, out: Path, name: str, result: Saved) -> None:
     left_out = (ABORTED, OPEN_TRANSACTION)
     rows = [row for row in _lines(out / name) if row["transaction"] not in left_out and not row["sent_again_offset"]]
     back = [value for _, value in drill.client.ask("read", topic, number_of(name))["records"]]
-    result.again += sent.sent
+    drill.told["salvage"]["again"] += sent.sent
     wanted = [row["value"] for row in rows]
     if (counted.sent, sent.sent, repeated.sent, repeated.before) != (0, len(rows), 0, len(rows)) or back != wanted:
-        result.wrong.append(Wrong(NOT_AGAIN, name, f"{len(rows)} to produce, {sent.sent} sent, {len(back)} read back"))
+        drill.wrong.append(Wrong(NOT_AGAIN, name, f"{len(rows)} to produce, {sent.sent} sent, {len(back)} read back"))
 
 
 def _place(drill: Drill, name: str) -> tuple[str, int]:

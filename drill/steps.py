@@ -22,7 +22,7 @@ from drill.ledger import Ledger
 from drill.network import CLIENT, Network, accepts
 from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, wait_for
 from drill.scenario import Scenario, Step, name_of, number_of, topic_of
-from drill.score import LAG_MS
+from drill.score import LAG_MS, Wrong
 from jobs.collect.stage import MANIFEST, Wishes, collect
 from jobs.collect.targets import Target
 
@@ -61,8 +61,9 @@ _ASKED = {
 @dataclass
 class Drill:
     """A scenario that is being played. captures: their folders; kept: those of copied disks. described: what `describe`
-    answered, with the times between which it was asked. journal: (time, what was done). predicted: the steps that
-    `ahead` predicted, each with what was wrong. watch_kills: how often the watch beside it was killed."""
+    answered, with the times between which it was asked. journal: (time, what was done). wrong: what was not as the
+    product's commands said, known while it is played. told: what the result has of them: plan, ahead, watch, salvage.
+    watch_kills: how often the watch beside it was killed."""
 
     scenario: Scenario
     cluster: Cluster
@@ -75,7 +76,8 @@ class Drill:
     kept: list[Path] = field(default_factory=list)
     described: list[Row] = field(default_factory=list)
     journal: list[tuple[int, str]] = field(default_factory=list)
-    predicted: list[Row] = field(default_factory=list)
+    wrong: list[Wrong] = field(default_factory=list)
+    told: dict[str, Any] = field(default_factory=dict)
     watch_kills: int = 0
 
     def note(self, text: str) -> None:

@@ -13,12 +13,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from drill.errors import DrillError
 from drill.nodes import CLUSTER_ID, CONTROLLERS, until_this_ends
+from drill.score import WATCH_WRONG, Wrong
 from drill.steps import Drill
 from jobs.lake.lake import Lake
 from jobs.watch.tables import ALARMS, STATES, WatchTables
@@ -85,8 +85,10 @@ def read_anew(drill: Drill) -> None:
             raise DrillError(f"watch --once: {done.stderr.strip().splitlines()[-1]}")
 
 
-def compared(out: Path, kills: int) -> Row:
-    """What the watch told, and how it differs from one that read everything in one go, and from the run."""
+def compare(drill: Drill) -> None:
+    """What the watch told, and how it differs from one that read everything in one go, and from the run: `watch` of
+    drill.told."""
+    out = drill.out
     watched, anew = (WatchTables(out / name) for name in (WATCHED, ANEW))
     alarms = sorted(watched.rows(ALARMS), key=lambda a: a["seen_ms"])
     ids = [
@@ -97,8 +99,8 @@ def compared(out: Path, kills: int) -> Row:
     states = [_states(tables.rows(STATES)) for tables in (watched, anew)]
     history = _states(Lake(out / "lake").rows("partition_history", CLUSTER_ID, _COMPARED))
     delays = [a["seen_ms"] - a["timestamp_ms"] for a in alarms if a["timestamp_ms"] is not None]
-    return {
-        "kills": kills,
+    told = drill.told["watch"] = {
+        "kills": drill.watch_kills,
         "alarms": len(alarms),
         "withdrawn": len(gone),
         "missed": len(ids[1] - ids[0]),
@@ -111,6 +113,7 @@ def compared(out: Path, kills: int) -> Row:
         "longest_delay_ms": max(delays, default=None),
         "told": [{n: a[n] for n in ("seen_ms", "timestamp_ms", "kind", "topic", "partition", "text")} for a in alarms],
     }
+    drill.wrong += [Wrong(WATCH_WRONG, "-", f"{name}: {told[name]}") for name in FAULTS if told[name]]
 
 
 def _states(rows: Sequence[Row]) -> list[str]:
