@@ -1,12 +1,14 @@
-"""Every Delta table: its columns (from the Arrow schemas of evidence and replay), with its key and comment
-(quality/checks/tables.toml)."""
+"""Every Delta table: its columns (from the Arrow schemas of evidence and replay, and tables.toml), with its key and
+comment (quality/checks/tables.toml)."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from importlib.resources import files
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,96 +27,25 @@ APPEND_ONLY = "delta.appendOnly"
 _CLUSTER = column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
 _COMMIT = column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")
 
-STATIC_CONFIGS = pa.schema(
-    [
-        column("node_id", pa.int32(), "node whose server.properties this is"),
-        column("name", pa.string(), "config name"),
-        column("value", pa.string(), "value; secrets redacted"),
-        *evidence.PROVENANCE,
-    ]
-)
+_COLUMNS = tomllib.loads(files(__package__).joinpath("tables.toml").read_text("utf-8"))
+_GROUPS = {"provenance": evidence.PROVENANCE, "findings": replay.FINDINGS}
 
-QUALITY_RESULTS = pa.schema(
-    [
-        column("run_id", pa.string(), "which run"),
-        column("run_at_ms", pa.int64(), "when that run ended"),
-        column("suite", pa.string(), "expectation suite: the table's name"),
-        column("suite_fingerprint", pa.string(), "what was expected of the table: changes with its suite"),
-        column("table", pa.string(), "table that was checked"),
-        column("expectation", pa.string(), "the expectation's name (docs/quality.md)"),
-        column("kind", pa.string(), "completeness, validity, consistency, coverage, reconciliation or agreement"),
-        column("column", pa.string(), "columns that name a row that breaks it, joined by a comma"),
-        column("severity", pa.string(), "error, or warn: does not fail the run"),
-        column("success", pa.bool_(), "whether the expectation was met"),
-        column("unexpected_count", pa.int64(), "rows that broke it"),
-        column("element_count", pa.int64(), "rows that were checked"),
-        column("sample", evidence.STRING_LIST, "the first rows that broke it: their keys, and what is wrong"),
-        column("action", pa.string(), "what to do if it is not met"),
-        column("details", pa.string(), "figures that were measured, met or not, JSON"),
-    ]
-)
 
-_FINDING_KEY = (
-    column("finding_id", pa.string(), "id of the finding"),
-    column("verdict", pa.string(), "proven, possible, excluded or undetermined"),
-    column("severity", pa.string(), "critical, high, medium, low or info"),
-)
+def _schema(table: str) -> pa.Schema:
+    """The schema of a table of tables.toml."""
+    fields: list[pa.Field] = []
+    for name, given in _COLUMNS[table].items():
+        if given == "*":
+            fields += _GROUPS.get(name) or _schema(name)
+        else:
+            dtype = evidence.STRING_LIST if given[0] == "string[]" else pa.type_for_alias(given[0])
+            fields.append(column(name, dtype, given[1]))
+    return pa.schema(fields)
+
 
 KEPT_FINDINGS = "kept_findings"
-KEPT = pa.schema(
-    [
-        *replay.FINDINGS,
-        column("kept_ms", pa.int64(), "when its evidence was removed from the lake; our clock"),
-    ]
-)
-
-FINDING_FIRST_SEEN = pa.schema(
-    [
-        *_FINDING_KEY,
-        column("first_seen_ms", pa.int64(), "when the run ended that found it first; our clock"),
-    ]
-)
-
-ACKNOWLEDGEMENTS = pa.schema(
-    [
-        *_FINDING_KEY,
-        column("note", pa.string(), "why it needs no alarm"),
-        column("acknowledged_by", pa.string(), "who acknowledged it, as given"),
-        column("acknowledged_ms", pa.int64(), "when it was acknowledged; our clock"),
-    ]
-)
-
-RUNS = pa.schema(
-    [
-        column("run_id", pa.string(), "which run"),
-        column("command", pa.string(), "run, ingest, replay, detect, quality, report, maintain, ..."),
-        column("started_ms", pa.int64(), "when it started; our clock"),
-        column("ended_ms", pa.int64(), "when it ended; our clock"),
-        column("outcome", pa.string(), "done, failed or stopped (by a signal); a killed run has no row"),
-        column("exit_code", pa.int32(), "exit code of the command"),
-        column("error", pa.string(), "the error that ended it"),
-        column("valid", pa.string(), "true, false or unknown, as in verdict.json"),
-        column("quality_failed", pa.int64(), "expectations that were not met"),
-        column("captures", evidence.STRING_LIST, "names of the captures that it was given for the cluster"),
-        column(
-            "capture_digests",
-            evidence.STRING_LIST,
-            "for each of them SHA-256 of the list of its files, as in the manifest",
-        ),
-        column("evidence", pa.string(), "version and link of evidence_files' newest commit, at the end"),
-        column("counts", pa.string(), "rows that it added or made, by table, JSON"),
-        column("durations_ms", pa.string(), "how long each of its stages took, JSON"),
-        column(
-            "tasks",
-            pa.string(),
-            "by job the number of tasks, the slowest and the largest: rows, bytes, seconds and memory, JSON",
-        ),
-        column("engine", pa.string(), "what ran its tasks: Spark, its version and master, or local"),
-        column("program", pa.string(), "version of this program"),
-        column("code_version", pa.int32(), "version of what the stages write (jobs/provenance/fingerprint.py)"),
-        column("rule_version", pa.string(), "version of the rules that judge windows"),
-    ]
-)
+STATIC_CONFIGS, QUALITY_RESULTS = _schema("static_configs"), _schema("quality_results")
+ACKNOWLEDGEMENTS, RUNS = _schema("acknowledgements"), _schema("runs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +122,8 @@ _FILE_SCHEMAS = {
     "invariant_violations": INVARIANT_VIOLATIONS,
     "counterfactuals": replay.COUNTERFACTUALS,
     "findings": replay.FINDINGS,
-    KEPT_FINDINGS: KEPT,
-    "finding_first_seen": FINDING_FIRST_SEEN,
+    KEPT_FINDINGS: _schema(KEPT_FINDINGS),
+    "finding_first_seen": _schema("finding_first_seen"),
     "acknowledgements": ACKNOWLEDGEMENTS,
     "quality_results": QUALITY_RESULTS,
     "runs": RUNS,
