@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from jobs.incident.deleted import load_deleted
 from jobs.incident.focus import ALL, Focus
-from jobs.incident.order import ordered
 from jobs.lake.lake import Lake
 from jobs.views.in_duckdb import ask
 from replay.findings.kinds import HWM_REGRESSION, Section
@@ -81,8 +80,8 @@ class Events:
 def load_events(
     lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL, logs: NodeLogs = NO_NODE_LOGS
 ) -> Events:
-    """The events of a cluster. findings: KEYS and FINDING of those that the report is about; focus: what they are
-    narrowed to; logs: of the nodes."""
+    """The events of a cluster. findings: KEYS, FINDING and `section` of those that the report is about, in its order
+    (order.py:ordered); focus: what they are narrowed to; logs: of the nodes."""
     timed = findings.filter(_usable(findings["start_timestamp_ms"]))
     left_out: dict[str, int] = {}
 
@@ -92,7 +91,7 @@ def load_events(
         return found
 
     def of(*sections: Section) -> pa.Table:
-        return pa.concat_tables([ordered(timed, section).select(_WINDOW) for section in sections])
+        return timed.filter(pc.field("section").isin(list(map(str, sections)))).select(_WINDOW)
 
     windows = most("windows", of(Section.WINDOWS, Section.EXCLUDED), MOST_WINDOWS)
     exposures = most("exposures", of(Section.EXPOSURES), MOST_EXPOSURES)

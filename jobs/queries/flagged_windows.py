@@ -54,7 +54,8 @@ def flagged_windows(lake: Lake, every: bool = False) -> list[Row]:
     names = dict.fromkeys([*KEYS.names, *WINDOW_COLUMNS])
     found = lake.read("findings", None, list(names), pc.field("kind") == HWM_REGRESSION)
     sections = (Section.WINDOWS, Section.EXCLUDED) if every else (Section.WINDOWS,)
-    return [row for section in sections for row in ordered(found, section).select(WINDOW_COLUMNS).to_pylist()]
+    rows: list[Row] = ordered(found, *sections).select(WINDOW_COLUMNS).to_pylist()
+    return rows
 
 
 def print_windows(

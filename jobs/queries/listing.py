@@ -89,6 +89,6 @@ def list_findings(
     )
     if statuses := wanted.get("status"):
         found = found.filter(pc.is_in(found[STATUS], value_set=pa.array(statuses)))
-    of_sections = [ordered(found, section) for section in Section if section in (wanted.get("section") or Section)]
-    rows = pa.concat_tables(of_sections).select(FINDING_COLUMNS)
+    sections = [section for section in Section if section in (wanted.get("section") or Section)]
+    rows = ordered(found, *sections).select(FINDING_COLUMNS)
     return rows.slice(0, most).to_pylist(), len(rows)

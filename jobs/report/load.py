@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -108,8 +107,9 @@ def load_report(
 
 
 def _keys(lake: Lake, cluster: str, focus: Focus) -> pa.Table:
-    """The columns of all findings that determine the page's order, totals and timeline."""
-    return lake.read("findings", cluster, [*dict.fromkeys([*KEYS.names, *GROUPS, *FINDING])], focus.findings())
+    """The columns of all findings that determine the page's totals and timeline, in its order, with their sections."""
+    names = dict.fromkeys([*KEYS.names, *GROUPS, *FINDING])
+    return ordered(lake.read("findings", cluster, [*names], focus.findings()), *Section)
 
 
 def _policies(lake: Lake, cluster: str, keys: pa.Table, focus: Focus) -> list[Row]:
@@ -123,8 +123,9 @@ def _policies(lake: Lake, cluster: str, keys: pa.Table, focus: Focus) -> list[Ro
 
 def _findings(lake: Lake, cluster: str, keys: pa.Table) -> list[Row]:
     """The first MAX_LISTED findings of each section."""
-    ids = [ordered(keys, section)["finding_id"].slice(0, MAX_LISTED).to_pylist() for section in Section]
-    return lake.rows("findings", cluster, where=among("finding_id", chain.from_iterable(ids)))
+    of_sections = (keys.filter(pc.field("section") == section.value).slice(0, MAX_LISTED) for section in Section)
+    ids = pa.concat_tables(of_sections)["finding_id"].to_pylist()
+    return lake.rows("findings", cluster, where=among("finding_id", ids))
 
 
 def _quarantine(lake: Lake, cluster: str) -> list[Row]:

@@ -158,4 +158,7 @@ def by_section(findings: list[Row]) -> dict[Section, list[Row]]:
         kind_of(row["kind"])
     keys = pa.Table.from_pylist([{name: row[name] for name in KEYS.names} for row in findings], schema=KEYS)
     keys = keys.append_column("row", pa.array(range(len(findings)), pa.int64()))
-    return {section: [findings[row] for row in ordered(keys, section)["row"].to_pylist()] for section in Section}
+    found: dict[Section, list[Row]] = {section: [] for section in Section}
+    for key in ordered(keys, *Section).to_pylist():
+        found[Section(key["section"])].append(findings[key["row"]])
+    return found

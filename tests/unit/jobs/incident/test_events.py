@@ -12,9 +12,10 @@ from jobs.incident import events
 from jobs.incident.document import load_node_logs
 from jobs.incident.events import Events, load_events
 from jobs.incident.focus import ALL, Focus
-from jobs.incident.order import KEYS
+from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from replay.arrow.schemas import BROKER_HISTORY, CONFIG_HISTORY, ELECTIONS, FINDINGS, QUORUM_HISTORY
+from replay.findings.kinds import Section
 from tests.support.report_rows import START_MS, TOPIC_ID, evidence_file, exposure, fault, finding, lake_of, row
 
 Row = dict[str, Any]
@@ -23,13 +24,11 @@ CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 
 def loaded(root: Path, findings: list[Row], focus: Focus = ALL, **tables: list[Row]) -> Events:
     lake = lake_of(root, CLUSTER, **tables)
-    found = pa.Table.from_pylist(findings, schema=FINDINGS)
-    return load_events(
-        lake, CLUSTER, found.select([*KEYS.names, *events.FINDING]), focus, load_node_logs(lake, CLUSTER)
-    )
+    found = pa.Table.from_pylist(findings, schema=FINDINGS).select([*KEYS.names, *events.FINDING])
+    return load_events(lake, CLUSTER, ordered(found, *Section), focus, load_node_logs(lake, CLUSTER))
 
 
-KEYS_AND_FINDING = FINDINGS.empty_table().select([*KEYS.names, *events.FINDING])
+NO_FINDINGS = ordered(FINDINGS.empty_table().select([*KEYS.names, *events.FINDING]), *Section)
 
 
 def elections(*given: tuple[str, str, int]) -> list[Row]:
@@ -137,7 +136,7 @@ def test_settings_that_a_topic_was_created_with_are_no_change(tmp_path: Path) ->
     found = loaded(tmp_path, [], config_history=rows)
     changed = [(each["offset"], each["before"], each["value"]) for each in found.configs]
     assert changed == [(3, "2", "1"), (4, "1", None), (6, None, "3"), (7, None, "true")]
-    of_audit = load_events(Lake(tmp_path), CLUSTER, KEYS_AND_FINDING, Focus(topic="audit")).configs
+    of_audit = load_events(Lake(tmp_path), CLUSTER, NO_FINDINGS, Focus(topic="audit")).configs
     assert [each["offset"] for each in of_audit] == [6, 7]
 
 
