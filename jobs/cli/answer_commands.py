@@ -6,21 +6,13 @@ from __future__ import annotations
 import json
 import re
 import time
-from typing import Annotated, Literal
+from typing import Any, Literal
 
 import typer
 
 from jobs.cli.lakes import lake_to_show
 from jobs.console.log import WARNING
-from jobs.console.options import (
-    DEFAULT_LAKE,
-    CaptureOption,
-    ClusterOption,
-    DocumentFormatOption,
-    FormatOption,
-    LakeOption,
-    time_ms,
-)
+from jobs.console.options import DEFAULT_LAKE, DocumentFormat
 from jobs.console.output import Format, print_rows, print_table, printable, show_message, utc
 from jobs.console.text import known_width
 
@@ -32,9 +24,9 @@ _DROP_ACKNOWLEDGED = ("cluster_id", "severity", "acknowledged_by", "acknowledged
 
 
 def windows(
-    lake: LakeOption = DEFAULT_LAKE,
-    every: Annotated[bool, typer.Option("--all", help="Also list windows without a loss (excluded).")] = False,
-    form: FormatOption = Format.TABLE,
+    lake: Any = DEFAULT_LAKE,
+    every: bool = False,
+    form: Format = Format.TABLE,
 ) -> None:
     """List the flagged windows: where the high watermark went back, or may have."""
     from jobs.queries.flagged_windows import print_windows
@@ -43,31 +35,19 @@ def windows(
 
 
 def findings(
-    lake: LakeOption = DEFAULT_LAKE,
-    section: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="windows, excluded, other_rules, exposures, cut_logs, rules, faults: as in the report; repeatable."
-        ),
-    ] = None,
-    kind: Annotated[list[str] | None, typer.Option(help="A kind (docs/findings.md); repeatable.")] = None,
-    verdict: Annotated[
-        list[str] | None, typer.Option(help="proven, possible, undetermined, excluded; repeatable.")
-    ] = None,
-    severity: Annotated[list[str] | None, typer.Option(help="critical, high, medium, low, info; repeatable.")] = None,
-    status: Annotated[
-        list[str] | None, typer.Option(help="new (of the newest run that found any), known, acknowledged; repeatable.")
-    ] = None,
-    topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
-    partition: Annotated[int | None, typer.Option(help="Only this partition.")] = None,
-    since: Annotated[
-        int | None,
-        typer.Option(parser=time_ms, help="Not ended before this time, e.g. 2026-11-21T00:40Z.", metavar="TIME"),
-    ] = None,
-    until: Annotated[int | None, typer.Option(parser=time_ms, help="Started by this time.", metavar="TIME")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Print at most this many.")] = _MOST,
-    cluster: ClusterOption = None,
-    form: FormatOption = Format.TABLE,
+    lake: Any = DEFAULT_LAKE,
+    section: list[str] | None = None,
+    kind: list[str] | None = None,
+    verdict: list[str] | None = None,
+    severity: list[str] | None = None,
+    status: list[str] | None = None,
+    topic: str | None = None,
+    partition: int | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    limit: int = _MOST,
+    cluster: str | None = None,
+    form: Format = Format.TABLE,
 ) -> None:
     """List findings in the order of the report. `explain` shows one finding with its evidence."""
     from jobs.queries.listing import FINDING_COLUMNS, list_findings
@@ -94,12 +74,10 @@ def findings(
 
 
 def verdict(
-    lake: LakeOption = DEFAULT_LAKE,
-    cluster: ClusterOption = None,
-    form: Annotated[
-        Literal["text", "md", "markdown", "json"], typer.Option("--format", help="Output format.")
-    ] = "text",
-    full: Annotated[bool, typer.Option("--full", help="Text: also commands, facts, rules and windows.")] = False,
+    lake: Any = DEFAULT_LAKE,
+    cluster: str | None = None,
+    form: Literal["text", "md", "markdown", "json"] = "text",
+    full: bool = False,
 ) -> None:
     """Print what was lost and what to do: as text, as a ticket in Markdown, or as verdict.json (docs/verdict.md)."""
     from jobs.report.stage import page_in
@@ -116,20 +94,15 @@ def verdict(
 
 
 def acknowledge(
-    finding_ids: Annotated[
-        list[str] | None,
-        typer.Argument(help="Ids of findings, or their first characters (at least 6).", show_default=False),
-    ] = None,
-    note: Annotated[str | None, typer.Option(help="Why they need no alarm, e.g. the number of a ticket.")] = None,
-    by: Annotated[str | None, typer.Option(help="Who acknowledges (default: the setting custody.ingested_by).")] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="All findings that are not acknowledged yet, e.g. after a first run.")
-    ] = False,
-    show: Annotated[bool, typer.Option("--list", help="List what is acknowledged.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Remove the acknowledgement of these findings.")] = False,
-    lake: LakeOption = DEFAULT_LAKE,
-    cluster: ClusterOption = None,
-    form: FormatOption = Format.TABLE,
+    finding_ids: list[str] | None = None,
+    note: str | None = None,
+    by: str | None = None,
+    every: bool = False,
+    show: bool = False,
+    undo: bool = False,
+    lake: Any = DEFAULT_LAKE,
+    cluster: str | None = None,
+    form: Format = Format.TABLE,
 ) -> None:
     """Acknowledge findings: `--fail-on new-...` then leaves them out, until their verdict or severity changes."""
     from jobs.config.settings import load_settings
@@ -164,17 +137,12 @@ def acknowledge(
 
 
 def describe(
-    lake: LakeOption = DEFAULT_LAKE,
-    topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
-    at_offset: Annotated[
-        int | None, typer.Option(min=0, help="State after the record at this metadata offset.")
-    ] = None,
-    at_ms: Annotated[
-        int | None,
-        typer.Option("--at-time", parser=time_ms, metavar="ISO", help="State at this time (UTC if no zone)."),
-    ] = None,
-    cluster: ClusterOption = None,
-    form: FormatOption = Format.TABLE,
+    lake: Any = DEFAULT_LAKE,
+    topic: str | None = None,
+    at_offset: int | None = None,
+    at_ms: int | None = None,
+    cluster: str | None = None,
+    form: Format = Format.TABLE,
 ) -> None:
     """Show topics and partitions as `kafka-topics --describe` does, at any point of the captured log; exit code 1
     outside of it. Starts no JVM."""
@@ -196,11 +164,11 @@ def describe(
 
 
 def explain(
-    finding_id: Annotated[str, typer.Argument(help="Id of a finding, or its first characters (at least 6).")],
-    lake: LakeOption = DEFAULT_LAKE,
-    capture: CaptureOption = None,
-    cluster: ClusterOption = None,
-    form: DocumentFormatOption = "table",
+    finding_id: str,
+    lake: Any = DEFAULT_LAKE,
+    capture: str | None = None,
+    cluster: str | None = None,
+    form: DocumentFormat = "table",
 ) -> None:
     """Explain a finding, with the rows, files and bytes that support it."""
     from evidence.capture.files import check_location
@@ -216,46 +184,20 @@ def explain(
 
 
 def whatif(
-    lake: LakeOption = DEFAULT_LAKE,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Policy that elects a leader from outside the ISR and ELR; docs/whatif.md lists them."
-        ),
-    ] = None,
-    strategy: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Strategy of unclean recovery: none, balanced, aggressive (KIP-966)."),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Rules of a release: 4.0, 4.1.0, 4.1.1 or 4.3 (also for 4.4). See docs/rules.md"
-        ),
-    ] = None,
-    min_isr: Annotated[int | None, typer.Option(min=1, metavar="N", help="min.insync.replicas.")] = None,
-    unclean: Annotated[
-        bool | None, typer.Option("--unclean/--no-unclean", help="Unclean leader election on or off.")
-    ] = None,
-    elr: Annotated[bool | None, typer.Option("--elr/--no-elr", help="Eligible leader replicas on or off.")] = None,
-    deprioritized: Annotated[
-        str,
-        typer.Option(
-            help="Brokers to elect last, e.g. 1,2, or 1@500-900 for a range of offsets (KIP-491).", metavar="IDS"
-        ),
-    ] = "",
-    designate: Annotated[
-        int | None, typer.Option(metavar="ID", help="Broker to elect when no member of the ISR or ELR can lead.")
-    ] = None,
-    topic: Annotated[str | None, typer.Option(metavar="NAME", help="Only this topic.")] = None,
-    from_offset: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Start from the state after this metadata offset.")
-    ] = 0,
-    to_offset: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Stop after this metadata offset (default: end of the log).")
-    ] = None,
-    cluster: ClusterOption = None,
-    form: FormatOption = Format.TABLE,
+    lake: Any = DEFAULT_LAKE,
+    policy: str | None = None,
+    strategy: str | None = None,
+    profile: str | None = None,
+    min_isr: int | None = None,
+    unclean: bool | None = None,
+    elr: bool | None = None,
+    deprioritized: str = "",
+    designate: int | None = None,
+    topic: str | None = None,
+    from_offset: int = 0,
+    to_offset: int | None = None,
+    cluster: str | None = None,
+    form: Format = Format.TABLE,
 ) -> None:
     """Predict how leadership, exposure and loss would differ under other rules. Predictions are never facts."""
     from jobs.config.settings import load_settings
@@ -283,22 +225,11 @@ def _deprioritized(text: str) -> tuple[tuple[int, int | None, int | None], ...]:
 
 
 def sql(
-    query: Annotated[
-        str | None,
-        typer.Argument(
-            help="A statement of Spark SQL that only reads; without it, a prompt for many.", show_default=False
-        ),
-    ] = None,
-    lake: LakeOption = DEFAULT_LAKE,
-    cluster: ClusterOption = None,
-    form: FormatOption = Format.TABLE,
-    ddl: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATABASE",
-            help="Print statements that make the lake's tables and views known to a catalog; runs nothing.",
-        ),
-    ] = None,
+    query: str | None = None,
+    lake: Any = DEFAULT_LAKE,
+    cluster: str | None = None,
+    form: Format = Format.TABLE,
+    ddl: str | None = None,
 ) -> None:
     """Run Spark SQL on the tables and views, which have their names (docs/views.md). Nothing can be changed."""
     if ddl is not None:

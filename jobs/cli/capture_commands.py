@@ -9,31 +9,16 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 from evidence.errors import KraftForensicsError
-from jobs.console.options import DocumentFormatOption, time_ms
+from jobs.console.options import DocumentFormat
 from jobs.console.output import say
 
 if TYPE_CHECKING:
     from jobs.collect.targets import Target
-
-NodeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--node",
-        metavar="ID=WHERE",
-        help="A node: 1=ssh:user@host, 2=kubectl:namespace/pod/container, 3=docker:container, 4=local:PATH, "
-        "5=disk:PATH (its disk, mounted here), 6=via:host (with --via). A path on the node may follow, after a "
-        "colon: 1=ssh:host:/etc/kafka. Repeatable.",
-    ),
-]
-NodesOption = Annotated[Path | None, typer.Option("--nodes", help="A TOML file of nodes (docs/collect.md).")]
-ViaOption = Annotated[
-    str | None, typer.Option("--via", help="Your own command for via: nodes, e.g. 'ssh -p 2222 {host} sudo -n'.")
-]
 
 
 def named_nodes(
@@ -54,60 +39,22 @@ TIMEOUT_S, SILENCE_S = 600.0, 30.0
 
 
 def collect(
-    node: NodeOption = None,
-    nodes: NodesOption = None,
-    via: ViaOption = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            help="A new folder, .tar.gz or .tar.xz (default: capture-<time>.tar.gz here); the folder of --follow."
-        ),
-    ] = None,
-    properties: Annotated[str | None, typer.Option(help="Path of the properties file on every node.")] = None,
-    log_dir: Annotated[
-        list[str] | None, typer.Option(help="A log directory on every node (log.dirs). Repeatable.")
-    ] = None,
-    metadata_log_dir: Annotated[str | None, typer.Option(help="The metadata log's directory on every node.")] = None,
-    logs: Annotated[str | None, typer.Option(help="The folder with server.log on every node.")] = None,
-    since: Annotated[
-        int | None,
-        typer.Option(
-            parser=time_ms, metavar="TIME", help="Skip rotated logs that end before it, e.g. 2026-11-21T00:40Z."
-        ),
-    ] = None,
-    replica_tails: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TOPIC",
-            help="Also copy the last segment of each replica of this topic: producers' data. Repeatable.",
-        ),
-    ] = None,
-    replica_logs: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TOPIC-N,...",
-            help="Also copy these partitions' whole logs, for `salvage`: producers' data. Repeatable.",
-        ),
-    ] = None,
-    light: Annotated[
-        bool, typer.Option("--light", help="Only offset checkpoints, leader epochs and boot ids: for a schedule.")
-    ] = False,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            min=1, help="Seconds for each node (default: 600); with --follow without an answer, until a new try (30)."
-        ),
-    ] = None,
-    follow: Annotated[
-        bool,
-        typer.Option(
-            "--follow", help="Keep copies of the metadata logs in the folder --output up to date until Ctrl-C."
-        ),
-    ] = False,
-    every: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks of --follow.")] = 2.0,
-    delete: Annotated[
-        bool, typer.Option("--delete", help="With --follow: also delete old segments that the node has deleted.")
-    ] = False,
+    node: list[str] | None = None,
+    nodes: Path | None = None,
+    via: str | None = None,
+    output: Path | None = None,
+    properties: str | None = None,
+    log_dir: list[str] | None = None,
+    metadata_log_dir: str | None = None,
+    logs: str | None = None,
+    since: int | None = None,
+    replica_tails: list[str] | None = None,
+    replica_logs: list[str] | None = None,
+    light: bool = False,
+    timeout: float | None = None,
+    follow: bool = False,
+    every: float = 2.0,
+    delete: bool = False,
 ) -> None:
     """Make a capture from live nodes, several at once. Nodes need nothing but sh; nothing is written there.
 
@@ -150,8 +97,8 @@ def _follow(
 
 
 def check(
-    capture: Annotated[str, typer.Argument(help="A folder or an archive: a path or a URL.")],
-    form: DocumentFormatOption = "table",
+    capture: str,
+    form: DocumentFormat = "table",
 ) -> None:
     """Say what a capture lacks, which verdicts that leaves open, and where to get it. Needs no lake.
 

@@ -28,7 +28,7 @@ from jobs.cli.examples import epilog
 from jobs.console import run_log
 from jobs.console.failures import AGAIN, is_of_the_statement, of_files, one_line
 from jobs.console.log import DEBUG, ERROR, is_verbose, log
-from jobs.console.options import with_log_options
+from jobs.console.options import with_options
 from jobs.console.signals import ends_by_signal, watch_signals
 from jobs.console.version import tool_version
 
@@ -79,9 +79,9 @@ app = typer.Typer(
 )
 for group, commands in COMMANDS.items():
     for command in commands:
-        app.command(epilog=epilog(command.__name__), rich_help_panel=group)(with_log_options(command))
+        app.command(epilog=epilog(command.__name__), rich_help_panel=group)(with_options(command))
 config = typer.Typer(name="config", help="Show the settings.", no_args_is_help=True)
-config.command("show", epilog=epilog("config show"))(with_log_options(tool_commands.config_show))
+config.command("show", epilog=epilog("config show"))(with_options(tool_commands.config_show))
 app.add_typer(config, rich_help_panel="Set-up and tools")
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,16 +15,7 @@ from evidence.errors import KraftForensicsError
 from jobs.cli.lakes import recorded
 from jobs.cli.stage_commands import EXIT_FINDINGS
 from jobs.console.log import WARNING
-from jobs.console.options import (
-    DEFAULT_LAKE,
-    ClusterOption,
-    FormatOption,
-    LakeArgument,
-    LakeOption,
-    LakesArgument,
-    StatusFormat,
-    duration_ms,
-)
+from jobs.console.options import DEFAULT_LAKE, StatusFormat
 from jobs.console.output import Format, print_rows, show_message, utc
 from jobs.console.progress import progress_steps
 
@@ -33,24 +24,14 @@ if TYPE_CHECKING:
 
 
 def status(
-    given: LakesArgument = None,
-    runs: Annotated[int, typer.Option(min=0, help="Also list so many of the newest runs.")] = 0,
-    captures: Annotated[bool, typer.Option("--captures", help="Also list the captures.")] = False,
-    evidence: Annotated[
-        bool, typer.Option("--evidence", help="Also list the kinds of evidence and their age.")
-    ] = False,
-    tables: Annotated[bool, typer.Option("--tables", help="Also list the tables and their size.")] = False,
-    max_age_ms: Annotated[
-        int | None,
-        typer.Option(
-            "--max-age",
-            parser=duration_ms,
-            metavar="TIME",
-            help="Exit with code 3 if the newest record of a cluster's metadata log is older: 26h, 90min.",
-        ),
-    ] = None,
-    lake: LakeOption = DEFAULT_LAKE,
-    form: Annotated[StatusFormat, typer.Option("--format", help="Output format.")] = "table",
+    given: list[Any] | None = None,
+    runs: int = 0,
+    captures: bool = False,
+    evidence: bool = False,
+    tables: bool = False,
+    max_age_ms: int | None = None,
+    lake: Any = DEFAULT_LAKE,
+    form: StatusFormat = "table",
 ) -> None:
     """Show what was found in each cluster, the worst first, how old its evidence is, and how its last run ended."""
     from jobs.lake.lake import Lake
@@ -84,15 +65,10 @@ def _too_old(lakes: list[dict[str, Any]], max_age_ms: int) -> Iterator[str]:
 
 
 def maintain(
-    given: LakeArgument = None,
-    retention_days: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Delete files that no commit needs after so many days. 0: only if nothing else uses the lake."
-        ),
-    ] = 7,
-    lake: LakeOption = DEFAULT_LAKE,
-    form: FormatOption = Format.TABLE,
+    given: Any = None,
+    retention_days: int = 7,
+    lake: Any = DEFAULT_LAKE,
+    form: Format = Format.TABLE,
 ) -> None:
     """Compact small files and delete those that no commit needs. No row changes (docs/operations.md)."""
     from jobs.custody.maintain import Maintained, maintain
@@ -114,30 +90,13 @@ def maintain(
 
 
 def forget(
-    capture: Annotated[
-        str | None, typer.Argument(help="Name of an ingested capture, as `manifest` lists it.", show_default=False)
-    ] = None,
-    older_ms: Annotated[
-        int | None,
-        typer.Option(
-            "--older-than",
-            parser=duration_ms,
-            metavar="TIME",
-            help="Instead of one capture, what all captures that are older brought: 90d. Never the newest one.",
-        ),
-    ] = None,
-    keeps: Annotated[
-        bool, typer.Option("--keep-findings", help="With --older-than: keep old findings in the table kept_findings.")
-    ] = False,
-    again: Annotated[
-        list[str] | None,
-        typer.Option("--capture", help="Path or URL of another capture, to ingest it again; repeatable."),
-    ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do it. Without, say what would change and change nothing.")
-    ] = False,
-    cluster: ClusterOption = None,
-    lake: LakeOption = DEFAULT_LAKE,
+    capture: str | None = None,
+    older_ms: int | None = None,
+    keeps: bool = False,
+    again: list[str] | None = None,
+    yes: bool = False,
+    cluster: str | None = None,
+    lake: Any = DEFAULT_LAKE,
 ) -> None:
     """Remove what one capture brought, or all old ones, and make again what follows. By default only say it."""
     from jobs.lake.lake import Lake
@@ -233,28 +192,16 @@ def _forget_one(files: Lake, cluster: str | None, capture: str, again: list[str]
 
 
 def verify(
-    given: LakeArgument = None,
-    lake: LakeOption = DEFAULT_LAKE,
-    capture: Annotated[
-        list[str] | None, typer.Option(help="Path or URL of an ingested capture to compare; repeatable.")
-    ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Derive every row again: decode all files, replay and judge the evidence.")
-    ] = False,
-    sample: Annotated[
-        int, typer.Option(min=0, help="Buckets of topics to replay, and files of a capture's log to decode, at random.")
-    ] = 2,
-    adopting: Annotated[
-        bool, typer.Option("--adopt", help="Accept files that another program rewrote with the same rows (OPTIMIZE).")
-    ] = False,
-    signed: Annotated[
-        Path | None, typer.Option(help="A signed file (manifest, verdict.json): check its signature, compare the lake.")
-    ] = None,
-    allowed_signers: Annotated[
-        Path | None, typer.Option(help="Who may sign: ssh's allowed_signers file, or minisign's public key.")
-    ] = None,
-    cluster: ClusterOption = None,
-    form: FormatOption = Format.TABLE,
+    given: Any = None,
+    lake: Any = DEFAULT_LAKE,
+    capture: list[str] | None = None,
+    every: bool = False,
+    sample: int = 2,
+    adopting: bool = False,
+    signed: Path | None = None,
+    allowed_signers: Path | None = None,
+    cluster: str | None = None,
+    form: Format = Format.TABLE,
 ) -> None:
     """Check that nothing but this program changed a lake, and compare it with its captures (docs/reliability.md)."""
     from evidence.capture.remote import location
@@ -301,11 +248,11 @@ def verify(
 
 
 def manifest(
-    lake: LakeOption = DEFAULT_LAKE,
-    capture: Annotated[str | None, typer.Option(help="Name of one ingested capture.")] = None,
-    output: Annotated[Path | None, typer.Option(help="File to write (default: stdout).")] = None,
-    key: Annotated[Path | None, typer.Option("--sign", help="ssh or minisign key to sign the file with.")] = None,
-    cluster: ClusterOption = None,
+    lake: Any = DEFAULT_LAKE,
+    capture: str | None = None,
+    output: Path | None = None,
+    key: Path | None = None,
+    cluster: str | None = None,
 ) -> None:
     """Print every capture in the lake as JSON: files, SHA-256, who ingested it, with which version, when."""
     from jobs.custody.manifest import manifest

@@ -5,34 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from jobs.cli.capture_commands import SILENCE_S, NodeOption, NodesOption, ViaOption, named_nodes
+from jobs.cli.capture_commands import SILENCE_S, named_nodes
 from jobs.cli.lakes import lake_to_show
 from jobs.cli.stage_commands import EXIT_FINDINGS
 from jobs.console.log import WARNING
-from jobs.console.options import DEFAULT_LAKE, ClusterOption, DocumentFormat, DocumentFormatOption, LakeOption
+from jobs.console.options import DEFAULT_LAKE, DocumentFormat
 from jobs.console.output import printable, say, show_message, utc
 
 
 def watch(
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Folders with metadata logs that grow: of a controller itself, or copies; best of all."),
-    ] = None,
-    node: NodeOption = None,
-    nodes: NodesOption = None,
-    via: ViaOption = None,
-    into: Annotated[Path, typer.Option(help="Folder for its tables and what a restart needs.")] = Path("watch"),
-    hook: Annotated[
-        str | None,
-        typer.Option(metavar="MODULE:FUNCTION", help="Is called with each alarm, as the hook of the DAGs is."),
-    ] = None,
-    every: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks at the files.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
-    form: DocumentFormatOption = "table",
+    folders: list[Path] | None = None,
+    node: list[str] | None = None,
+    nodes: Path | None = None,
+    via: str | None = None,
+    into: Path = Path("watch"),
+    hook: str | None = None,
+    every: float = 2.0,
+    once: bool = False,
+    form: DocumentFormat = "table",
 ) -> None:
     """Follow metadata logs and tell of windows that open, elections from outside ISR and ELR, partitions one failure
     from loss and a changed plan, within seconds. Ends with Ctrl-C and goes on where it was.
@@ -79,34 +73,16 @@ def _line(alarm: dict[str, Any]) -> str:
 
 
 def ahead(
-    stop: Annotated[
-        list[int] | None, typer.Option(metavar="ID", help="Stop this broker (SIGTERM); repeatable.")
-    ] = None,
-    stop_all: Annotated[
-        str, typer.Option("--stop-all-in-order", metavar="IDS", help="Stop these one after another, e.g. 1,2,3.")
-    ] = "",
-    start: Annotated[list[int] | None, typer.Option(metavar="ID", help="Start this broker; repeatable.")] = None,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Set min.insync.replicas or unclean.leader.election.enable, of --topic or of all brokers; repeatable.",
-        ),
-    ] = None,
-    topic: Annotated[str | None, typer.Option(metavar="NAME", help="The topic of --set.")] = None,
-    elect: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PARTITION=ID", help="Let an administrator elect this broker, e.g. orders-0=2; repeatable."
-        ),
-    ] = None,
-    restart_all: Annotated[
-        bool, typer.Option("--restart-all", help="Find a safe order to restart all brokers, one after the other.")
-    ] = False,
-    lake: LakeOption = DEFAULT_LAKE,
-    cluster: ClusterOption = None,
-    form: DocumentFormatOption = "table",
+    stop: list[int] | None = None,
+    stop_all: str = "",
+    start: list[int] | None = None,
+    setting: list[str] | None = None,
+    topic: str | None = None,
+    elect: list[str] | None = None,
+    restart_all: bool = False,
+    lake: Any = DEFAULT_LAKE,
+    cluster: str | None = None,
+    form: DocumentFormat = "table",
 ) -> None:
     """Predict what a step would do to the newest state, before you take it; exit code 3 if it is not safe. Several are
     taken in the order --set, --start, --elect, --stop, --stop-all-in-order."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from jobs.console.log import WARNING
-from jobs.console.options import ClusterOption, DocumentFormat, DocumentFormatOption
+from jobs.console.options import DocumentFormat
 from jobs.console.output import printable, say, show_message
 
 if TYPE_CHECKING:
@@ -17,46 +17,19 @@ if TYPE_CHECKING:
 
 
 def salvage(
-    source: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="COPY", help="Folder or archive with copies of the old leader's replicas."),
-    ] = None,
-    current: Annotated[
-        Path | None, typer.Option(metavar="COPY", help="The same of a replica of the log that won; or --bootstrap.")
-    ] = None,
-    lake: Annotated[
-        Any, typer.Option(metavar="DIR|URL", help="Its windows bound the high watermark (default: none).")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="A new folder for the records: producers' data, readable by you alone.")
-    ] = None,
-    partition: Annotated[
-        list[str] | None, typer.Option(metavar="TOPIC-N", help="Only this partition. Repeatable.")
-    ] = None,
-    produce_to: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Produce the records of --output to this topic.")
-    ] = None,
-    bootstrap: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Brokers of the running cluster: to compare with, instead of --current, and to produce to.",
-        ),
-    ] = None,
-    client_config: Annotated[Path | None, typer.Option(help="Properties of librdkafka, e.g. for TLS and SASL.")] = None,
-    send: Annotated[bool, typer.Option("--send", help="Send; without it, --produce-to only counts.")] = False,
-    into_original: Annotated[
-        bool, typer.Option("--into-original", help="Allow the topic that lost the records.")
-    ] = False,
-    superseded: Annotated[
-        bool | None,
-        typer.Option(
-            "--superseded/--no-superseded",
-            help="Also send what has a newer value for its key (default: unless the lake says: a compacted topic).",
-        ),
-    ] = None,
-    cluster: ClusterOption = None,
-    form: DocumentFormatOption = "table",
+    source: Path | None = None,
+    current: Path | None = None,
+    lake: Any = None,
+    output: Path | None = None,
+    partition: list[str] | None = None,
+    produce_to: str | None = None,
+    bootstrap: str | None = None,
+    client_config: Path | None = None,
+    send: bool = False,
+    into_original: bool = False,
+    superseded: bool | None = None,
+    cluster: str | None = None,
+    form: DocumentFormat = "table",
 ) -> None:
     """List and save the records that an old leader's log has and the log that won has not. Changes neither.
 

@@ -6,25 +6,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from evidence.capture.remote import Location
 from jobs.cli.lakes import lake_to_show, recorded
 from jobs.console.log import WARNING
-from jobs.console.options import (
-    DEFAULT_LAKE,
-    Captures,
-    Engine,
-    EngineOption,
-    FailOn,
-    FailOnOption,
-    FormatOption,
-    LakeOption,
-    StartOption,
-    VerdictOption,
-)
+from jobs.console.options import DEFAULT_LAKE, Engine, FailOn, Start
 from jobs.console.output import Format, reader_may_leave, show_message
 
 if TYPE_CHECKING:
@@ -36,14 +25,14 @@ MOST_WINDOWS = 100  # in the table that `run` and `detect` print
 
 
 def run(
-    captures: Captures,
-    lake: LakeOption = DEFAULT_LAKE,
-    report: Annotated[Path | None, typer.Option(help="HTML page to write (default: <lake>/report.html).")] = None,
-    start: StartOption = "earliest",
-    form: FormatOption = Format.TABLE,
-    fail_on: FailOnOption = FailOn.NONE,
-    verdict: VerdictOption = None,
-    engine: EngineOption = None,
+    captures: list[str],
+    lake: Any = DEFAULT_LAKE,
+    report: Path | None = None,
+    start: Start = "earliest",
+    form: Format = Format.TABLE,
+    fail_on: FailOn = FailOn.NONE,
+    verdict: Path | None = None,
+    engine: Engine | None = None,
 ) -> None:
     """Run the whole job: ingest, replay, detect, quality and report, one after the other."""
     with recorded("run", lake) as record:
@@ -53,24 +42,24 @@ def run(
         _exit(outcome.levels, fail_on, outcome.quality_failed)
 
 
-def ingest(captures: Captures, lake: LakeOption = DEFAULT_LAKE, engine: EngineOption = None) -> None:
+def ingest(captures: list[str], lake: Any = DEFAULT_LAKE, engine: Engine | None = None) -> None:
     """Decode captures into the evidence tables. Rows that are already in the lake are not written again."""
     with recorded("ingest", lake) as record:
         _pipeline(lake, record, captures, engine).ingest()
 
 
-def replay(lake: LakeOption = DEFAULT_LAKE, start: StartOption = "earliest", engine: EngineOption = None) -> None:
+def replay(lake: Any = DEFAULT_LAKE, start: Start = "earliest", engine: Engine | None = None) -> None:
     """Build or extend the history of every partition from the ingested metadata log."""
     with recorded("replay", lake) as record:
         _pipeline(lake, record, engine=engine).replay(start)
 
 
 def detect(
-    lake: LakeOption = DEFAULT_LAKE,
-    form: FormatOption = Format.TABLE,
-    fail_on: FailOnOption = FailOn.NONE,
-    verdict: VerdictOption = None,
-    engine: EngineOption = None,
+    lake: Any = DEFAULT_LAKE,
+    form: Format = Format.TABLE,
+    fail_on: FailOn = FailOn.NONE,
+    verdict: Path | None = None,
+    engine: Engine | None = None,
 ) -> None:
     """Check every leader change for lost records, and predict which leader other rules would have elected."""
     with recorded("detect", lake) as record:
@@ -80,37 +69,20 @@ def detect(
         _exit(outcome.levels, fail_on, outcome.quality_failed)
 
 
-def quality(lake: LakeOption = DEFAULT_LAKE, engine: EngineOption = None) -> None:
+def quality(lake: Any = DEFAULT_LAKE, engine: Engine | None = None) -> None:
     """Check every table against its expectation suite and write Data Docs."""
     with recorded("quality", lake) as record:
         _exit(set(), FailOn.NONE, _pipeline(lake, record, engine=engine).quality())
 
 
 def report(
-    lake: LakeOption = DEFAULT_LAKE,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="File to write (default: report.html, report.md, ... in the lake); - for stdout."),
-    ] = None,
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="html: a page; md: a ticket; postmortem: a draft of one, as Markdown; json.",
-            metavar="[html|md|postmortem|json]",
-        ),
-    ] = "html",
-    full: Annotated[bool, typer.Option("--full", help="With md: the whole report.")] = False,
-    digests: Annotated[
-        bool, typer.Option("--digests", help="With md: the whole report, and digests of what it is made from.")
-    ] = False,
-    incident: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FROM..TO", help="Only findings of this time (ISO 8601, UTC if no zone; either may be missing)."
-        ),
-    ] = None,
-    topic: Annotated[str | None, typer.Option(help="Only findings of this topic.")] = None,
+    lake: Any = DEFAULT_LAKE,
+    output: Path | None = None,
+    form: str = "html",
+    full: bool = False,
+    digests: bool = False,
+    incident: str | None = None,
+    topic: str | None = None,
 ) -> None:
     """Write the incident report: a page, a ticket, a postmortem or JSON. With several clusters also an index page."""
     from jobs.incident.focus import Focus, parse_span

@@ -8,20 +8,20 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from evidence.errors import KraftForensicsError
 from evidence.wire.schemas import RELEASE
 from jobs.console.log import ERROR, WARNING, log
-from jobs.console.options import DEFAULT_LAKE, FormatOption, LakeOption
+from jobs.console.options import DEFAULT_LAKE
 from jobs.console.output import Format, print_rows, say, show_message
 
 _PACKAGES = ("evidence", "replay", "jobs", "quality", "kraft_forensics")
 
 
-def config_show(form: FormatOption = Format.TABLE) -> None:
+def config_show(form: Format = Format.TABLE) -> None:
     """Show every effective setting and where it comes from: the defaults, a file or an environment variable."""
     from jobs.config.settings import effective_settings, unknown_variables
 
@@ -34,9 +34,9 @@ def config_show(form: FormatOption = Format.TABLE) -> None:
 
 
 def bench(
-    log: Annotated[Path, typer.Argument(help="A metadata segment (.log) or snapshot (.checkpoint).")],
-    runs: Annotated[int, typer.Option(min=1, help="Runs of each stage; the first one is cold.")] = 5,
-    form: FormatOption = Format.TABLE,
+    log: Path,
+    runs: int = 5,
+    form: Format = Format.TABLE,
 ) -> None:
     """Time the stages on a log (read, hash, check, decode, replay), each in its own process. Starts no JVM."""
     from bench.own import COLUMNS, measure_log
@@ -45,8 +45,8 @@ def bench(
 
 
 def inspect(
-    files: Annotated[list[Path], typer.Argument(help="Metadata segments (.log) or snapshots (.checkpoint).")],
-    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show what is redacted by default.")] = False,
+    files: list[Path],
+    show_secrets: bool = False,
 ) -> None:
     """Print the records of metadata files, one JSON object per line; damage has an `error` field. Starts no JVM."""
     from evidence.metadata_log.inspect import print_file
@@ -62,14 +62,10 @@ def inspect(
 
 
 def coordinator(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Group ids or transactional ids; without any, the lines of stdin.")
-    ] = None,
-    partitions: Annotated[
-        int, typer.Option(min=1, help="Partitions of __consumer_offsets or __transaction_state.")
-    ] = 50,
-    only: Annotated[str, typer.Option(help="Only ids of these partitions.", metavar="PARTITIONS")] = "",
-    form: FormatOption = Format.TABLE,
+    names: list[str] | None = None,
+    partitions: int = 50,
+    only: str = "",
+    form: Format = Format.TABLE,
 ) -> None:
     """Show which partition of __consumer_offsets or __transaction_state holds an id. Starts no JVM."""
     from replay.plan.clients import coordinator_partition
@@ -83,10 +79,8 @@ def coordinator(
 
 
 def conformance(
-    cases: Annotated[list[Path], typer.Argument(help="Policy cases: one JSON object per line, .jsonl or .jsonl.gz.")],
-    profile: Annotated[
-        str | None, typer.Option(help="Predict every case by these rules (4.0, 4.1.0, 4.1.1, 4.3), not by its release.")
-    ] = None,
+    cases: list[Path],
+    profile: str | None = None,
 ) -> None:
     """Predict what a controller writes in each case and compare it with the output of Kafka's own class.
 
@@ -106,10 +100,8 @@ def conformance(
 
 
 def setup(
-    s3: Annotated[bool, typer.Option("--s3", help="Also the jars with which Spark reads a lake in S3.")] = False,
-    source: Annotated[
-        Path | None, typer.Option("--from", help="Take the jars from this folder; Maven is not needed.")
-    ] = None,
+    s3: bool = False,
+    source: Path | None = None,
 ) -> None:
     """Fetch the jars that Spark needs, with Maven, check their SHA-256, and compile what would be compiled later."""
     from compileall import compile_dir
@@ -136,7 +128,7 @@ def setup(
         keep_classes(spark)
 
 
-def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -> None:
+def doctor(lake: Any = DEFAULT_LAKE, form: Format = Format.TABLE) -> None:
     """Check Java, packages, jars, disk and permissions."""
     from jobs.config.doctor import run_checks
     from jobs.config.settings import load_settings
@@ -154,30 +146,15 @@ def doctor(lake: LakeOption = DEFAULT_LAKE, form: FormatOption = Format.TABLE) -
 
 
 def drill(
-    scenarios: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Bundled scenarios, TOML files, or folders of drills, which are scored again; without any, the "
-            "bundled ones' names."
-        ),
-    ] = None,
-    release: Annotated[str, typer.Option(help="Kafka's release; Maven fetches its jars.")] = RELEASE,
-    seed: Annotated[int, typer.Option(help="Of faults by chance.")] = 1,
-    runs: Annotated[int, typer.Option(min=1, help="Drills of each scenario, each with the next seed.")] = 1,
-    out: Annotated[
-        Path, typer.Option(help="Folder for each drill's captures, lakes and page, and the results of all.")
-    ] = Path("drills"),
-    jars: Annotated[Path, typer.Option(help="Folder for Kafka's jars.")] = Path(".kafka/drill"),
-    scores: Annotated[
-        Path | None, typer.Option(help="File with a line for each drill, by default OUT/results.jsonl.")
-    ] = None,
-    plan: Annotated[
-        bool,
-        typer.Option(
-            "--plan", help="After each scenario all brokers go down by chance, and the product's plan is followed."
-        ),
-    ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Leave out drills that the scores have already.")] = False,
+    scenarios: list[str] | None = None,
+    release: str = RELEASE,
+    seed: int = 1,
+    runs: int = 1,
+    out: Path = Path("drills"),
+    jars: Path = Path(".kafka/drill"),
+    scores: Path | None = None,
+    plan: bool = False,
+    resume: bool = False,
 ) -> None:
     """Break a real Kafka cluster on this machine, capture it, and compare the verdicts with what was lost.
 

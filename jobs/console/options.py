@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import tomllib
 from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +15,7 @@ import typer
 
 from evidence.capture.remote import location
 from jobs.console.log import LogFormat, configure
-from jobs.console.output import Format, utc_ms
+from jobs.console.output import utc_ms
 from replay.loss.verdicts import POSSIBLE, PROVEN, SEVERITIES
 
 DEFAULT_LAKE = Path("lake")
@@ -68,82 +70,35 @@ def duration_ms(text: str) -> int:
     return round(found * 1000)
 
 
-Captures = Annotated[
-    list[str],
-    typer.Argument(
-        help="A folder, an archive (.tar, .tar.gz, .tar.xz, .zip) or a segment: a path, or a URL such as "
-        "s3://bucket/incident.tar.xz (docs/cluster.md)."
-    ),
-]
-# typer knows no unions: the value is what `location` makes of the text, a path or a URL.
-LakeOption = Annotated[
-    Any,
-    typer.Option(
-        "--lake", parser=location, metavar="DIR|URL", help="Folder or URL (s3://, gs://, abfs://) of the Delta tables."
-    ),
-]
-LakeArgument = Annotated[
-    Any,
-    typer.Argument(parser=location, metavar="LAKE", help="Folder or URL of the lake, as --lake.", show_default=False),
-]
-LakesArgument = Annotated[
-    list[Any] | None,
-    typer.Argument(parser=location, metavar="LAKE...", help="Folders or URLs of lakes.", show_default=False),
-]
-ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Cluster id; required if the lake has several.")]
-CaptureOption = Annotated[
-    str | None, typer.Option("--capture", help="Path or URL of the ingested capture, to show the original bytes.")
-]
-StartOption = Annotated[
-    Start, typer.Option("--start", help="Replay the whole captured log, or only from the newest usable snapshot.")
-]
-FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
-DocumentFormatOption = Annotated[DocumentFormat, typer.Option("--format", help="Output format.")]
-FailOnOption = Annotated[
-    FailOn,
-    typer.Option(
-        "--fail-on",
-        help="Exit with code 3 if any finding has this verdict or severity, or a worse one. unknown: also if a window "
-        "is undetermined, the log has a gap, or nothing was replayed. new-...: only findings that are new in this run "
-        "and not acknowledged.",
-    ),
-]
-EngineOption = Annotated[
-    Engine | None,
-    typer.Option(
-        "--engine",
-        help="What runs the tasks: Spark; local: this process, without Java; auto: Spark for large captures only "
-        "(default: the setting `engine`, spark).",
-    ),
-]
-VerdictOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--verdict",
-        help="JSON index over the clusters to write; their documents are written beside it, verdict-<cluster>.json "
-        "(default: <lake>/verdict.json).",
-    ),
-]
+_DECLARED = tomllib.loads(files(__package__).joinpath("options.toml").read_text("utf-8"))
+# typer knows no unions: the value of a place is what `location` makes of the text, a path or a URL.
+_PARSERS = {"location": location, "time_ms": time_ms, "duration_ms": duration_ms}
+_LOG = {"verbose": (bool, False), "quiet": (bool, False), "log_format": (LogFormat, "text")}  # of every command
 
 
-# Of every command.
-_Verbose = Annotated[
-    bool,
-    typer.Option("--verbose", "-v", help="Log details, times and levels; name the log file.", rich_help_panel="Log"),
-]
-_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log errors only.", rich_help_panel="Log")]
-_LogForm = Annotated[
-    LogFormat, typer.Option("--log-format", help="Log lines on stderr: text, or JSON objects.", rich_help_panel="Log")
-]
-_OPTIONS = {"verbose": (_Verbose, False), "quiet": (_Quiet, False), "log_format": (_LogForm, "text")}
+def declared(command: str, parameter: str, kind: Any) -> Any:
+    """The annotation by which typer makes an argument or option of a command's parameter: what options.toml says.
+    kind: its type."""
+    given = _DECLARED.get(command, {}).get(parameter) or _DECLARED["shared"][parameter]
+    settings = {"help": given} if isinstance(given, str) else dict(given)
+    names = settings.pop("names", [f"--{parameter.replace('_', '-')}"] if kind is bool else [])
+    make = typer.Argument if settings.pop("is_argument", False) else typer.Option
+    if name := settings.get("parser"):
+        settings["parser"] = _PARSERS[name]
+    return Annotated[kind, make(*names, **settings)]
 
 
-def with_log_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with --verbose, --quiet and --log-format, which take effect before it starts."""
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with its options as declared, and --verbose, --quiet and --log-format, which take effect before it
+    starts."""
     signature = inspect.signature(command, eval_str=True)
     more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in _OPTIONS.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in _LOG.items()
+    ]
+    parameters = [
+        each.replace(annotation=declared(command.__name__, each.name, each.annotation))
+        for each in (*signature.parameters.values(), *more)
     ]
 
     @wraps(command)
@@ -153,7 +108,6 @@ def with_log_options(command: Callable[..., None]) -> Callable[..., None]:
         configure(verbose, quiet, log_format)
         command(*arguments, **options)
 
-    both = signature.replace(parameters=[*signature.parameters.values(), *more])
-    logged.__signature__ = both  # type: ignore[attr-defined]
-    logged.__annotations__ = {parameter.name: parameter.annotation for parameter in both.parameters.values()}
+    logged.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    logged.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return logged
