@@ -14,9 +14,8 @@ from evidence.broker_logs.events import KINDS as LOG_EVENTS
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
 from jobs.explain.bytes import commands, with_bytes
-from jobs.incident.deleted import load_deleted
 from jobs.incident.document import load_causes
-from jobs.incident.lookup import among
+from jobs.incident.lookup import among, load_deleted
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 

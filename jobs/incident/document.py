@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict
 
 from evidence.broker_logs.anchors import with_utc
 from evidence.tables import NODE_CLOCKS
-from jobs.incident.deleted import load_deleted
 from jobs.incident.focus import ALL, Focus
-from jobs.incident.lookup import among, elections_of, window_key
+from jobs.incident.lookup import among, elections_of, load_deleted, window_key
 from jobs.incident.plan import as_row, load_input
 from jobs.lake.lake import Lake
+from jobs.views.in_duckdb import ask
 from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
 from replay.incident.answer import COLUMNS, MOST_GAPS, Scope, answer, losses, unknowns
@@ -35,9 +35,6 @@ Row = dict[str, Any]
 
 _TIMES = ("logged_at_ms", "logged_at_utc_ms")
 _PLACE = ("topic_id", "partition")
-_ELECTED = ("timestamp_ms", "cause", "previous_leader", "isr_before", "elr_before")
-_STARTS = ("finding_id", "start_offset", "reason")
-_CUT = "contradicted_by_truncation"
 
 
 class Moment(BaseModel):
@@ -91,26 +88,10 @@ def load_incident(lake: Lake, cluster: str, focus: Focus = ALL) -> dict[str, Row
 
 def _windows(lake: Lake, cluster: str, rows: Sequence[Row]) -> list[Row]:
     """Windows of an answer as page_one.py needs them."""
-    if not rows:
-        return []
-    found = among("finding_id", (row["finding_id"] for row in rows))
-    more = {row["finding_id"]: row for row in lake.rows("findings", cluster, _STARTS, found)}
-    elections = elections_of(lake, cluster, rows, _ELECTED)
-
-    def window(row: Row) -> Row:
-        election = elections.get(window_key(row), {})
-        reason = more[row["finding_id"]]["reason"] or ()
-        return {
-            **row,
-            "start_offset": more[row["finding_id"]]["start_offset"],
-            "cut": any(s["code"] == _CUT and row["recorded_leader"] in (s["brokers"] or ()) for s in reason),
-            "cause": election.get("cause"),
-            "previous_leader": election.get("previous_leader"),
-            "elected_ms": election.get("timestamp_ms"),
-            **{name: election.get(name) or [] for name in ("isr_before", "elr_before")},
-        }
-
-    return [window(row) for row in rows]
+    ids = [row["finding_id"] for row in rows]
+    found = ask("incident/windows", (lake, cluster), {"ids": ids}) if ids else []
+    more = {row["finding_id"]: row for row in found}
+    return [row | more[row["finding_id"]] for row in rows]
 
 
 def _leaderless(lake: Lake, cluster: str, windows: Sequence[Row]) -> list[Row]:

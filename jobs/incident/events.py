@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.incident.deleted import load_deleted
 from jobs.incident.focus import ALL, Focus
+from jobs.incident.lookup import load_deleted
 from jobs.lake.lake import Lake
 from jobs.views.in_duckdb import ask
 from replay.findings.kinds import HWM_REGRESSION, Section
@@ -41,9 +41,6 @@ _SESSION = (
     *("broker_id", "offset", "timestamp_ms", "end_timestamp_ms", "end_offset", "incarnation_id", "broker_epoch"),
     *("fenced", "in_controlled_shutdown", "rack", "restart_class"),
 )
-_ELECTION = (
-    *("offset", "timestamp_ms", "topic_id", "topic", "partition", "previous_leader", "leader", "leader_epoch", "cause"),
-)
 # The gravest causes of elections first.
 _CAUSES = ("unclean", "unclean_by_administrator", "unclean_by_config", "last_known_leader", "elr", "leaderless")
 
@@ -56,7 +53,7 @@ class Events:
     null if no time is known. windows, exposures, others: findings, with _WINDOW; elections: rows of ELECTIONS;
     brokers: BROKER_HISTORY by broker; departures: how these went away; controllers: QUORUM_HISTORY, a row for each
     leader's term; captured: rows {captured_at_ms, files, nodes}; deleted: topics that were deleted
-    (jobs/incident/deleted.py); configs: settings that were changed, rows {offset, timestamp_ms, resource_type,
+    (jobs/incident/deleted.sql); configs: settings that were changed, rows {offset, timestamp_ms, resource_type,
     resource_name, name, value, before}, null: not set.
     left_out: name of a list -> how many it does not have. no_time: findings and elections without a usable time.
     """
@@ -82,7 +79,7 @@ def load_events(
 ) -> Events:
     """The events of a cluster. findings: KEYS, FINDING and `section` of those that the report is about, in its order
     (order.py:ordered); focus: what they are narrowed to; logs: of the nodes."""
-    timed = findings.filter(_usable(findings["start_timestamp_ms"]))
+    timed = findings.filter(_usable("start_timestamp_ms"))
     left_out: dict[str, int] = {}
 
     def most(name: str, rows: pa.Table, limit: int) -> list[Row]:
@@ -96,12 +93,16 @@ def load_events(
     windows = most("windows", of(Section.WINDOWS, Section.EXCLUDED), MOST_WINDOWS)
     exposures = most("exposures", of(Section.EXPOSURES), MOST_EXPOSURES)
     others = most("others", of(Section.CUT_LOGS, Section.RULES, Section.FAULTS), MOST_OTHERS)
-    sessions = _timed(lake, "broker_history", cluster, _SESSION)
+    sessions = lake.read("broker_history", cluster, _SESSION, _usable("timestamp_ms"))
     terms = ask("incident/terms", (lake, cluster))
     log = _log(lake, cluster, sessions, terms, [*windows, *exposures, *others])
     shown = log and _shown(windows or exposures or others, log, focus)
     brokers, left_out["brokers"] = _brokers(sessions, shown, windows)
-    elections, left_out["elections"], untimed = _elections(lake, cluster, focus.topic)
+    of_topic = pc.scalar(True) if focus.topic is None else pc.field("topic") == focus.topic
+    known = lake.count("elections", cluster, of_topic & _usable("timestamp_ms"))
+    values = {"topic": focus.topic, "causes": _CAUSES, "most": MOST_ELECTIONS}
+    elections = ask("incident/elections", (lake, cluster), values)
+    left_out["elections"] = max(known - MOST_ELECTIONS, 0)
     gone = [row for row in load_deleted(lake, cluster) if focus.topic in (None, row["topic"])]
     left_out["controllers"] = max(len(terms) - MOST_CONTROLLERS, 0)
     return Events(
@@ -118,7 +119,7 @@ def load_events(
         deleted=[row for row in gone if is_usable(row["deleted_ms"])][:MOST_OTHERS],
         configs=ask("incident/settings", (lake, cluster), {"topic": focus.topic})[-MOST_OTHERS:],
         left_out={name: count for name, count in left_out.items() if count},
-        no_time=len(findings) - len(timed) + untimed,
+        no_time=len(findings) - len(timed) + lake.count("elections", cluster, of_topic) - known,
     )
 
 
@@ -127,13 +128,8 @@ def is_usable(time_ms: int | None) -> bool:
     return time_ms is not None and _FIRST_MS <= time_ms < _LAST_MS
 
 
-def _usable(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.fill_null(pc.and_(pc.greater_equal(times, _FIRST_MS), pc.less(times, _LAST_MS)), False)
-
-
-def _timed(lake: Lake, table: str, cluster: str, columns: Sequence[str]) -> pa.Table:
-    rows = lake.read(table, cluster, columns)
-    return rows.filter(_usable(rows["timestamp_ms"]))
+def _usable(column: str) -> pc.Expression:
+    return (pc.field(column) >= _FIRST_MS) & (pc.field(column) < _LAST_MS)
 
 
 def _by_time(rows: list[Row]) -> list[Row]:
@@ -142,9 +138,8 @@ def _by_time(rows: list[Row]) -> list[Row]:
 
 def _log(lake: Lake, cluster: str, sessions: pa.Table, terms: list[Row], findings: list[Row]) -> Span | None:
     """The first and the last time that the metadata log shows."""
-    ends = lake.read("evidence_files", cluster, ("last_timestamp_ms",))["last_timestamp_ms"]
-    ends = ends.filter(_usable(ends)).to_pylist()
-    times = [*ends, *(row["timestamp_ms"] for row in terms)]
+    ends = lake.read("evidence_files", cluster, ("last_timestamp_ms",), _usable("last_timestamp_ms"))
+    times = [*ends["last_timestamp_ms"].to_pylist(), *(row["timestamp_ms"] for row in terms)]
     times += [pc.min(sessions["timestamp_ms"]).as_py(), pc.max(sessions["timestamp_ms"]).as_py()]
     times += [row[name] for row in findings for name in ("start_timestamp_ms", "end_timestamp_ms")]
     known = [time for time in times if is_usable(time)]
@@ -196,17 +191,3 @@ def _brokers(sessions: pa.Table, shown: Span | None, windows: list[Row]) -> tupl
 def _departures(lake: Lake, cluster: str, brokers: dict[int, list[Row]], logs: NodeLogs) -> list[Departure]:
     errors = (row["clock_error_ms"] or 0 for row in lake.rows("captures", cluster, ("clock_error_ms",)))
     return departures((row for rows in brokers.values() for row in rows), logs, max(errors, default=0))
-
-
-def _elections(lake: Lake, cluster: str, topic: str | None) -> tuple[list[Row], int, int]:
-    """The gravest elections, how many others there are, and how many have no usable time. A large cluster has millions,
-    so only the gravest are held."""
-    order = [("rank", "ascending"), ("offset", "ascending"), ("topic_id", "ascending"), ("partition", "ascending")]
-    gravest, count, untimed = [], 0, 0
-    for part in lake.parts("elections", cluster, _ELECTION, None if topic is None else pc.field("topic") == topic):
-        timed = part.filter(_usable(part["timestamp_ms"]))
-        count, untimed = count + len(timed), untimed + len(part) - len(timed)
-        rank = pc.fill_null(pc.index_in(timed["cause"], value_set=pa.array(_CAUSES)), len(_CAUSES))
-        both = pa.concat_tables([*gravest, timed.append_column("rank", rank)])
-        gravest = [both.sort_by(order).slice(0, MOST_ELECTIONS)]
-    return pa.concat_tables(gravest).to_pylist(), max(count - MOST_ELECTIONS, 0), untimed

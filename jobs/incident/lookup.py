@@ -1,4 +1,4 @@
-"""Look up rows by values of a column, and the elections of windows."""
+"""Look up rows by values of a column, the elections of windows, and topics that were deleted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.lake import Lake
+from jobs.views.in_duckdb import ask
 
 Row = dict[str, Any]
 
@@ -36,3 +37,10 @@ def elections_of(
 def window_key(window: Mapping[str, Any]) -> tuple[Any, ...]:
     """Key of a window's election, which it shares with its predictions."""
     return window["topic_id"], window["partition"], window["election_offset"]
+
+
+def load_deleted(lake: Lake, cluster: str) -> list[Row]:
+    """Topics that were deleted, by time: rows {topic, topic_id, offset, deleted_ms, next_id, next_ms} (deleted.sql)."""
+    # The statistics of the files say that none was, which takes no time.
+    is_any = lake.count("partition_history", cluster, pc.field("removed"))
+    return ask("incident/deleted", (lake, cluster)) if is_any else []

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.incident.commands import commands_of, fill_in
-from jobs.incident.lookup import among, elections_of, window_key
-from jobs.incident.order import KEYS, ordered
+from jobs.incident.lookup import among
 from jobs.lake.lake import Lake
+from jobs.views.in_duckdb import ask
 from replay.cluster.facts import Clock
-from replay.findings.kinds import HWM_REGRESSION, LAST_REPLICA, LEADERLESS, RULE_MISMATCH, Section
+from replay.findings.kinds import HWM_REGRESSION, LEADERLESS, RULE_MISMATCH
 from replay.loss.verdicts import EXCLUDED
 from replay.offsets.evidence import Replica, index_rows
 from replay.plan.clients import OFFSETS, TRANSACTIONS
@@ -33,10 +33,6 @@ Copies = Mapping[tuple[str, int], Mapping[int, Copy]]
 # At most this many findings of a kind are read for a plan; a cluster may have one for each of a million partitions.
 MOST_READ = 5000
 _MOST_ROWS = 1 << 14
-_FINDING = (
-    *("finding_id", "topic_id", "topic", "partition", "verdict", "start_offset", "election_offset"),
-    *("first_lost_offset", "ticket"),
-)
 _UNCLEAN = "unclean_leader_election_enable"
 _STATE = (
     *("topic_id", "topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "adding_replicas"),
@@ -73,20 +69,24 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
     parts = lake.parts("partition_history", cluster, _STATE, WANTED)
     last_seen, copies = _logs(lake, cluster)
     waiting, alone, alone_count = states_that_wait(parts, configs, copies)
-    bugs, _ = _findings(lake, cluster, RULE_MISMATCH, pc.scalar(True))
-    lost, left_out = _lost(lake, cluster)
+    of = lake, cluster
+    lost, bugs = (
+        ask("incident/plan_findings", of, {"kind": k, "most": MOST_READ}) for k in (HWM_REGRESSION, RULE_MISMATCH)
+    )
+    is_open = (pc.field("kind") == HWM_REGRESSION) & (pc.field("verdict").is_null() | (pc.field("verdict") != EXCLUDED))
     features = lake.rows("feature_history", cluster, ("name", "level"), _AT_END)
-    current, partition_counts = _topics(lake, cluster, lost)
+    names = sorted({row["topic"] for row in lost if row["topic"] is not None})
+    topics = ask("incident/plan_topics", of, {"names": names}) if names else []
     return PlanInput(
         waiting=waiting,
         alone=alone,
         alone_count=alone_count,
         lost=lost,
-        longest=_longest(lake, cluster),
+        longest=ask("incident/plan_longest", of, {"most": MOST_LONGEST}),
         known_bugs=[row for row in bugs if row["ticket"] is not None],
-        left_out=left_out,
-        current=current,
-        partition_counts=partition_counts,
+        left_out=max(lake.count("findings", cluster, is_open) - MOST_READ, 0),
+        current={row["topic"]: row["topic_id"] for row in topics},
+        partition_counts={r["topic_id"]: r["partitions"] for r in topics if r["topic"] in (OFFSETS, TRANSACTIONS)},
         configs=configs,
         features={row["name"]: row["level"] for row in features},
         brokers={row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)},
@@ -94,16 +94,6 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         sizes=_sizes(lake, cluster, {*(each.topic for each in waiting), *(row["topic"] for row in lost)}),
         finding_ids=_finding_ids(lake, cluster, waiting),
     )
-
-
-def _longest(lake: Lake, cluster: str) -> list[Row]:
-    """The longest stretches with one safe copy: KEYS and `reason`, which is not read for all others."""
-    keys = lake.read("findings", cluster, KEYS.names, pc.field("kind") == LAST_REPLICA)
-    longest = ordered(keys, Section.EXPOSURES).slice(0, MOST_LONGEST)
-    ids = among("finding_id", longest["finding_id"].to_pylist())
-    found = lake.rows("findings", cluster, ("finding_id", "reason"), ids)
-    reasons = {row["finding_id"]: row["reason"] for row in found}
-    return [row | {"reason": reasons[row["finding_id"]]} for row in longest.to_pylist()]
 
 
 def states_that_wait(
@@ -154,34 +144,6 @@ def _waiting(state: Row, copies: Mapping[int, Copy]) -> tuple[Any, ...]:
     unclean = ON if state[_UNCLEAN] else UNKNOWN if layer in (None, "assumed_default") else OFF
     named = state["topic_id"], state["topic"]
     return (*named, tuple(sorted(state["replicas"])), tuple(members), by, unclean, layer or "assumed_default")
-
-
-def _topics(lake: Lake, cluster: str, lost: Sequence[Row]) -> tuple[dict[str, str], dict[str, int]]:
-    """(Topic name -> id of the topic that has it at the log's end, number of partitions by topic id), of the names in
-    `lost` and of the two internal topics in it."""
-    if not lost:
-        return {}, {}
-    here = _AT_END & ~pc.field("removed") & among("topic", (row["topic"] for row in lost))
-    rows = lake.read("partition_history", cluster, ("topic", "topic_id"), here)
-    counts = rows.group_by(["topic", "topic_id"]).aggregate([([], "count_all")]).to_pylist()
-    internal = {row["topic_id"]: row["count_all"] for row in counts if row["topic"] in (OFFSETS, TRANSACTIONS)}
-    return {row["topic"]: row["topic_id"] for row in counts}, internal
-
-
-def _findings(lake: Lake, cluster: str, kind: str, where: pc.Expression) -> tuple[list[Row], int]:
-    """(The first MOST_READ findings of a kind, number of the others)."""
-    found = lake.read("findings", cluster, _FINDING, (pc.field("kind") == kind) & where)
-    order = [(name, "ascending") for name in ("topic", "partition", "start_offset", "finding_id")]
-    return found.sort_by(order).slice(0, MOST_READ).to_pylist(), max(len(found) - MOST_READ, 0)
-
-
-def _lost(lake: Lake, cluster: str) -> tuple[list[Row], int]:
-    """(Windows that are not excluded, with the leader before their election, number of those that were not read)."""
-    undecided = pc.field("verdict").is_null() | (pc.field("verdict") != EXCLUDED)
-    rows, left_out = _findings(lake, cluster, HWM_REGRESSION, undecided)
-    elections = elections_of(lake, cluster, rows, ("previous_leader",))
-    leaders = (elections.get(window_key(row), {}).get("previous_leader") for row in rows)
-    return [row | {"previous_leader": leader} for row, leader in zip(rows, leaders, strict=True)], left_out
 
 
 def _sizes(lake: Lake, cluster: str, topics: set[str | None]) -> dict[tuple[str, int], dict[int, Row]]:

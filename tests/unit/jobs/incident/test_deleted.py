@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.incident.deleted import load_deleted
+from jobs.incident.lookup import load_deleted
 from jobs.report.timeline import timeline_of
 from replay.arrow.schemas import FINDINGS
 from replay.incident.answer import COLUMNS, Scope, answer
