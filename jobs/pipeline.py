@@ -32,7 +32,6 @@ from jobs.provenance.made_from import digest_of
 from jobs.provenance.runs import Run
 from jobs.quality.library import prepare
 from jobs.quality.stage import QualityResult, run_quality
-from jobs.queries.levels import levels
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from
 from jobs.replay.stage import Replayed, replay
 from jobs.report.stage import page_of, report_in, write_pages
@@ -40,7 +39,7 @@ from jobs.spark.memory import release
 from jobs.spark.tasks import engine, start_early
 from jobs.verdict.document import document
 from jobs.verdict.files import VerdictFiles
-from jobs.verdict.status import remember
+from jobs.verdict.status import levels, remember
 
 Row = dict[str, Any]
 
@@ -51,7 +50,7 @@ _LOGS = (METADATA_SEGMENT, METADATA_CHECKPOINT, DUMP_LOG)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a run. levels: what --fail-on checks (jobs/queries/levels.py). summary: lines to print."""
+    """The result of a run. levels: what --fail-on checks (jobs/verdict/status.py). summary: lines to print."""
 
     levels: set[str]
     quality_failed: list[str]

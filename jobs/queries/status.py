@@ -7,26 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from evidence.kinds import DUMP_LOG, METADATA_SEGMENT
 from jobs.lake.files import shown
 from jobs.lake.lake import Lake
 from jobs.lake.opened import OpenedTable
-from jobs.lake.tables import CLUSTER_ID, KEPT_FINDINGS, STAGES, TABLES
+from jobs.lake.tables import CLUSTER_ID, STAGES, TABLES
 from jobs.provenance.fingerprint import CODE_VERSION
-from jobs.queries.levels import UNKNOWN, levels_of
-from jobs.verdict.status import KEY, NEW, counts, with_status
-from replay.findings.kinds import HWM_REGRESSION
-from replay.loss.verdicts import EXCLUDED, PROVEN
+from jobs.verdict.status import KEY, with_status
+from jobs.views.in_duckdb import ask
 
 Row = dict[str, Any]
 _RUNS = "runs"
 _RUN = ("run_id", "command", "started_ms", "ended_ms", "outcome", "exit_code", "valid")
 _MORE = ("captures", "quality_failed", "error")
 _CAPTURES = "captures"
-_FILE = (CLUSTER_ID, "capture", "kind", "captured_at_ms", "last_timestamp_ms")
 _STAGES = ("replay", "detect", "quality")
 _LOGS = (METADATA_SEGMENT, DUMP_LOG)
 # What a cluster's findings say, the worst first.
@@ -50,10 +44,10 @@ def status_of(lake: Lake, now_ms: int, most_runs: int = 0, with_captures: bool =
     listings = {name: table.listed for name, table in found.items()}
     tables = [_size(name, rows) for name, rows in listings.items()]
     size = sum(row["bytes"] for row in tables)
-    files = lake.read("evidence_files", None, _FILE)
     runs = lake.read(_RUNS, None, (CLUSTER_ID, *_RUN, *_MORE)).to_pylist()
-    ids = sorted(files[CLUSTER_ID].unique().to_pylist())
-    clusters = [{**_cluster(lake, each, found, files, runs, now_ms), "bytes": _bytes(listings, each)} for each in ids]
+    clusters = [
+        {**_cluster(lake, each, found, runs, now_ms), "bytes": _bytes(listings, each)} for each in lake.clusters()
+    ]
     return {
         "lake": shown(lake.root),
         "clusters": sorted(clusters, key=gravity),
@@ -91,20 +85,18 @@ def _folder_bytes(root: Path) -> int:
     return sum(file.stat().st_size for file in root.rglob("*") if file.is_file())
 
 
-def _cluster(
-    lake: Lake, cluster: str, tables: Mapping[str, OpenedTable], files: pa.Table, runs: list[Row], now_ms: int
-) -> Row:
+def _cluster(lake: Lake, cluster: str, tables: Mapping[str, OpenedTable], runs: list[Row], now_ms: int) -> Row:
     """cluster_id; captures: their number; found: see `_found`; log_until_ms, log_age_ms: of the newest record of the
     captured metadata log, null if there is none; last_run: the newest row of `runs`, null if there is none; valid,
     quality_failed: of the newest run that judged, or checked; evidence: for each kind of file its number, the newest
     capture time and its age, null if no file says; out_of_date: see `_out_of_date`."""
-    own = files.filter(pc.equal(files[CLUSTER_ID], cluster))
     of_cluster = sorted((row for row in runs if row[CLUSTER_ID] == cluster), key=lambda row: row["ended_ms"])
-    kinds = own.group_by("kind").aggregate([("captured_at_ms", "max"), ([], "count_all")]).to_pylist()
-    until_ms = pc.max(own.filter(pc.is_in(own["kind"], pa.array(_LOGS)))["last_timestamp_ms"]).as_py()
+    kinds = ask("queries/evidence", (lake, cluster))
+    times = [row["until_ms"] for row in kinds if row["kind"] in _LOGS and row["until_ms"] is not None]
+    until_ms = max(times, default=None)
     return {
         "cluster_id": cluster,
-        "captures": pc.count_distinct(own["capture"]).as_py(),
+        "captures": len(lake.captures(cluster)),
         "found": _found(lake, cluster),
         "log_until_ms": until_ms,
         "log_age_ms": None if until_ms is None else now_ms - until_ms,
@@ -113,12 +105,10 @@ def _cluster(
         "quality_failed": _newest(of_cluster, "quality_failed"),
         "evidence": [
             {
-                "kind": row["kind"],
-                "files": row["count_all"],
-                "newest_ms": row["captured_at_ms_max"],
-                "age_ms": None if row["captured_at_ms_max"] is None else now_ms - row["captured_at_ms_max"],
+                **{name: row[name] for name in ("kind", "files", "newest_ms")},
+                "age_ms": None if row["newest_ms"] is None else now_ms - row["newest_ms"],
             }
-            for row in sorted(kinds, key=lambda row: str(row["kind"]))
+            for row in kinds
         ],
         "out_of_date": _out_of_date(lake, cluster, tables),
     }
@@ -138,41 +128,11 @@ def _found(lake: Lake, cluster: str) -> Row:
     begins with a snapshot's state at this time, null if it begins with the cluster; kept: findings without their
     evidence (`forget --older-than --keep-findings`), kept_proven: proven windows among them."""
     is_judged = "inputs" in lake.made("findings", cluster)
-    columns = ("kind", "loss_min", "rule", "start_offset", *KEY)
-    rows = with_status(lake, cluster, lake.read("findings", cluster, columns))
-    # Nothing is said of the time before the first snapshot, so that a log begins late is no gap in what is said.
-    begins_late = pc.and_(pc.equal(rows["rule"], "unknown_prefix"), pc.equal(rows["start_offset"], 0))
-    begins_late = pc.fill_null(begins_late, False)
-    windows = rows.filter(pc.equal(rows["kind"], HWM_REGRESSION))
-    kept = lake.read(KEPT_FINDINGS, cluster, ("finding_id", "kind", "verdict"))
-    kept = kept.filter(pc.invert(pc.is_in(kept["finding_id"], value_set=rows["finding_id"].combine_chunks())))
-    proven = rows.filter(_is_proven(rows))
-    excluded = pc.sum(pc.equal(windows["verdict"], EXCLUDED)).as_py() or 0
-    is_open = len(windows) - len(proven) - excluded
-    is_known = UNKNOWN not in levels_of(rows.filter(pc.invert(begins_late))) and lake.count(
-        "partition_history", cluster
-    )
-    answer = LOST if len(proven) else MAY_HAVE_LOST if is_open else NOTHING_LOST if is_known else NOT_KNOWN
-    return {
-        "answer": answer if is_judged else NOT_JUDGED,
-        "lost_records": sum(loss or 0 for loss in proven["loss_min"].to_pylist()),
-        "proven": len(proven),
-        "open": is_open,
-        "excluded": excluded,
-        "new": counts(rows)[NEW],
-        "since_ms": _first_ms(lake, cluster) if pc.any(begins_late).as_py() else None,
-        "kept": len(kept),
-        "kept_proven": pc.sum(_is_proven(kept)).as_py() or 0,
-    }
-
-
-def _is_proven(rows: pa.Table) -> pa.ChunkedArray:
-    return pc.and_(pc.equal(rows["kind"], HWM_REGRESSION), pc.equal(rows["verdict"], PROVEN))
-
-
-def _first_ms(lake: Lake, cluster: str) -> int | None:
-    first: int | None = pc.min(lake.read("partition_history", cluster, ("timestamp_ms",))["timestamp_ms"]).as_py()
-    return first
+    rows = lake.read("findings", cluster, ("kind", "loss_min", "rule", "start_offset", *KEY))
+    (found,) = ask("queries/found", (lake, cluster), given=with_status(lake, cluster, rows))
+    is_known = not found.pop("is_unknown") and lake.count("partition_history", cluster)
+    answer = LOST if found["proven"] else MAY_HAVE_LOST if found["open"] else NOTHING_LOST if is_known else NOT_KNOWN
+    return {"answer": answer if is_judged else NOT_JUDGED, **found}
 
 
 def _out_of_date(lake: Lake, cluster: str, tables: Mapping[str, OpenedTable]) -> list[Row]:

@@ -1,4 +1,5 @@
-"""Which findings are new, known or acknowledged: the tables finding_first_seen and acknowledgements.
+"""Which findings are new, known or acknowledged: the tables finding_first_seen and acknowledgements. What --fail-on
+checks of them.
 
 A finding is identified by its id, its verdict and its severity: one that was possible and is now proven is new again,
 and an acknowledgement of it no longer holds. Detect replaces a cluster's findings; these two tables keep their rows.
@@ -15,12 +16,15 @@ from jobs.lake.conflicts import undisturbed
 from jobs.lake.integrity import heads_of, require_bytes
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
+from jobs.views.in_duckdb import ask
+from replay.findings.kinds import Section, of_section
 
 NEW, KNOWN, ACKNOWLEDGED = "new", "known", "acknowledged"
 STATUSES = (NEW, KNOWN, ACKNOWLEDGED)
 STATUS = "status"
 KEY = ("finding_id", "verdict", "severity")
 FIRST_SEEN, ACKNOWLEDGEMENTS = "finding_first_seen", "acknowledgements"
+UNKNOWN, NEW_PREFIX = "unknown", "new-"
 _OF_RUN = "first_seen_ms"
 
 
@@ -76,6 +80,22 @@ def remember(lake: Lake, cluster: str, now_ms: int) -> int:
 
     change(lake, FIRST_SEEN, cluster, with_new)
     return new
+
+
+def levels(lake: Lake, running: bool = False) -> set[str]:
+    """The levels that --fail-on checks, of all clusters: verdicts, `unknown`, severities (levels.sql), and with `new-`
+    before it each of a finding that is new and not acknowledged. running: as in `with_status`.
+
+    `unknown` is also that nothing was replayed, which is no finding, so it counts in every run.
+    """
+    found: set[str] = set()
+    for cluster in lake.clusters():
+        rows = with_status(lake, cluster, lake.read("findings", cluster, ("kind", *KEY)), running)
+        for row in ask("verdict/levels", values={"faults": list(of_section(Section.FAULTS))}, given=rows):
+            found |= {row["level"], *([NEW_PREFIX + row["level"]] if row["is_new"] else [])}
+        if not lake.count("partition_history", cluster):
+            found |= {UNKNOWN, NEW_PREFIX + UNKNOWN}
+    return found
 
 
 def counts(findings: pa.Table) -> dict[str, int]:

@@ -17,7 +17,7 @@ import pytest
 
 from jobs.console.options import FailOn
 from jobs.lake.lake import Lake
-from jobs.queries.levels import levels
+from jobs.verdict.status import levels
 from tests.spark.conftest import Job
 from tests.support import writer
 from tests.support.invoked import cli

@@ -14,8 +14,7 @@ from jobs.cli import app
 from jobs.console.options import FailOn
 from jobs.lake.lake import Lake
 from jobs.queries.acknowledge import acknowledge, listed, undo
-from jobs.queries.levels import levels
-from jobs.verdict.status import KEY, remember, with_status
+from jobs.verdict.status import KEY, levels, remember, with_status
 from replay.arrow.schemas import PARTITION_HISTORY
 from tests.support.report_rows import evidence_file, lake_of
 
