@@ -17,26 +17,32 @@ from evidence import tables as evidence
 from evidence.tables import column
 from quality.check import Values, values
 from replay.arrow import schemas as replay
-from replay.arrow.schemas import RULE_DIFFERENCES
-from replay.invariants.catalogue import INVARIANT_VIOLATIONS
+from replay.invariants import catalogue
 
 # Raise this when the meaning of a column changes. New tables and columns change LAYOUT by themselves.
 SCHEMA_VERSION = 3
 CLUSTER_ID = "cluster_id"
 APPEND_ONLY = "delta.appendOnly"
 _CLUSTER = column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")
-_COMMIT = column("commit_state", pa.string(), "committed, uncommitted (cut off by a later epoch) or unknown")
 
 _COLUMNS = tomllib.loads(files(__package__).joinpath("tables.toml").read_text("utf-8"))
-_GROUPS = {"provenance": evidence.PROVENANCE, "findings": replay.FINDINGS}
+# By name, those of evidence and replay.
+_SCHEMAS = {
+    name.lower(): value
+    for of in (evidence, replay, catalogue)
+    for name, value in vars(of).items()
+    if isinstance(value, pa.Schema)
+}
 
 
 def _schema(table: str) -> pa.Schema:
-    """The schema of a table of tables.toml."""
+    """The columns in the files of a table: as tables.toml says, else as evidence or replay makes them."""
+    if table not in _COLUMNS:
+        return _SCHEMAS[table]
     fields: list[pa.Field] = []
     for name, given in _COLUMNS[table].items():
         if given == "*":
-            fields += _GROUPS.get(name) or _schema(name)
+            fields += evidence.PROVENANCE if name == "provenance" else _SCHEMAS.get(name) or _schema(name)
         else:
             dtype = evidence.STRING_LIST if given[0] == "string[]" else pa.type_for_alias(given[0])
             fields.append(column(name, dtype, given[1]))
@@ -87,47 +93,11 @@ class Table:
         return {**properties, "delta.dataSkippingStatsColumns": self.bounds}
 
 
-def _with_commit(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([*schema, _COMMIT])
-
-
 def _every_byte(files: pa.Table) -> pa.ChunkedArray:
     used = pc.add(pc.add(files["parsed_bytes"], files["quarantined_bytes"]), files["trailing_bytes"])
     return pc.equal(used, files["size_bytes"])
 
 
-_FILE_SCHEMAS = {
-    "evidence_files": evidence.EVIDENCE_FILES,
-    "quarantine": evidence.QUARANTINE,
-    "broker_log_events": evidence.BROKER_LOG_EVENTS,
-    "node_boots": evidence.NODE_BOOTS,
-    "boot_ids": evidence.BOOT_IDS,
-    "node_clocks": evidence.NODE_CLOCKS,
-    "static_configs": STATIC_CONFIGS,
-    "captures": evidence.CAPTURES,
-    "log_batches": _with_commit(evidence.LOG_BATCHES),
-    "metadata_records": _with_commit(evidence.METADATA_RECORDS),
-    "snapshot_records": evidence.SNAPSHOT_RECORDS,
-    "log_end_offsets": evidence.LOG_END_OFFSETS,
-    "described_partitions": evidence.DESCRIBED_PARTITIONS,
-    "quorum_reports": evidence.QUORUM_REPORTS,
-    "partition_history": replay.PARTITION_HISTORY,
-    "feature_history": replay.FEATURE_HISTORY,
-    "config_history": replay.CONFIG_HISTORY,
-    "broker_history": replay.BROKER_HISTORY,
-    "quorum_history": replay.QUORUM_HISTORY,
-    "cluster_metrics": replay.CLUSTER_METRICS,
-    "elections": replay.ELECTIONS,
-    "rule_differences": RULE_DIFFERENCES,
-    "invariant_violations": INVARIANT_VIOLATIONS,
-    "counterfactuals": replay.COUNTERFACTUALS,
-    "findings": replay.FINDINGS,
-    KEPT_FINDINGS: _schema(KEPT_FINDINGS),
-    "finding_first_seen": _schema("finding_first_seen"),
-    "acknowledgements": ACKNOWLEDGEMENTS,
-    "quality_results": QUALITY_RESULTS,
-    "runs": RUNS,
-}
 _CHECKS = {
     "evidence_files": (
         Check("every_byte", "parsed_bytes + quarantined_bytes + trailing_bytes = size_bytes", _every_byte),
@@ -136,7 +106,7 @@ _CHECKS = {
 
 
 def _table(name: str, about: Values) -> Table:
-    key, bounds, schema = tuple(about.key), about.bounded or about.key[-1], _FILE_SCHEMAS[name]
+    key, bounds, schema = tuple(about.key), about.bounded or about.key[-1], _schema(name)
     of = (name, schema, about.comment, key, about.append_only, tuple(about.topics), bounds)
     return Table(*of, _CHECKS.get(name, ()))
 
