@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any
+from operator import itemgetter
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +22,6 @@ from jobs.report.rows import (
     MAX_GROUPS,
     MAX_LISTED,
     MAX_QUALITY_RUNS,
-    STATE_COLUMNS,
     ReportInput,
     Row,
     Totals,
@@ -32,6 +30,7 @@ from jobs.report.rows import (
 from jobs.report.sections import MAX_STATES
 from jobs.views.in_duckdb import ask
 from replay.findings.kinds import Section, of_section
+from replay.plan.step import groups
 
 _COUNTED = (
     "evidence_files",
@@ -137,34 +136,20 @@ def _quarantine(lake: Lake, cluster: str) -> list[Row]:
 
 def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tuple[str, int], list[Row]], list[Row]]:
     """`timelines` and `elections` of ReportInput, with the states that the timelines of these findings may show."""
-    timelines: dict[tuple[str, int], list[Row]] = defaultdict(list)
-    if not findings:
-        return {}, []
-    places = _near(lake, cluster, findings)
-    wanted = among("topic_id", (topic_id for topic_id, _, _ in places)) & among("offset", (at for _, _, at in places))
-    order = [(name, "ascending") for name in _STATE_KEY]
-    for row in lake.read("partition_history", cluster, STATE_COLUMNS, wanted).sort_by(order).to_pylist():
-        if place := places.get(tuple(row[n] for n in _STATE_KEY)):
-            timelines[row["topic_id"], row["partition"]].append({**row, **place})
-    chosen = lake.rows("elections", cluster, ELECTION_COLUMNS, wanted)
-    return dict(timelines), [row for row in chosen if tuple(row[n] for n in _STATE_KEY) in places]
-
-
-def _near(lake: Lake, cluster: str, findings: list[Row]) -> dict[tuple[Any, ...], Row]:
-    """The states within MAX_STATES of a window's start or election: (topic id, partition, offset) -> `place` and
-    `total` (see ReportInput)."""
     sought = [
         {"topic_id": row["topic_id"], "partition": row["partition"], "point": -1 if row[name] is None else row[name]}
         for row in findings
         for name in ("start_offset", "election_offset")
     ]
-    of_topics = among("topic_id", (row["topic_id"] for row in sought))
-    given = {
-        "states": lake.read("partition_history", cluster, _STATE_KEY, of_topics),
-        "sought": pa.Table.from_pylist(sought, _SOUGHT),
-    }
-    near = ask("report/near", values={"most": MAX_STATES}, **given)
-    return {tuple(row.pop(name) for name in _STATE_KEY): row for row in near}
+    if not sought:
+        return {}, []
+    points = pa.Table.from_pylist(sought, _SOUGHT)
+    states = ask("report/near", (lake, cluster), {"most": MAX_STATES}, sought=points)
+    shown = {tuple(row[name] for name in _STATE_KEY) for row in states}
+    wanted = among("topic_id", (row["topic_id"] for row in states)) & among("offset", (row["offset"] for row in states))
+    elections = lake.rows("elections", cluster, ELECTION_COLUMNS, wanted)
+    timelines = groups(states, itemgetter("topic_id", "partition"))
+    return timelines, [row for row in elections if tuple(row[name] for name in _STATE_KEY) in shown]
 
 
 # Findings are counted by these columns.

@@ -30,12 +30,7 @@ MAX_CAPTURES = 20
 MAX_QUALITY_RUNS = 10
 MAX_GROUPS = 100  # of exposures
 
-# The columns of partition_history and elections that the page shows.
-STATE_COLUMNS = (
-    *("topic_id", "topic", "partition", "offset", "timestamp_ms", "replicas", "isr", "elr", "last_known_elr"),
-    *("leader", "leader_epoch", "partition_epoch", "leader_recovery_state", "min_isr", "min_isr_source"),
-    *("unclean_leader_election_enable", "unclean_leader_election_enable_source", "removed"),
-)
+# The columns of elections that the page shows.
 ELECTION_COLUMNS = (
     *("topic_id", "partition", "offset", "timestamp_ms", "cause", "previous_leader", "leader", "leader_epoch"),
     *("isr_before", "elr_before", "candidates"),
@@ -96,9 +91,9 @@ class ReportInput:
     """The rows that the page shows, as mappings with the columns of these Arrow schemas.
 
     findings: FINDINGS, at most MAX_LISTED of each section; counterfactuals: COUNTERFACTUALS of findings with a detail;
-    timelines: STATE_COLUMNS of PARTITION_HISTORY near the windows, by (topic_id, partition), sorted by offset, with
-    `place` (index of the state in its partition's history) and `total` (length of that history); elections:
-    ELECTION_COLUMNS of ELECTIONS at those offsets;
+    timelines: rows of near.sql, states near the windows, by (topic_id, partition), sorted by offset, with `place` (the
+    index of the state in its partition's history) and `total` (length of that history); elections: ELECTION_COLUMNS of
+    ELECTIONS at those offsets;
     quarantine: QUARANTINE, at most MAX_LISTED (`raw` is never shown); quality: rows {suite, table, expectation, column,
     success, unexpected_count, element_count}; quality_runs: rows {run_at_ms, expectations, failed, warned} of the
     newest runs, at most MAX_QUALITY_RUNS; counts: number of rows by table; generated_from: names of the captures;
