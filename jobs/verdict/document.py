@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow.compute as pc
-
 from jobs.console.version import tool_version
 from jobs.incident.document import load_incident
-from jobs.incident.lookup import among
 from jobs.lake.lake import Lake
 from jobs.provenance.made_from import made_from
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, with_status
@@ -26,30 +23,16 @@ WITNESSES = 3
 MOST_IDS = 100
 
 _GROUP = ("kind", "verdict", "severity", "rule", "rule_version")
-_WITNESS = (
-    "kind",
-    "finding_id",
-    "topic",
-    "partition",
-    "verdict",
-    "severity",
-    "start_offset",
-    "start_timestamp_ms",
-    "loss_min",
-    "loss_max",
-    "explanation",
-)
+_NOT_SHOWN = ("kind", "place", "place_of_status")  # of a witness
 
 
 def document(lake: Lake, cluster: str, report: str | None = None, running: bool = False) -> Row:
     """The document of a cluster. Only a few columns of all findings are held, and the prose only of the witnesses.
     report: where the report is, null if unknown. running: as in `with_status`."""
-    columns = tuple(dict.fromkeys((*_GROUP, *KEY, "loss_min", "loss_max", "start_offset")))
+    of, columns = (lake, cluster), tuple(dict.fromkeys((*_GROUP, *KEY, "loss_min", "loss_max", "start_offset")))
     findings = with_status(lake, cluster, lake.read("findings", cluster, columns), running)
     most = {"severities": list(SEVERITIES), "most": WITNESSES, "most_ids": MOST_IDS}
-    worst = ask("verdict/worst", values=most, given=findings)
-    chosen = {row["finding_id"]: row[STATUS] for row in worst if row["place"] <= WITNESSES}
-    witnesses = {r["finding_id"]: r for r in lake.rows("findings", cluster, _WITNESS, among("finding_id", chosen))}
+    worst = ask("verdict/worst", of, most, given=findings)
 
     def ids(status: str) -> list[str]:
         found = {row["place_of_status"]: row["finding_id"] for row in worst if row[STATUS] == status}
@@ -74,21 +57,13 @@ def document(lake: Lake, cluster: str, report: str | None = None, running: bool 
         },
         "made_from": made_from(lake, cluster),
     }
-    shown = [witnesses[finding_id] | {STATUS: status} for finding_id, status in chosen.items()]
-    return assembled(known, ask("verdict/groups", given=findings), shown)
+    witnesses = [row for row in worst if row["place"] <= WITNESSES]
+    return assembled(known, ask("verdict/groups", given=findings), witnesses)
 
 
 def log_range(lake: Lake, cluster: str) -> Row:
-    """The captured metadata log: its first and last offset and their batches' times (`from_ms`, `until_ms`); null if no
-    batch was captured."""
-    batches = lake.read("log_batches", cluster, ("base_offset", "last_offset", "base_timestamp_ms", "max_timestamp_ms"))
-    times = {name: batches[name].filter(pc.greater(batches[name], 0)) for name in batches.column_names[2:]}
-    return {
-        "first_offset": pc.min(batches["base_offset"]).as_py(),
-        "last_offset": pc.max(batches["last_offset"]).as_py(),
-        "from_ms": pc.min(times["base_timestamp_ms"]).as_py(),
-        "until_ms": pc.max(times["max_timestamp_ms"]).as_py(),
-    }
+    """The captured metadata log: {first_offset, last_offset, from_ms, until_ms} (log_range.sql)."""
+    return ask("verdict/log_range", (lake, cluster))[0]
 
 
 def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Row:
@@ -112,7 +87,7 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
         "windows": {"judged": sum(judged.values()), **judged},
         "loss": {**_loss(windows), "by_topic": _by_topic(known["answer"])},
         "witnesses": {
-            kind: [{name: row[name] for name in row if name != "kind"} for row in witnesses if row["kind"] == kind]
+            kind: [{n: row[n] for n in row if n not in _NOT_SHOWN} for row in witnesses if row["kind"] == kind]
             for kind in kinds
         },
         "evidence": known["evidence"],
