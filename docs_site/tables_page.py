@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from docs_site.views_page import names, sections
 from jobs.lake.tables import CLUSTER_ID, TABLES, Table
-from jobs.spark.types import spark_schema
+from jobs.spark.kraft_source import spark_schema
 
 _HEAD = """# Tables
 

@@ -160,7 +160,7 @@ def _forget_one(files: Lake, cluster: str | None, capture: str, again: list[str]
     from evidence.capture.remote import location
     from jobs.custody.forget import check_given, cluster_of, findings_of, forget, forget_findings, is_all, plan_of
     from jobs.pipeline import Pipeline
-    from jobs.provenance.made_from import digest_of
+    from jobs.provenance.fingerprint import digest_of
 
     plan = plan_of(files, cluster_of(files, capture, cluster), capture)
     show_message(f"{capture} (cluster {plan.cluster_id}) brought these rows, which are removed:")
@@ -206,8 +206,7 @@ def verify(
     """Check that nothing but this program changed a lake, and compare it with its captures (docs/reliability.md)."""
     from evidence.capture.remote import location
     from jobs.config.settings import load_settings
-    from jobs.custody.captures import check_capture
-    from jobs.custody.histories import check_histories, check_sample
+    from jobs.custody.derived import check_capture, check_histories, check_sample
     from jobs.custody.maintain import adopt
     from jobs.custody.manifest import check_signed, signed_document
     from jobs.custody.signatures import check_signature
@@ -257,8 +256,8 @@ def manifest(
     """Print every capture in the lake as JSON: files, SHA-256, who ingested it, with which version, when."""
     from jobs.custody.manifest import manifest
     from jobs.custody.signatures import sign
-    from jobs.lake.files import write_whole
     from jobs.lake.lake import Lake
+    from jobs.lake.storage import write_whole
 
     if key is not None and output is None:
         raise typer.BadParameter("--sign needs --output: a file is signed")

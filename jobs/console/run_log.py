@@ -1,9 +1,12 @@
-"""The log file of this run: what Spark and Java print, and errors in full. Errors on stderr name it."""
+"""The log file of this run: what Spark and Java print, and errors in full. On stderr an error is one line, which names
+it."""
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -44,3 +47,42 @@ def discard() -> None:
             with suppress(OSError):
                 _path.unlink(missing_ok=True)
             _path = None
+
+
+_MOST_CHARACTERS = 300
+# Errors in the statement itself: their first line says all.
+_OF_THE_STATEMENT = ("ParseException", "AnalysisException")
+_QUERY = re.compile(r"\?[^\s\"']+")  # of a URL: it may be signed
+_CAUSE = re.compile(r"\s*(?:\x1b\[\d*m)?↳(?:\x1b\[\d*m)?\s*")
+AGAIN = "What was committed stays: run the command again to go on."
+
+
+def is_of_the_statement(error: BaseException | None) -> bool:
+    """Whether an error of Spark is in the statement that it was given, so that no log says more."""
+    return type(error).__name__ in _OF_THE_STATEMENT
+
+
+def one_line(error: Exception) -> str:
+    """The first line of an error's message, shortened, and the log file with all of it."""
+    first = _shortened(str(error)) or type(error).__name__
+    if is_of_the_statement(error):
+        return first
+    java = getattr(error, "_stackTrace", None) or ""
+    with suppress(OSError):  # a full disk: the line has to do
+        return f"{first} (all of it: {append(''.join(traceback.format_exception(error)) + java)})"
+    return first
+
+
+def of_files(error: OSError) -> str:
+    """One line for a file, disk or store that failed: what the system says, where, and that a run again goes on."""
+    if error.errno is not None and error.filename is not None:
+        return f"{error.filename}: {error.strerror}. {AGAIN}"
+    text = (error.strerror if error.errno is not None else None) or _QUERY.sub("?...", str(error))
+    return f"{(_shortened(text) or type(error).__name__).rstrip('.')}. {AGAIN}"
+
+
+def _shortened(text: str) -> str:
+    """The first line that is not empty, with the causes that delta-rs writes below it; empty if there is none."""
+    lines = _CAUSE.sub(": ", text).splitlines()
+    first = next((line.strip() for line in lines if line.strip()), "")
+    return first if len(first) <= _MOST_CHARACTERS else f"{first[:_MOST_CHARACTERS]}..."

@@ -28,7 +28,7 @@ from jobs.lake.data_files import write_file
 from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
 from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, KEPT_FINDINGS, STAGES
-from jobs.provenance.made_from import receipts
+from jobs.provenance.fingerprint import receipts
 from jobs.quality.stage import DOCS
 from jobs.verdict.status import ACKNOWLEDGEMENTS, FIRST_SEEN, KEY, change
 

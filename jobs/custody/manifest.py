@@ -17,7 +17,7 @@ from evidence.errors import KraftForensicsError
 from jobs.custody.tables import Difference
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID, TABLES
-from jobs.provenance.made_from import made_from, receipts
+from jobs.provenance.fingerprint import made_from, receipts
 
 Row = dict[str, Any]
 _FILE = ("path", "sha256", "size_bytes", "kind", "node_id")

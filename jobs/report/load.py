@@ -15,7 +15,7 @@ from jobs.incident.lookup import among
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.provenance.made_from import made_from
+from jobs.provenance.fingerprint import made_from
 from jobs.report.rows import (
     ELECTION_COLUMNS,
     MAX_DETAILS,

@@ -13,9 +13,8 @@ from evidence.errors import KraftForensicsError
 from jobs.console.progress import progress_steps
 from jobs.incident.document import load_answer
 from jobs.incident.focus import ALL, Focus
-from jobs.lake.files import first_bytes, shown, write_whole
 from jobs.lake.lake import Lake
-from jobs.lake.storage import within
+from jobs.lake.storage import first_bytes, shown, within, write_whole
 from jobs.provenance.fingerprint import input_fingerprint
 from jobs.provenance.made_from import made_from
 from jobs.report.load import TABLES_SHOWN, load_report

@@ -16,8 +16,7 @@ from evidence.errors import Damage
 from evidence.offsets.replica_copy import Account, ReplicaCopy
 from evidence.wire.data_batches import DataBatch, SegmentBytes
 from evidence.wire.data_records import ABORT, NO_SEQUENCE, DataRecord, end_of_transaction, read_data
-from jobs.salvage.errors import SalvageError
-from jobs.salvage.live import LiveLog, LiveRecord
+from jobs.salvage.live import LiveLog, LiveRecord, SalvageError
 from replay.offsets.parted_logs import (
     ABORTED,
     COMMITTED,

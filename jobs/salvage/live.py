@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evidence.text_files import read_properties
 from evidence.wire.data_records import NO_SEQUENCE, DataRecord
 from evidence.wire.schema import uuid_text
-from jobs.salvage.errors import SalvageError
 from replay.offsets.parted_logs import NO_EPOCH
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
+from evidence.errors import KraftForensicsError
 
 Place = tuple[str, int]  # topic, partition
 _LEVELS = ("read_uncommitted", "read_committed")
@@ -204,3 +204,7 @@ def _record(message: Message) -> LiveRecord:
     headers: Any = tuple(found or ())
     record = DataRecord(offset or 0, time_ms if kind else -1, NO_SEQUENCE, message.key(), message.value(), headers)
     return LiveRecord(NO_EPOCH if epoch is None else epoch, record)
+
+
+class SalvageError(KraftForensicsError):
+    """Nothing can be salvaged: a copy, a cluster, an output or an option that cannot be used."""

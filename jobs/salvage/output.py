@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from evidence.capture.files import sha256_of
 from evidence.wire.data_batches import DataBatch, SegmentBytes
 from jobs.salvage.compare import Comparison, first_offset, only_old
-from jobs.salvage.errors import SalvageError
+from jobs.salvage.live import SalvageError
 
 RECORDS, LINES, SUMMARY = "records.parquet", "records.jsonl", "salvage.json"
 _FACTS = (

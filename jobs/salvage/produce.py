@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from jobs.salvage.errors import SalvageError
-from jobs.salvage.live import LiveCluster, LiveLog
+from jobs.salvage.live import LiveCluster, LiveLog, SalvageError
 from jobs.salvage.output import RECORDS, SUMMARY
 from replay.offsets.parted_logs import ABORTED, OPEN_TRANSACTION
 

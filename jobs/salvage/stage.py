@@ -18,8 +18,7 @@ from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.offsets.replica_copy import ReplicaCopy, open_copies
 from jobs.lake.lake import Lake
 from jobs.salvage.compare import Comparison, Current, compare, facts, first_offset, marks, salvaged
-from jobs.salvage.errors import SalvageError
-from jobs.salvage.live import LiveCluster
+from jobs.salvage.live import LiveCluster, SalvageError
 from jobs.salvage.output import make_folder, write_segment, write_summary, writer
 from replay.findings.kinds import HWM_REGRESSION
 from replay.offsets.parted_logs import (

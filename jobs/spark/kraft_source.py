@@ -45,7 +45,8 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
 from evidence import kinds, tables
 from evidence.capture.remote import Location, Remote, Source, Store, StoredFile, location
@@ -53,7 +54,6 @@ from evidence.errors import Damage, KraftForensicsError
 from evidence.metadata_log.columns import DECODED, arrow_batches, decode_arrow
 from evidence.metadata_log.rows import ByteRange, read_byte_range
 from evidence.wire.batches import Batch, read_head, scan_batches
-from jobs.spark.types import spark_schema
 
 Row = dict[str, Any]
 
@@ -404,3 +404,12 @@ def _corrupt(path: str, message: str, damage: Row, options: _Options) -> Row:
     if options.fail_fast:
         raise DamagedFile(message)
     return {"path": path, "position": damage["position"], "offset": damage["offset"], "_corrupt_record": message}
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Convert an Arrow schema, with the comments of its fields, to a Spark schema."""
+    plain = from_arrow_schema(schema)
+    comments = [(field.metadata or {}).get(b"comment", b"").decode() for field in schema]
+    return StructType(
+        [StructField(f.name, f.dataType, True, {"comment": c}) for f, c in zip(plain.fields, comments, strict=True)]
+    )

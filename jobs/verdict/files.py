@@ -13,7 +13,7 @@ from pyarrow.fs import FileSystem
 from evidence.capture.remote import Location, Remote, location
 from evidence.errors import KraftForensicsError
 from jobs.console.version import tool_version
-from jobs.lake.files import first_bytes, write_whole
+from jobs.lake.storage import first_bytes, write_whole
 from jobs.report.page import HEAD_BYTES, fingerprint_in
 from jobs.report.stage import file_of
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.spark.types import spark_schema
+from jobs.spark.kraft_source import spark_schema
 from jobs.views.catalogue import literal, quoted, views
 
 _TIMESTAMP = "timestamp_millis({ms})"

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import load_settings
-from jobs.console.failures import one_line
 from jobs.console.log import ERROR, log
 from jobs.console.output import Format, print_rows, show_message
+from jobs.console.run_log import one_line
 from jobs.console.signals import StoppedError, go_on
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES

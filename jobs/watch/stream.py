@@ -19,9 +19,9 @@ from evidence.kinds import METADATA_CHECKPOINT, METADATA_SEGMENT
 from evidence.text_files import read_properties
 from jobs.collect.follow import Following
 from jobs.config.settings import SparkSettings
-from jobs.console.failures import one_line
 from jobs.console.log import WARNING
 from jobs.console.output import show_message
+from jobs.console.run_log import one_line
 from jobs.spark.kraft_source import CutFile, read_rows
 from jobs.spark.session import build_session
 from jobs.watch.follower import DamagedLog, Follower, Tell, WatchError, folders_of, step, surviving_rows

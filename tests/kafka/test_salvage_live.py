@@ -24,8 +24,7 @@ from drill.network import free_ports
 from drill.nodes import CLUSTER_ID, wait_for
 from evidence.offsets.replica_copy import find_copies
 from jobs.cli import app
-from jobs.salvage.errors import SalvageError
-from jobs.salvage.live import LiveCluster
+from jobs.salvage.live import LiveCluster, SalvageError
 from jobs.salvage.produce import Target
 from jobs.salvage.produce import produce as send_again
 from jobs.salvage.stage import salvage

@@ -15,8 +15,7 @@ from typer.testing import Result
 
 from evidence.errors import KraftForensicsError
 from jobs.cli import main
-from jobs.console.failures import one_line
-from jobs.console.run_log import discard
+from jobs.console.run_log import discard, one_line
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import views

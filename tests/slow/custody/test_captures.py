@@ -11,14 +11,13 @@ import pytest
 
 from evidence.capture.files import open_capture
 from jobs.config.settings import load_settings
-from jobs.custody.captures import check_capture
-from jobs.custody.histories import check_histories
+from jobs.custody.derived import check_capture, check_histories
 from jobs.custody.manifest import manifest
 from jobs.custody.tables import Difference
 from jobs.ingest.receipt import person
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.lake import Lake
-from jobs.provenance.made_from import made_from
+from jobs.provenance.fingerprint import made_from
 from jobs.report.stage import ReportFormat, write_report
 from tests.support.invoked import invoke
 from tests.unit.jobs.custody.conftest import remake

@@ -16,7 +16,7 @@ from jobs.custody.manifest import manifest
 from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
 from jobs.lake.storage import LakeError
-from jobs.provenance.made_from import receipts
+from jobs.provenance.fingerprint import receipts
 from tests.slow.test_crashes import DiedError, DyingLake
 from tests.support.digests import digests
 from tests.support.invoked import invoke

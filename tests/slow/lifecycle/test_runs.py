@@ -16,8 +16,7 @@ from jobs.cli.lakes import recorded
 from jobs.console.signals import StoppedError
 from jobs.custody.tables import check_tables
 from jobs.lake.lake import Lake
-from jobs.provenance.fingerprint import CODE_VERSION
-from jobs.provenance.made_from import made_from
+from jobs.provenance.fingerprint import CODE_VERSION, made_from
 from tests.support.invoked import invoke
 from tests.support.small_captures import diverged
 

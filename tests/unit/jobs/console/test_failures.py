@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from jobs.console.failures import of_files
+from jobs.console.run_log import of_files
 
 AGAIN = "What was committed stays: run the command again to go on."
 

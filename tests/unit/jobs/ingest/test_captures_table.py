@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.config.settings import load_settings
-from jobs.custody.captures import check_capture
+from jobs.custody.derived import check_capture
 from jobs.incident.captured import load_captured
 from jobs.ingest.captures import found_in
 from jobs.ingest.stage import Ingested, ingest

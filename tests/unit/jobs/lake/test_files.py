@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lake.files import write_whole
+from jobs.lake.storage import write_whole
 
 
 def test_folders_are_made_and_an_older_file_is_replaced(tmp_path: Path) -> None:

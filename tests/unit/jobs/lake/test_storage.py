@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from evidence.capture.remote import Location, Remote, location
-from jobs.lake.files import first_bytes, shown, write_whole
 from jobs.lake.lake import Lake
-from jobs.lake.storage import LakeError, Storage, check_root, within
+from jobs.lake.storage import LakeError, Storage, check_root, first_bytes, shown, within, write_whole
 
 
 @pytest.fixture(params=["path", "url"])
