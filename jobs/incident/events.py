@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from replay.findings.kinds import HWM_REGRESSION, Section
 from replay.incident.departures import Departure, departures
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
 from replay.loss.verdicts import EXCLUDED
+from replay.plan.step import groups
 
 Row = dict[str, Any]
 Span = tuple[int, int]
@@ -36,10 +38,6 @@ _WINDOW = (
     *("finding_id", "kind", "verdict", "severity", "topic", "topic_id", "partition", "recorded_leader"),
     *("start_offset", "election_offset", "end_offset", "start_timestamp_ms", "end_timestamp_ms"),
     *("loss_min", "loss_max"),
-)
-_SESSION = (
-    *("broker_id", "offset", "timestamp_ms", "end_timestamp_ms", "end_offset", "incarnation_id", "broker_epoch"),
-    *("fenced", "in_controlled_shutdown", "rack", "restart_class"),
 )
 # The gravest causes of elections first.
 _CAUSES = ("unclean", "unclean_by_administrator", "unclean_by_config", "last_known_leader", "elr", "leaderless")
@@ -80,28 +78,28 @@ def load_events(
     """The events of a cluster. findings: KEYS, FINDING and `section` of those that the report is about, in its order
     (order.py:ordered); focus: what they are narrowed to; logs: of the nodes."""
     timed = findings.filter(_usable("start_timestamp_ms"))
-    left_out: dict[str, int] = {}
+    of, left_out = (lake, cluster), dict[str, int]()
 
     def most(name: str, rows: pa.Table, limit: int) -> list[Row]:
         left_out[name] = max(len(rows) - limit, 0)
         found: list[Row] = rows.slice(0, limit).to_pylist()
         return found
 
-    def of(*sections: Section) -> pa.Table:
+    def within(*sections: Section) -> pa.Table:
         return timed.filter(pc.field("section").isin(list(map(str, sections)))).select(_WINDOW)
 
-    windows = most("windows", of(Section.WINDOWS, Section.EXCLUDED), MOST_WINDOWS)
-    exposures = most("exposures", of(Section.EXPOSURES), MOST_EXPOSURES)
-    others = most("others", of(Section.CUT_LOGS, Section.RULES, Section.FAULTS), MOST_OTHERS)
-    sessions = lake.read("broker_history", cluster, _SESSION, _usable("timestamp_ms"))
-    terms = ask("incident/terms", (lake, cluster))
-    log = _log(lake, cluster, sessions, terms, [*windows, *exposures, *others])
+    windows = most("windows", within(Section.WINDOWS, Section.EXCLUDED), MOST_WINDOWS)
+    exposures = most("exposures", within(Section.EXPOSURES), MOST_EXPOSURES)
+    others = most("others", within(Section.CUT_LOGS, Section.RULES, Section.FAULTS), MOST_OTHERS)
+    terms, (times,) = ask("incident/terms", of), ask("incident/times", of)
+    log = _log(times, terms, [*windows, *exposures, *others])
     shown = log and _shown(windows or exposures or others, log, focus)
-    brokers, left_out["brokers"] = _brokers(sessions, shown, windows)
+    brokers = _brokers(of, shown, windows)
+    left_out["brokers"] = times["brokers"] - len(brokers)
     of_topic = pc.scalar(True) if focus.topic is None else pc.field("topic") == focus.topic
     known = lake.count("elections", cluster, of_topic & _usable("timestamp_ms"))
     values = {"topic": focus.topic, "causes": _CAUSES, "most": MOST_ELECTIONS}
-    elections = ask("incident/elections", (lake, cluster), values)
+    elections = ask("incident/elections", of, values)
     left_out["elections"] = max(known - MOST_ELECTIONS, 0)
     gone = [row for row in load_deleted(lake, cluster) if focus.topic in (None, row["topic"])]
     left_out["controllers"] = max(len(terms) - MOST_CONTROLLERS, 0)
@@ -115,9 +113,9 @@ def load_events(
         brokers=brokers,
         departures=_departures(lake, cluster, brokers, logs),
         controllers=terms[-MOST_CONTROLLERS:],
-        captured=ask("incident/capture_times", (lake, cluster), {"most": MOST_CAPTURED}),
+        captured=ask("incident/capture_times", of, {"most": MOST_CAPTURED}),
         deleted=[row for row in gone if is_usable(row["deleted_ms"])][:MOST_OTHERS],
-        configs=ask("incident/settings", (lake, cluster), {"topic": focus.topic})[-MOST_OTHERS:],
+        configs=ask("incident/settings", of, {"topic": focus.topic})[-MOST_OTHERS:],
         left_out={name: count for name, count in left_out.items() if count},
         no_time=len(findings) - len(timed) + lake.count("elections", cluster, of_topic) - known,
     )
@@ -136,13 +134,11 @@ def _by_time(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (row["start_timestamp_ms"], row["finding_id"]))
 
 
-def _log(lake: Lake, cluster: str, sessions: pa.Table, terms: list[Row], findings: list[Row]) -> Span | None:
-    """The first and the last time that the metadata log shows."""
-    ends = lake.read("evidence_files", cluster, ("last_timestamp_ms",), _usable("last_timestamp_ms"))
-    times = [*ends["last_timestamp_ms"].to_pylist(), *(row["timestamp_ms"] for row in terms)]
-    times += [pc.min(sessions["timestamp_ms"]).as_py(), pc.max(sessions["timestamp_ms"]).as_py()]
-    times += [row[name] for row in findings for name in ("start_timestamp_ms", "end_timestamp_ms")]
-    known = [time for time in times if is_usable(time)]
+def _log(times: Row, terms: list[Row], findings: list[Row]) -> Span | None:
+    """The first and the last time that the metadata log shows. times: of times.sql."""
+    found = [times["first_ms"], times["last_ms"], *(row["timestamp_ms"] for row in terms)]
+    found += [row[name] for row in findings for name in ("start_timestamp_ms", "end_timestamp_ms")]
+    known = [time for time in found if is_usable(time)]
     return (min(known), max(known)) if known else None
 
 
@@ -166,26 +162,12 @@ def _incident(findings: list[Row], log: Span) -> Span:
     return max(first - more, log[0]), max(min(last + more, log[1]), first + 1)
 
 
-def _brokers(sessions: pa.Table, shown: Span | None, windows: list[Row]) -> tuple[dict[int, list[Row]], int]:
-    """(broker -> its rows, number of brokers left out): first those that led after a window, or went away near it."""
+def _brokers(of: tuple[Lake, str], shown: Span | None, windows: list[Row]) -> dict[int, list[Row]]:
+    """Broker -> its sessions (sessions.sql)."""
     first, last = shown or (_FIRST_MS, _LAST_MS)
-    times = sessions["timestamp_ms"]
-    changed = sessions.filter(pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last)))
-    of_windows = [row["recorded_leader"] for row in windows if row["recorded_leader"] is not None]
-    concerned = dict.fromkeys([*of_windows, *sorted(changed["broker_id"].unique().to_pylist())])
-    known = sorted(sessions["broker_id"].unique().to_pylist())
-    chosen = [b for b in dict.fromkeys([*concerned, *known]) if b in set(known)][:MOST_BROKERS]
-    rows = sessions.filter(pc.is_in(sessions["broker_id"], value_set=pa.array(chosen, pa.int32())))
-    most = MOST_SESSIONS // max(len(chosen), 1)
-    by_broker: dict[int, list[Row]] = {broker: [] for broker in sorted(chosen)}
-    for row in rows.sort_by([("broker_id", "ascending"), ("offset", "ascending")]).to_pylist():
-        by_broker[row["broker_id"]].append(row)
-    for broker, found in by_broker.items():
-        if len(found) > most:  # keep those nearest to the incident
-            middle = next((n for n, row in enumerate(found) if row["timestamp_ms"] >= first), len(found))
-            begin = max(0, min(middle - most // 2, len(found) - most))
-            by_broker[broker] = found[begin : begin + most]
-    return by_broker, len(known) - len(chosen)
+    led = [*dict.fromkeys(row["recorded_leader"] for row in windows if row["recorded_leader"] is not None)]
+    values = {"led": led or [-1], "first": first, "last": last, "most_brokers": MOST_BROKERS, "most": MOST_SESSIONS}
+    return groups(ask("incident/sessions", of, values), itemgetter("broker_id"))
 
 
 def _departures(lake: Lake, cluster: str, brokers: dict[int, list[Row]], logs: NodeLogs) -> list[Departure]:
