@@ -24,11 +24,11 @@ from jobs.console.output import show_message
 from jobs.console.progress import progress_steps
 from jobs.detect.stage import DetectSummary, run_detect
 from jobs.ingest.stage import Ingested, ingest
+from jobs.lake.fingerprint import digest_of
 from jobs.lake.lake import Lake
+from jobs.lake.runs import Run
 from jobs.lake.storage import shown, within
 from jobs.lake.tables import CLUSTER_ID
-from jobs.provenance.fingerprint import digest_of
-from jobs.provenance.runs import Run
 from jobs.quality.library import prepare
 from jobs.quality.stage import QualityResult, run_quality
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from

@@ -16,7 +16,7 @@ from jobs.console.signals import StoppedError
 
 if TYPE_CHECKING:
     from jobs.lake.lake import Lake
-    from jobs.provenance.runs import Run
+    from jobs.lake.runs import Run
 
 
 def lake_to_show(root: Location, cluster: str | None = None) -> Lake:
@@ -37,9 +37,9 @@ def lake_to_show(root: Location, cluster: str | None = None) -> Lake:
 def recorded(command: str, root: Location) -> Iterator[Run]:
     """Run a command; yields what takes its figures. What it raises is recorded and raised."""
     from jobs.lake.lake import Lake
+    from jobs.lake.runs import DONE, FAILED, STOPPED, Run
     from jobs.lake.storage import LakeError
-    from jobs.provenance.runs import DONE, FAILED, STOPPED, Run
-    from jobs.provenance.task_figures import measured
+    from jobs.lake.task_figures import measured
 
     run, error = Run(command), None
     outcome, exit_code = DONE, 0

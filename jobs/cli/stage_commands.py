@@ -17,8 +17,8 @@ from jobs.console.options import DEFAULT_LAKE, Engine, FailOn, Start
 from jobs.console.output import Format, reader_may_leave, show_message
 
 if TYPE_CHECKING:
+    from jobs.lake.runs import Run
     from jobs.pipeline import Outcome, Pipeline
-    from jobs.provenance.runs import Run
 
 EXIT_FINDINGS, EXIT_QUALITY = 3, 4
 MOST_WINDOWS = 100  # in the table that `run` and `detect` print

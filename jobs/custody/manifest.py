@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.custody.tables import Difference
+from jobs.lake.fingerprint import made_from, receipts
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID, TABLES
-from jobs.provenance.fingerprint import made_from, receipts
 
 Row = dict[str, Any]
 _FILE = ("path", "sha256", "size_bytes", "kind", "node_id")

@@ -24,10 +24,10 @@ from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, cou
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import write_file
+from jobs.lake.fingerprint import completion, input_fingerprint, is_up_to_date, require_unchanged
 from jobs.lake.integrity import require_bytes
 from jobs.lake.lake import Lake
 from jobs.lake.tables import DETECTED
-from jobs.provenance.fingerprint import completion, input_fingerprint, is_up_to_date, require_unchanged
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import control_records
 from jobs.spark.tasks import engine, run_tasks

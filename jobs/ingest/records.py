@@ -40,7 +40,7 @@ from jobs.lake.row_groups import slice_count
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
-from jobs.provenance.task_figures import Size
+from jobs.lake.task_figures import Size
 from jobs.spark.tasks import cores, run_tasks
 from replay.arrow.ragged import INT64_MAX, Array
 from replay.arrow.runs import run_starts

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from evidence.kinds import DUMP_LOG, METADATA_SEGMENT
+from jobs.lake.fingerprint import CODE_VERSION
 from jobs.lake.lake import Lake
 from jobs.lake.opened import OpenedTable
 from jobs.lake.storage import shown
 from jobs.lake.tables import CLUSTER_ID, STAGES, TABLES
-from jobs.provenance.fingerprint import CODE_VERSION
 from jobs.verdict.status import KEY, with_status
 from jobs.views.in_duckdb import ask
 

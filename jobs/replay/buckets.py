@@ -16,7 +16,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.row_groups import Bucket, FilePart, Slices, power_of_two, read_bucket
 from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
-from jobs.provenance.task_figures import Size
+from jobs.lake.task_figures import Size
 from jobs.spark.tasks import cores
 from replay.arrow.schemas import CHANGES, PROVENANCE_NAMES
 from replay.cluster.state import ClusterState, changes_that_count

@@ -17,16 +17,16 @@ from jobs.config.settings import Settings
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import DataFile, write_file
-from jobs.lake.integrity import require_bytes, unchanged_heads
-from jobs.lake.lake import Lake
-from jobs.lake.tables import REPLAYED, TABLES
-from jobs.provenance.fingerprint import (
+from jobs.lake.fingerprint import (
     CODE_VERSION,
     completion,
     input_fingerprint,
     is_up_to_date,
     require_unchanged,
 )
+from jobs.lake.integrity import require_bytes, unchanged_heads
+from jobs.lake.lake import Lake
+from jobs.lake.tables import REPLAYED, TABLES
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
 from jobs.replay.task import ReplayedBucket, ReplayTask

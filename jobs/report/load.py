@@ -13,9 +13,9 @@ from jobs.incident.events import FINDING, load_events
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.lookup import among
 from jobs.incident.order import KEYS, ordered
+from jobs.lake.fingerprint import made_from
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.provenance.fingerprint import made_from
 from jobs.report.rows import (
     ELECTION_COLUMNS,
     MAX_DETAILS,

@@ -101,7 +101,7 @@ class ReportInput:
     causes: finding_id -> its chain (replay/incident/causes.py), of findings with a detail;
     fingerprint: of the tables that the rows come from;
     focus: what the findings are narrowed to; events: for the timeline; policies, exposure_groups: see load.py;
-    captured: what the evidence consists of; made_from: see jobs/provenance/fingerprint.py, of the tables shown.
+    captured: what the evidence consists of; made_from: see jobs/lake/fingerprint.py, of the tables shown.
     """
 
     cluster_id: str

@@ -13,10 +13,9 @@ from evidence.errors import KraftForensicsError
 from jobs.console.progress import progress_steps
 from jobs.incident.document import load_answer
 from jobs.incident.focus import ALL, Focus
+from jobs.lake.fingerprint import input_fingerprint, made_from
 from jobs.lake.lake import Lake
 from jobs.lake.storage import first_bytes, shown, within, write_whole
-from jobs.provenance.fingerprint import input_fingerprint
-from jobs.provenance.made_from import made_from
 from jobs.report.load import TABLES_SHOWN, load_report
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_index, render_report
 from jobs.report.rows import ReportInput, Row

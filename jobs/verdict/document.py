@@ -10,8 +10,8 @@ from typing import Any
 
 from jobs.console.version import tool_version
 from jobs.incident.document import load_incident
+from jobs.lake.fingerprint import made_from
 from jobs.lake.lake import Lake
-from jobs.provenance.fingerprint import made_from
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, with_status
 from jobs.views.in_duckdb import ask
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION

@@ -16,8 +16,8 @@ from jobs.custody.manifest import manifest
 from jobs.custody.tables import Difference
 from jobs.ingest.receipt import person
 from jobs.ingest.stage import ingest_opened
+from jobs.lake.fingerprint import made_from
 from jobs.lake.lake import Lake
-from jobs.provenance.fingerprint import made_from
 from jobs.report.stage import ReportFormat, write_report
 from tests.support.invoked import invoke
 from tests.unit.jobs.custody.conftest import remake

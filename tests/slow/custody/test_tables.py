@@ -15,10 +15,10 @@ from jobs.config.settings import load_settings
 from jobs.custody.derived import check_sample
 from jobs.custody.tables import Difference, can_be_replayed, check_tables, only_in, rewritten
 from jobs.ingest.stage import ingest_opened
+from jobs.lake.fingerprint import receipts
 from jobs.lake.lake import Lake
 from jobs.lake.marks import ChangedTableError
 from jobs.lake.tables import TABLES
-from jobs.provenance.fingerprint import receipts
 from jobs.quality.stage import run_quality
 from jobs.report.stage import write_report
 from tests.support.digests import digests

@@ -10,10 +10,10 @@ import pytest
 
 from jobs.custody.maintain import GROWING, Maintained, maintain
 from jobs.custody.tables import check_tables
+from jobs.lake.fingerprint import made_from, receipts
 from jobs.lake.lake import Lake
 from jobs.lake.marks import ChangedTableError
 from jobs.lake.tables import TABLES
-from jobs.provenance.fingerprint import made_from, receipts
 from tests.slow.test_crashes import run
 from tests.support.digests import digests
 from tests.support.invoked import invoke

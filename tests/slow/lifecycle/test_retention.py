@@ -16,9 +16,9 @@ from typer.testing import Result
 from jobs.config.settings import load_settings
 from jobs.custody.retention import remove, retention_of
 from jobs.custody.tables import check_tables
+from jobs.lake.fingerprint import receipts
 from jobs.lake.lake import Lake
 from jobs.lake.tables import INGESTED, KEPT_FINDINGS
-from jobs.provenance.fingerprint import receipts
 from jobs.queries.status import status_of
 from tests.bench.nights import Cluster, kept_files, write_capture
 from tests.slow.test_crashes import DiedError, DyingLake

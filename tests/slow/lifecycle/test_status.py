@@ -11,8 +11,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as families_of_text_format
 
+from jobs.lake import fingerprint
 from jobs.lake.lake import Lake
-from jobs.provenance import fingerprint
 from jobs.queries.status import gravity, status_of
 from tests.slow.lifecycle.test_maintain import maintained
 from tests.slow.test_crashes import run

@@ -10,8 +10,8 @@ import pytest
 from jobs.custody.manifest import check_signed, manifest, signed_document
 from jobs.custody.signatures import SignatureError, check_signature, sign
 from jobs.lake import marks
+from jobs.lake.fingerprint import made_from
 from jobs.lake.lake import Lake
-from jobs.provenance.fingerprint import made_from
 from tests.support.invoked import invoke
 from tests.support.signing import SSH, check_each_refusal, new_key
 

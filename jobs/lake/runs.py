@@ -18,11 +18,11 @@ import pyarrow as pa
 from jobs.console.log import WARNING, about, log, log_figures
 from jobs.console.version import tool_version
 from jobs.lake.data_files import write_file
+from jobs.lake.fingerprint import CODE_VERSION
 from jobs.lake.lake import Lake
 from jobs.lake.marks import OtherReleaseError
 from jobs.lake.tables import INGESTED, RUNS
-from jobs.provenance.fingerprint import CODE_VERSION
-from jobs.provenance.task_figures import Jobs
+from jobs.lake.task_figures import Jobs
 from replay.loss.verdict import RULE_VERSION
 
 Row = dict[str, Any]
