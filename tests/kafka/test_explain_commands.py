@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evidence import kinds
-from jobs.explain.bytes import commands
+from jobs.queries.evidence_bytes import commands
 from tests.kafka.conftest import KAFKA
 from tests.support.paths import unpacked
 from tests.support.pure import decode

@@ -15,9 +15,9 @@ import pytest
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
 from jobs.config.settings import load_settings
 from jobs.detect.stage import run_detect
-from jobs.explain.finding import explain
 from jobs.ingest.stage import ingest
 from jobs.lake.lake import Lake
+from jobs.queries.explain import explain
 from jobs.queries.flagged_windows import flagged_windows
 from jobs.replay.stage import replay
 from jobs.report.stage import ReportFormat, write_report

@@ -13,11 +13,11 @@ from evidence import kinds
 from evidence.broker_logs.events import KINDS as LOG_EVENTS
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
-from jobs.explain.bytes import commands, with_bytes
 from jobs.incident.document import load_causes
 from jobs.incident.lookup import among, load_deleted
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
+from jobs.queries.evidence_bytes import commands, with_bytes
 
 Row = dict[str, Any]
 

@@ -12,7 +12,7 @@ import pytest
 
 from evidence import kinds
 from evidence.errors import CaptureError
-from jobs.explain.bytes import commands, hex_lines, shell_word, with_bytes
+from jobs.queries.evidence_bytes import commands, hex_lines, shell_word, with_bytes
 from tests.support import writer
 
 SEGMENT = f"{0:020d}.log"
