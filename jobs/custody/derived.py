@@ -4,9 +4,9 @@ and by a replay of the lake's evidence, all of it or a sample."""
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +20,7 @@ from evidence import kinds
 from evidence.capture.files import Capture, EvidenceFile, open_capture
 from evidence.capture.remote import Location
 from jobs.config.settings import Settings
-from jobs.custody.tables import MOST_ROWS, Difference, key_of, only_in
+from jobs.custody.tables import MOST_ROWS, Difference, asked, key_of, only_in
 from jobs.detect.stage import run_detect
 from jobs.ingest.receipt import files_digest
 from jobs.ingest.records import RECORDS, SNAPSHOTS
@@ -42,6 +42,11 @@ _SHARED = ("metadata_records", "log_batches", "static_configs")
 # Of a capture's row only what its manifest says is compared: `_check_files` compares its files. Releases may be of
 # earlier manifests.
 _CAPTURES = "captures"
+_TEXTS = {
+    "row_not_in_bytes": "no bytes give this row",
+    "row_differs": "the bytes give another row",
+    "row_missing": "the bytes give a row that the table lacks",
+}
 _OF_MANIFEST = ("clock_error_ms", "snapshot_duration_ms", "sha256", "position")
 
 
@@ -57,15 +62,15 @@ def check_capture(
         ingested = {(row["path"], row["sha256"]) for row in known}
         unchanged = [file for file in capture.files if (file.path, file.sha256) in ingested]
         changed = {path for path, _ in ingested} - {file.path for file in unchanged}
-        files = _sampled(unchanged, sample)
-        if not files:
+        chosen = _sampled(unchanged, sample)
+        if not chosen:
             return
         with TemporaryDirectory(prefix="kraft-forensics-") as folder:
             again = Lake(Path(folder) / "lake")
-            ingest_opened(again, replace(capture, cluster_id=cluster, files=files), settings, lambda _: None)
-            of_files = {file.sha256 for file in files}
+            ingest_opened(again, replace(capture, cluster_id=cluster, files=chosen), settings, lambda _: None)
+            of_files = {file.sha256 for file in chosen}
             for name in INGESTED[:-1]:
-                yield from _named(_compare(lake, again, cluster, name, capture.name, of_files, changed))
+                yield from _compare(lake, again, cluster, name, capture.name, of_files, changed)
 
 
 def _check_files(lake: Lake, cluster: str, capture: Capture, known: Sequence[Row]) -> Iterator[Difference]:
@@ -94,59 +99,38 @@ def _sampled(files: Sequence[EvidenceFile], sample: int | None) -> list[Evidence
     return [file for file in files if file not in left_out]
 
 
-def _named(found: Iterable[Difference]) -> Iterator[Difference]:
-    """The first MOST_ROWS differences of each kind, and how many more there are."""
-    count: Counter[str] = Counter()
-    for difference in found:
-        count[difference.what] += 1
-        if count[difference.what] <= MOST_ROWS:
-            yield difference
-    for what, all_of_them in count.items():
-        if all_of_them > MOST_ROWS:
-            yield replace(difference, what=what, text=f"{all_of_them - MOST_ROWS} more rows", file=None, key=None)
-
-
 def _compare(
     lake: Lake, again: Lake, cluster: str, name: str, capture: str, of_files: set[str], changed: set[str]
 ) -> Iterator[Difference]:
-    """Rows of one table that bytes and lake do not have in common. of_files: SHA-256 of the files that were read again.
-    changed: paths of files whose bytes are no longer those that gave the lake's rows."""
+    """Rows of one table that bytes and lake do not have in common: the first MOST_ROWS of each kind, and how many more
+    there are. of_files: SHA-256 of the files that were read again. changed: paths of files whose bytes are no longer
+    those that gave the lake's rows."""
     table = TABLES[name]
     ignored = _OF_ALL if name in _SHARED else ("capture", "path")
     columns = [column for column in table.schema.names if column not in (CLUSTER_ID, *ignored)]
     if name == _CAPTURES:
         columns = list(_OF_MANIFEST)
-    named = pc.field("sha256").is_valid()
-    # Two numbers for each row, not the row itself.
-    derived = {_key(row, table.key): _digest(row, columns) for row in _rows(again.parts(name, cluster, (), named))}
-    sought = pc.field("sha256").isin(pa.array(sorted(of_files), pa.string()))
-    for row in _rows(lake.parts(name, cluster, where=None if name in _SHARED else sought)):
-        values = derived.pop(_key(row, table.key), None)
-        if values is None:
-            if row["sha256"] in of_files and row["capture"] == capture and row["path"] not in changed:
-                yield Difference(name, "row_not_in_bytes", "no bytes give this row", row["path"], key_of(name, row))
-        elif values != _digest(row, columns):
-            yield Difference(name, "row_differs", "the bytes give another row", row["path"], key_of(name, row))
-    if derived:
-        for row in (row for row in _rows(again.parts(name, cluster, (), named)) if _key(row, table.key) in derived):
-            text = "the bytes give a row that the table lacks"
-            yield Difference(name, "row_missing", text, row["path"], key_of(name, row))
-
-
-def _rows(parts: Iterable[pa.Table]) -> Iterator[Row]:
-    for part in parts:
-        for batch in part.to_batches(10_000):
-            yield from batch.to_pylist()
-
-
-def _key(row: Row, key: Sequence[str]) -> int:
-    """A record of a text that does not say where it was in the log is identified by where it is in the text."""
-    where = (row["sha256"], row["position"]) if "offset" in key and row["offset"] is None else ()
-    return hash((*(row[name] for name in key), *where))
-
-
-def _digest(row: Row, columns: Sequence[str]) -> int:
-    return hash(repr([row[name] for name in columns]))
+    stored = lake.dataset(name).filter(pc.field(CLUSTER_ID) == cluster)
+    if name not in _SHARED:
+        stored = stored.filter(pc.field("sha256").isin(pa.array(sorted(of_files), pa.string())))
+    query = (
+        files(__package__)
+        .joinpath("derived.sql")
+        .read_text("utf-8")
+        .format(
+            key="{" + ", ".join(f"'{column}': \"{column}\"" for column in table.key) + "}",
+            place="""if("offset" is null, sha256 || '@' || position, null)"""
+            if "offset" in table.key
+            else "null::text",
+            columns=", ".join(f'"{column}"' for column in columns),
+        )
+    )
+    values = {"capture": capture, "files": [*of_files], "changed": [*changed, ""], "most": MOST_ROWS}
+    for row in asked(query, values, stored=stored, derived=again.dataset(name)):
+        if row["number"] <= MOST_ROWS:
+            yield Difference(name, row["what"], _TEXTS[row["what"]], row["path"], key_of(name, row["key"]))
+        else:
+            yield Difference(name, row["what"], f"{row['count'] - MOST_ROWS} more rows")
 
 
 def check_histories(lake: Lake, cluster: str, settings: Settings) -> Iterator[Difference]:

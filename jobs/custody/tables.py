@@ -200,10 +200,16 @@ def only_in(one: pa.Table | Dataset, other: pa.Table | Dataset, columns: Sequenc
     """The rows that a table has more often than another one. Null equals null."""
     names = ", ".join(f'"{name}"' for name in columns)
     query = f"select {names} from one except all select {names} from other"
+    first = f"select *, count(*) over () as rows_in_all from ({query}) order by all limit {MOST_ROWS}"
+    found = asked(first, one=one, other=other)
+    return Rows([{name: row[name] for name in columns} for row in found], found[0]["rows_in_all"] if found else 0)
+
+
+def asked(query: str, values: Mapping[str, Any] | None = None, **tables: pa.Table | Dataset) -> list[Row]:
+    """The rows of a query that may need more room than there is memory. values: of its parameters."""
     with TemporaryDirectory(prefix="kraft-forensics-") as folder, duckdb.connect() as connection:
         connection.execute(f"set temp_directory = '{folder}'")
-        connection.register("one", one)
-        connection.register("other", other)
-        first = f"select *, count(*) over () as rows_in_all from ({query}) order by all limit {MOST_ROWS}"
-        found: list[Row] = connection.sql(first).to_arrow_table().to_pylist()
-    return Rows([{name: row[name] for name in columns} for row in found], found[0]["rows_in_all"] if found else 0)
+        for name, rows in tables.items():
+            connection.register(name, rows)
+        found: list[Row] = connection.sql(query, params=values).to_arrow_table().to_pylist()
+    return found
