@@ -9,7 +9,7 @@ import click
 import typer
 
 from jobs.cli import app
-from jobs.cli.examples import EXAMPLES
+from jobs.console.options import EXAMPLES
 
 HEAD = """# Command line
 

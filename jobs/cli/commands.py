@@ -24,10 +24,9 @@ from jobs.cli import (
     stage_commands,
     tool_commands,
 )
-from jobs.cli.examples import epilog
 from jobs.console import run_log
 from jobs.console.log import DEBUG, ERROR, is_verbose, log
-from jobs.console.options import with_options
+from jobs.console.options import epilog, with_options
 from jobs.console.run_log import AGAIN, is_of_the_statement, of_files, one_line
 from jobs.console.signals import ends_by_signal, watch_signals
 from jobs.console.version import tool_version

@@ -1,9 +1,12 @@
-"""Options that several or all commands share, and the meaning of their values."""
+"""The options of all commands, the meaning of their values, and what --help says: options.toml, and the lines of
+examples.txt, each of which a test parses."""
 
 from __future__ import annotations
 
 import inspect
+import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
@@ -111,3 +114,14 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     logged.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     logged.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return logged
+
+
+EXAMPLES: dict[str, list[str]] = defaultdict(list)
+for _line in files(__package__).joinpath("examples.txt").read_text("utf-8").splitlines():
+    for _name in re.findall(r"kraft-forensics (config show|\w+)", _line):
+        EXAMPLES[_name].append(_line)
+
+
+def epilog(name: str) -> str:
+    """The examples of a command as the last paragraphs of its --help."""
+    return "\n\n".join(["Examples:", *EXAMPLES[name]])

@@ -10,7 +10,7 @@ import pytest
 from docs_site.cli_page import cli_page, commands
 from docs_site.offline import loads
 from docs_site.pages import gather, nav, page, with_links
-from jobs.cli.examples import EXAMPLES
+from jobs.console.options import EXAMPLES
 from tests.support.drawings import IMAGES, drawings
 
 

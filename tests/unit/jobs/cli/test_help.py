@@ -13,7 +13,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.cli.examples import EXAMPLES
+from jobs.console.options import EXAMPLES
 
 COMMAND: Any = typer.main.get_command(app)
 NAMES = [*(name for name in COMMAND.commands if name != "config"), "config show"]
