@@ -5,9 +5,10 @@ All findings of a lake are sorted by a few columns; only the findings that are s
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
-from jobs.views.in_duckdb import ask
+from jobs.views.in_duckdb import ask_table
 from replay.arrow.schemas import FINDINGS
 from replay.findings.kinds import KINDS, Section
 from replay.loss.verdicts import LEANINGS, SEVERITIES, VERDICTS
@@ -24,10 +25,9 @@ KEYS = pa.schema([FINDINGS.field(name) for name in _KEYS])
 def ordered(findings: pa.Table, *sections: Section) -> pa.Table:
     """The rows of some sections in order, one section after the other, with the column `section`. findings: with the
     columns KEYS, and any others."""
-    keys = findings.select(_KEYS).append_column("row", pa.array(range(len(findings)), pa.int64()))
+    keys = findings.select(_KEYS).append_column("row", pa.array(np.arange(len(findings))))
     kinds = pa.table({"kind": list(KINDS), "section": [kind.section.value for kind in KINDS.values()]})
     ranks = {"severities": SEVERITIES, "verdicts": VERDICTS, "leanings": LEANINGS, "sections": sections}
     values = {name: list(map(str, names)) for name, names in ranks.items()}
-    found = ask("incident/order", values=values, given=keys, kinds=kinds)
-    rows = findings.take(pa.array([row["row"] for row in found], pa.int64()))
-    return rows.append_column("section", pa.array([row["section"] for row in found], pa.string()))
+    found = ask_table("incident/order", values, given=keys, kinds=kinds)
+    return findings.take(found["row"]).append_column("section", found["section"])

@@ -50,16 +50,29 @@ def ask(
     query: `incident/terms` is jobs/incident/terms.sql. of: a lake and a cluster, whose tables it reads. values: of its
     parameters, `$name`. given: further tables, by the names that the query has for them.
     """
-    text = files("jobs").joinpath(f"{query}.sql").read_text("utf-8")
     with _database().cursor() as connection:
-        for name in set(READ.findall(text)) & TABLES.keys() - given.keys() if of else ():
-            lake, cluster = of
-            connection.register(name, lake.dataset(name).filter(pc.field("cluster_id") == cluster))
-        for name, rows in given.items():
-            connection.register(name, rows)
-        found = connection.execute(text, values)
+        found = connection.execute(_text(connection, query, of, given), values)
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def ask_table(query: str, values: Mapping[str, Any] | None = None, **given: pa.Table) -> pa.Table:
+    """As `ask`, for many rows."""
+    with _database().cursor() as connection:
+        return connection.sql(_text(connection, query, None, given), params=values).to_arrow_table()
+
+
+def _text(
+    connection: duckdb.DuckDBPyConnection, query: str, of: tuple[Lake, str] | None, given: Mapping[str, pa.Table]
+) -> str:
+    """The text of a query, whose tables are made known."""
+    text = files("jobs").joinpath(f"{query}.sql").read_text("utf-8")
+    for name in set(READ.findall(text)) & TABLES.keys() - given.keys() if of else ():
+        lake, cluster = of
+        connection.register(name, lake.dataset(name).filter(pc.field("cluster_id") == cluster))
+    for name, rows in given.items():
+        connection.register(name, rows)
+    return text
 
 
 @cache
