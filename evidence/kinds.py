@@ -70,6 +70,7 @@ _PARTITION_DIR = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
 _CONTROLLER_DIR = re.compile(r"controllers?[-_.]?[0-9]{1,10}", re.IGNORECASE)
 _EPOCH_MS = re.compile(r"(?<![0-9])(1[0-9]{12})(?![0-9])")
 _NODE = re.compile(r"(?:broker|controller|node|kafka|server)?[-_.]?([0-9]{1,10})", re.IGNORECASE)
+_TIME = re.compile(r"20[0-9]{6}|1[0-9]{9}")
 # Kafka's appenders, rotated by date, hour or number, and compressed: server.log.2026-11-21-00.gz, server.log.1.
 _LOG = re.compile(
     r"(server|state-change|controller)(?:[-.][0-9]{1,4}(?:-[0-9]{2}){0,3})?\.log(?:[-.][0-9][0-9T_-]{0,20})?(?:\.(?:gz|zst))?"
@@ -150,16 +151,17 @@ def captured_at(path: PurePosixPath) -> int | None:
 
 
 def node_in_path(path: PurePosixPath) -> int | None:
-    """The node id from a folder name (broker-3, controllers/3000), innermost first, or None.
+    """The node id from a folder name (broker-3, controllers/3000), innermost first, or None. A number alone that may be
+    a date or a time (20261120) counts only if no other folder names a node.
 
     The folder of a replica's log is skipped: it names a topic, even if the topic is called `broker` or `kafka`.
     """
     folder = path.parent.parent if _in_replica_log(path) else path.parent
-    for part in reversed(folder.parts):
-        match = _NODE.fullmatch(part)
-        if match and (node := int32_of(match[1])) is not None:
-            return node
-    return None
+    found = [
+        match for part in reversed(folder.parts) if (match := _NODE.fullmatch(part)) and int32_of(match[1]) is not None
+    ]
+    named = next((match for match in found if not _TIME.fullmatch(match[0])), found[0] if found else None)
+    return None if named is None else int32_of(named[1])
 
 
 def _in_replica_log(path: PurePosixPath) -> bool:

@@ -91,6 +91,11 @@ def test_a_files_kind_is_known_by_its_name_and_folder(path: str, kind: str) -> N
         ("kafka-0/leader-epoch-checkpoint", None),
         ("broker-3/kafka-0/00000000000000000007.timeindex", 3),
         (f"broker-3/node-1.{'0a' * 16}-future/{SEGMENT}", 3),
+        # A folder of a day, or of a time in seconds.
+        ("broker-3/20261120/replication-offset-checkpoint", 3),
+        ("broker-3/1795221609/server.log", 3),
+        ("20261120/broker-3/x", 3),
+        ("10001001/x", 10001001),
         ("broker-2147483647/x", 2147483647),
         ("broker-2147483648/x", None),
         ("9999999999/x", None),
