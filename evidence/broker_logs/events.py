@@ -40,7 +40,7 @@ def read_event(message: str, is_head: bool = True, is_cut: bool = False) -> Fiel
     """The event that a message is: `kind` and the fields that its text names, typed as in tables.BROKER_LOG_EVENTS, and
     `speaker_id`, the node that the message says it is from. None for any other message, and for one with a number that
     Kafka cannot have written. is_head: False for a further line of a message (a stack trace). is_cut: the message may
-    lack its end: no event then if that is a value's, of which digits may be missing."""
+    lack its end: a value there is left out, of which digits may be missing."""
     context = _CONTEXT.match(message) if is_head else None
     tried: set[str] = set()
     for words in _WORDS.finditer(message):
@@ -49,9 +49,9 @@ def read_event(message: str, is_head: bool = True, is_cut: bool = False) -> Fiel
         tried.add(words[0])
         for known, pattern in _BY_WORDS[words[0]]:
             found = _match(known, pattern, message, context, is_head)
-            if found is None or (is_cut and _ends_in_a_value(found)):
+            if found is None:
                 continue
-            fields = _typed(known, found, message)
+            fields = _typed(known, found, message, is_cut)
             if fields is not None:
                 return {**_of_context(context), **fields} if context and known.speakers else fields
     return None
@@ -71,12 +71,6 @@ def _match(
     return pattern.match(message, context.end()) if context and context["speaker"] in known.speakers else None
 
 
-def _ends_in_a_value(found: re.Match[str]) -> bool:
-    """Whether the message ends with a number or list."""
-    ends = {found.end(name) for name in found.groupdict() if name in _VALUES}
-    return found.end() == len(found.string) and found.end() in ends
-
-
 def _of_context(context: re.Match[str]) -> Fields:
     """What `[Partition orders-3 broker=4]` or `[ReplicaFetcher replicaId=4, leaderId=2, fetcherId=0]` says."""
     text = context["fields"] or ""
@@ -92,10 +86,12 @@ def _of_context(context: re.Match[str]) -> Fields:
     return fields
 
 
-def _typed(known: Message, found: re.Match[str], message: str) -> Fields | None:
+def _typed(known: Message, found: re.Match[str], message: str, is_cut: bool) -> Fields | None:
     fields: Fields = {"kind": known.kind}
     try:
         for name, text in found.groupdict().items():
+            if is_cut and name in _VALUES and found.end(name) == len(message):
+                continue
             if name == "under_min_isr":
                 fields[name] = text is not None
             elif text is not None:

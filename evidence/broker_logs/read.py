@@ -178,12 +178,13 @@ def _row(line: Line, layout: Layout, scanner: LineScanner) -> Row | None:
     if head is None:
         return None
     text = head.message if line.is_head else line.text.decode("utf-8", "replace")
-    event = read_event(text, line.is_head, head.is_cut)
-    if event is None:
-        return None
-    if line.is_head and layout.begin is not None and layout.begin.search(text):
-        message = "another event begins inside it: a full disk or a power loss cut the line; neither is read"
+    again = layout.begin.search(text) if line.is_head and layout.begin is not None else None
+    text = text if again is None else text[: again.start()]
+    event = read_event(text, line.is_head, head.is_cut or again is not None)
+    if again is not None:
+        message = "another event begins inside the line, as after a full disk or a power loss: that one is not read"
         scanner.remark(line, "two_events", message)
+    if event is None:
         return None
     event["logged_at_ms"], event["logged_at_utc_ms"] = head.logged_at_ms, head.logged_at_utc_ms
     event["level"], event["logger"] = head.level, head.logger
