@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -291,6 +292,13 @@ def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Read
     for line in lines:
         epoch, start = map(int, line.words)
         rows.append({"leader_epoch": epoch, "epoch_start_offset": start, "position": line.position})
+    for before, after in pairwise(rows):
+        if any(before[name] >= after[name] for name in ("leader_epoch", "epoch_start_offset")):
+            message = "epochs or offsets that do not rise: Kafka writes no such file (LeaderEpochFileCache)"
+            whole = Damage(
+                0, len(data), after["epoch_start_offset"], "bad_checkpoint", f"byte {after['position']}: {message}"
+            )
+            return ReadRows(damage=[whole])
     return ReadRows(offsets=rows, of_file=of_file, damage=damage)
 
 

@@ -49,6 +49,15 @@ def test_high_watermarks_of_a_broker_that_was_down_are_also_of_when_they_were_wr
     assert {(r["high_watermark"] or r["log_start_offset"], r["position"]) for r in rows} == {(12, 4)}
 
 
+@pytest.mark.parametrize("lines", ["3 50\n2 80\n", "2 80\n3 50\n", "2 50\n2 80\n", "2 50\n3 50\n"])
+def test_epochs_that_do_not_rise_are_of_no_log(lines: str, tmp_path: Path) -> None:
+    data = f"0\n2\n{lines}".encode()
+    rows, damage = read(tmp_path, {f"{BROKER}/orders-0/leader-epoch-checkpoint": data})
+    assert rows == []
+    (found,) = damage[f"{BROKER}/orders-0/leader-epoch-checkpoint"]
+    assert (found.reason, found.length_bytes) == ("bad_checkpoint", len(data))
+
+
 def test_a_sample_with_a_time_was_read_then(tmp_path: Path) -> None:
     text = b'kafka_log_Log_LogEndOffset{topic="a",partition="0"} 7 1795221300000\n'
     rows, damage = read(tmp_path, {f"{BROKER}/metrics.prom": text})
