@@ -191,7 +191,7 @@ def cluster_facts(
         records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=CLUSTER_RECORDS),
         boots=boots or {},
         processes=processes or {},
-        tiered_topics=frozenset(_tiered_topics(state.records)),
+        tiered_topics=frozenset(tiered_topics(state.records)),
         compacted_topics=compacted_topics(state.records, static),
         request_threads=_request_threads(state.records, static),
     )
@@ -211,10 +211,11 @@ def _request_threads(records: Iterable[Row], static: Mapping[int, Mapping[str, s
     }
 
 
-def _tiered_topics(records: Iterable[Row]) -> Iterator[str]:
+def tiered_topics(records: Iterable[Row]) -> Iterator[str]:
     for record in records:
         data = record["data"]
-        if record["type"] == "CONFIG_RECORD" and data["name"] == REMOTE_STORAGE and data["value"] == "true":
+        is_set = record["type"] == "CONFIG_RECORD" and data["name"] == REMOTE_STORAGE
+        if is_set and (data["value"] or "").strip().lower() == "true":
             yield data["resourceName"]
 
 

@@ -131,18 +131,19 @@ class LeaderTerms:
         end_ms = self.end_ms
         if end < self.end:
             end_ms = int(facts.timestamp_ms[end if known else end - 1])
-        session = self.sessions.at(leader, int(facts.batch[first]))
+        session, begin_ms = self.sessions.at(leader, int(facts.batch[first])), int(facts.timestamp_ms[first])
         unbroken = False
         if session is not None and known:
-            # It ran until it asked for its controlled shutdown, whenever that was; since then it no longer leads.
-            unbroken = session.shutdown_ms is not None or session.was_alone_until(end_ms)
+            # It ran until it asked for its controlled shutdown, whenever that was; since then it no longer leads. But
+            # 4.0 elects one that has asked, and may have died since (KAFKA-19522).
+            asked_ms = -1 if session.shutdown_ms is None else session.shutdown_ms
+            unbroken = asked_ms >= begin_ms or session.was_alone_until(end_ms)
             # Its .kafka_cleanshutdown was found after the term: nothing started since (Kafka deletes it at a start).
             if (found_ms := self.stopped.get((leader, session.broker_epoch))) is not None:
                 later = self.sessions.begun(leader, session.begin_batch)
                 # Else it is in a directory that is no longer in log.dirs, or was put back.
                 is_current = not later or found_ms + self.cluster.clock.error_ms < later[0].begin_ms
                 unbroken |= is_current and found_ms - self.cluster.clock.error_ms >= end_ms
-        begin_ms = int(facts.timestamp_ms[first])
         kept = unbroken or (known and self._served_by_one(leader, session, first, end))
         kept = kept or (known and self.ran_on(leader, session, begin_ms, end_ms))
         return LeaderTerm(leader, first, end, begin_ms, max(begin_ms, end_ms), session, unbroken, kept)

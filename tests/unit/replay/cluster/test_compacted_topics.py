@@ -1,4 +1,4 @@
-"""Topics whose records may be missing below their log ends."""
+"""Topics whose records may be missing below their log ends, or are elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from replay.cluster.facts import compacted_topics
+from replay.cluster.facts import compacted_topics, tiered_topics
 
 
 def config(name: str, value: str | None, resource: str = "t") -> dict[str, Any]:
@@ -29,3 +29,9 @@ def config(name: str, value: str | None, resource: str = "t") -> dict[str, Any]:
 )
 def test_what_was_ever_compacted(records: list[Any], file: dict[str, str], expected: frozenset[str] | None) -> None:
     assert compacted_topics(records, {1: file}) == expected
+
+
+def test_which_topics_were_ever_tiered() -> None:
+    values = {"a": "true", "b": " True ", "c": "false", "d": None}  # as Kafka's ConfigDef reads a BOOLEAN
+    records = [config("remote.storage.enable", value, topic) for topic, value in values.items()]
+    assert set(tiered_topics([*records, config("cleanup.policy", "true", "e")])) == {"a", "b"}

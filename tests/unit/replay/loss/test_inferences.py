@@ -598,6 +598,16 @@ def test_a_leader_that_did_not_learn_that_it_leads_again_shows_what_it_had(until
     assert window(history, *rounds, brokers=brokers, at=70, boots=machines)[0] == verdict
 
 
+@pytest.mark.parametrize(("asked", "verdict"), [("43 shutdown 1", "proven"), ("30 shutdown 1", "possible")])
+def test_a_leader_elected_after_it_asked_for_its_shutdown_may_have_died_since(asked: str, verdict: str) -> None:
+    """4.0 elects it (KAFKA-19522). The next process starts in its session, and leads in its own eyes alone."""
+    history = ("10 isr=1,2,3 min=1", "20 isr=1", "30 leader=-1", "32 leader=1", "43 isr= leader=-1", UNCLEAN[3])
+    brokers = sessions(*UP, "18 fence 2", "18 fence 3", asked, "44 fence 1", "55 unfence 2")
+    machines = {1: [BootReading("a", ms(at), ms(at)) for at in (0, 1_010)]}
+    rounds = ("42 b1 hw=150 e0@0 e2@120", "70 b2 e0@0 e4@80")
+    assert window(history, *rounds, brokers=brokers, boots=machines)[0] == verdict
+
+
 REASSIGNED = (*UNCLEAN[:4], "65 isr=2 replicas=2,3 adding=3 removing=2 recovered")
 
 
