@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -179,7 +180,9 @@ def cluster_facts(
         log_end_ms,
         session_timeout_ms=timeout,
         session_timeout_source="static" if known else "assumed_default",
-        fail_overs=sorted((*fail_overs(state.shape), *standstills(state.shape, timeout))),
+        fail_overs=sorted(
+            (*fail_overs(state.shape), *standstills(state.shape, timeout), *fencings(state.brokers, timeout))
+        ),
         checkpoint_interval_ms=_longest(static.values(), CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_INTERVAL_MS),
         configs=state.configs,
         controller_releases=state.controller_releases,
@@ -269,12 +272,31 @@ def standstills(shape: LogShape, session_timeout_ms: int) -> Sequence[tuple[int,
     Sources: QuorumController.registerWriteNoOpRecord, metadata.max.idle.interval.ms (500 ms; 0: none).
     """
     epoch, at_ms = (shape.batches.column(name)[shape.live] for name in ("epoch", "base_timestamp_ms"))
-    most_ms = heard_within_ms(session_timeout_ms) - session_timeout_ms - session_timeout_ms // _CHECKS
     result: list[tuple[int, int]] = []
     for own in np.split(at_ms, np.flatnonzero(np.diff(epoch)) + 1):
         times = np.maximum.accumulate(own)
-        result += [(int(times[i]), int(times[i + 1])) for i in np.flatnonzero(np.diff(times) > most_ms)]
+        result += [
+            (int(times[i]), int(times[i + 1])) for i in np.flatnonzero(np.diff(times) > _late_ms(session_timeout_ms))
+        ]
     return result
+
+
+def fencings(brokers: BrokerTimeline, session_timeout_ms: int) -> Iterator[tuple[int, int]]:
+    """(first, last) time in ms of brokers that were fenced one after the other for longer than the session margin
+    allows for: the controller fences one stale broker at a time, so the sessions of the later ones had been over for
+    some time. Source: ReplicationControlManager.maybeFenceOneStaleBroker, 3.9.1 to 4.3.1."""
+    most_ms = _late_ms(session_timeout_ms)
+    changes = (pair for states in brokers.states.values() for pair in pairwise(states))
+    at_ms = sorted(state.timestamp_ms for before, state in changes if state.fenced and before.active)
+    begins = [0, *(i for i, (a, b) in enumerate(pairwise(at_ms), 1) if b - a > most_ms), len(at_ms)]
+    for first, end in pairwise(begins):
+        if first < end and at_ms[end - 1] - at_ms[first] > most_ms:
+            yield at_ms[first], at_ms[end - 1]
+
+
+def _late_ms(session_timeout_ms: int) -> int:
+    """How late (ms) a controller may fence a broker within the session margin, beside its own checks."""
+    return heard_within_ms(session_timeout_ms) - session_timeout_ms - session_timeout_ms // _CHECKS
 
 
 def fail_overs(shape: LogShape) -> Sequence[tuple[int, int]]:

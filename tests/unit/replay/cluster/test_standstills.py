@@ -1,12 +1,13 @@
-"""When the active controller stood still, by the no-op records that it did not write."""
+"""When the active controller may have heard late of brokers: it wrote no no-op records, or fenced many brokers."""
 
 from __future__ import annotations
 
 import pytest
 
-from replay.cluster.facts import Clock, cluster_facts
+from replay.cluster.facts import Clock, cluster_facts, fencings
 from replay.cluster.state import log_shape, resolve_cluster
 from tests.support.records import batch
+from tests.support.scenario import ms, sessions, up
 
 NO_OPS = [500 * number for number in range(30)]
 LAST = NO_OPS[-1]
@@ -35,3 +36,21 @@ def test_a_controller_that_wrote_nothing_for_long_stood_still(
     ]
     state = resolve_cluster(log_shape(batches, []), [], [], {})
     assert cluster_facts("c", state, Clock(), None, {}).fail_overs == stood
+
+
+@pytest.mark.parametrize(
+    ("fenced", "busy"),
+    [
+        # 4.4 s late at most, the session timeout being 9 s.
+        ([50, 54], []),
+        ([50, 54, 58], [(50, 58)]),
+        ([50, 55, 60], []),
+        ([50, 54, 58, 70, 74, 78], [(50, 58), (70, 78)]),
+        ([], []),
+    ],
+)
+def test_brokers_that_are_fenced_one_after_the_other_wait_for_it(
+    fenced: list[int], busy: list[tuple[int, int]]
+) -> None:
+    brokers = sessions(*up(*range(1, 7)), *(f"{at} fence {broker}" for broker, at in enumerate(fenced, 1)))
+    assert list(fencings(brokers, 9_000)) == [(ms(first), ms(last)) for first, last in busy]
