@@ -75,6 +75,8 @@ def _led_alone(terms: LeaderTerms, broker: int, begin_ms: int, end_ms: int) -> i
         return None
     # A leader re-evaluates its high watermark when something is written, not when min ISR is lowered.
     term_start = max(int(terms.facts.term_start[rows[0]]), terms.first)
+    if terms.facts.anchored[term_start]:
+        return None  # what it was before the snapshot is not known
     known = slice(terms.configs_from(term_start), rows[-1] + 1)
     if (terms.facts.highest_min_isr[known] > 1).any() or not terms.facts.is_one_layer(known):
         return None

@@ -85,6 +85,14 @@ def test_what_the_metadata_log_must_show_of_a_lone_leader(second: tuple[str, ...
     assert "floor_leader_alone" not in said
 
 
+def test_a_lone_leader_of_a_snapshot_may_have_had_another_min_isr_before() -> None:
+    """It was lowered before the snapshot, and nothing was written since."""
+    for first, known in (("19", True), ("19 checkpoint", False)):
+        history = (f"{first} isr=1 min=1", *ALONE_HISTORY[2:])
+        *_, said = window(history, *TWO_READINGS, LINE, brokers=ALONE)
+        assert ("floor_leader_alone" in said) == known
+
+
 def test_a_replica_that_was_active_when_a_leader_was_left_alone_may_hold_its_high_watermark_back() -> None:
     """It may have caught up; to fence it does not move the high watermark."""
     brokers = sessions(*UP, "18 fence 3", "22 fence 2", "60 fence 1", "65 unfence 2")
