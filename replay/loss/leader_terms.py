@@ -457,6 +457,10 @@ class LeaderTerms:
         own = [s for s in self.sessions.begun(broker, -1, batch) if s.begin_batch < batch]
         if not own or own[-1].shutdown_ms is None or own[-1].shutdown_ms > session.alive_until_ms:
             return False
+        second = self.sessions.begun(term.leader, int(self.facts.batch[term.first]), batch)
+        state = self.cluster.brokers.after_batch(broker, second[0].begin_batch) if second else None
+        if state is not None and not state.fenced:
+            return False  # it fetches on until the controller lets it go, which waits for brokers that hang
         after = self.sessions.begun(broker, own[-1].begin_batch)
         return not after or after[0].begin_ms - PROPAGATION_MS >= term.end_ms
 

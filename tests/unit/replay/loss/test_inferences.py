@@ -329,17 +329,19 @@ def test_who_joined_without_having_caught_up_is_no_member(history: tuple[str, ..
 
 
 @pytest.mark.parametrize(
-    ("stops", "returns", "is_held"),
+    ("stops", "gone", "returns", "is_held"),
     [
         # Another process of broker 1 registered at 40; the one before certainly ran until 36.
-        (30, 54, True),
+        (30, 31, 54, True),
         # It may have followed the second one, which may have had less.
-        (38, 54, False),
-        (30, 50, False),
+        (38, 39, 54, False),
+        (30, 31, 50, False),
+        # The controller let it go when that one had registered.
+        (30, 43, 54, False),
     ],
 )
-def test_a_member_that_was_away_followed_no_second_process(stops: int, returns: int, is_held: bool) -> None:
-    away = (f"{stops} shutdown 2", f"{stops + 1} fence 2", f"{returns} register 2 n", f"{returns + 1} unfence 2")
+def test_a_member_that_was_away_followed_no_second_process(stops: int, gone: int, returns: int, is_held: bool) -> None:
+    away = (f"{stops} shutdown 2", f"{gone} fence 2", f"{returns} register 2 n", f"{returns + 1} unfence 2")
     lines = sorted((*UP, *REGISTERED_AGAIN, *away), key=lambda line: int(line.split()[0]))
     history = ("10 isr=1,2,3", "20 isr=1,2", f"{stops} isr=1 elr=2", "50 isr= elr=1,2 leader=-1", "60 isr=2 leader=2")
     *_, said = window(history, brokers=sessions(*lines), elr=True)
