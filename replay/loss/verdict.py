@@ -33,7 +33,7 @@ from replay.offsets.evidence import (
 )
 
 RULE = "hwm_regression"
-RULE_VERSION = 8
+RULE_VERSION = 9
 
 
 @dataclass(frozen=True, slots=True)
