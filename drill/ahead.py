@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from drill.client import ClientError
 from drill.nodes import BROKERS, CLUSTER_ID, wait_for
-from drill.scenario import Step as Played
-from drill.scenario import name_of
+from drill.scenario import Step, name_of
 from drill.score import AHEAD_WRONG, Wrong, lake_of, states_of
 from jobs.config.settings import load_settings
 from jobs.lake.lake import Lake
-from jobs.queries.ahead import Answer, ahead
+from jobs.queries.ahead import AheadAnswer, ahead
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION
 from replay.controller.profiles import profile_of
-from replay.whatif.ahead import ELECT, SET, START, STOP, UNCLEAN, Step
+from replay.whatif.ahead import ELECT, SET, START, STOP, UNCLEAN, ClusterAction
 
 if TYPE_CHECKING:
     from drill.steps import Drill
@@ -37,7 +36,7 @@ def play_ahead(drill: Drill, count: int) -> None:
     predicted: list[Row] = drill.told.setdefault("ahead", [])
     unclean_stops: set[int] = set()
     flagged: dict[str, int | None] = {}
-    restarts: list[Step] = []
+    restarts: list[ClusterAction] = []
     while len(predicted) < count:
         _churn(drill, None if restarts or not predicted else unclean_stops)
         _wait_until_in_sync(drill)
@@ -93,11 +92,11 @@ def _lake(drill: Drill) -> Lake:
     return lake_of(root, [capture], is_judged=False)
 
 
-def _restarts(drill: Drill, lake: Lake) -> list[Step]:
+def _restarts(drill: Drill, lake: Lake) -> list[ClusterAction]:
     """The stops and starts of the order in which `ahead` would restart all brokers; none without an order."""
     answer = ahead(lake, CLUSTER_ID, [], True, load_settings())
     drill.note(f"ahead --restart-all: {answer.order}, {'safe' if answer.safe else 'not safe'}")
-    return [Step(kind, broker) for broker in answer.order or () if answer.safe for kind in (STOP, START)]
+    return [ClusterAction(kind, broker) for broker in answer.order or () if answer.safe for kind in (STOP, START)]
 
 
 def _churn(drill: Drill, unclean_stops: set[int] | None) -> None:
@@ -106,12 +105,12 @@ def _churn(drill: Drill, unclean_stops: set[int] | None) -> None:
     enough = [name for name in led if drill.rng.random() < 0.5]
     try:
         if enough:
-            drill.play([Played(produce=enough, count=5)])
+            drill.play([Step(produce=enough, count=5)])
     except ClientError as error:
         drill.note(f"refused: {error}")
     if unclean_stops is not None and len(drill.cluster.up) > 2 and drill.rng.random() < 0.25:
         broker = drill.rng.choice(drill.cluster.up)
-        drill.play([Played(kill=[broker])])
+        drill.play([Step(kill=[broker])])
         unclean_stops.add(broker)
         time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
 
@@ -126,7 +125,7 @@ def _wait_until_in_sync(drill: Drill) -> None:
     wait_for("the replicas that run are in sync", settled, _SETTLE_S)
 
 
-def _choose(drill: Drill, states: Mapping[str, Row]) -> Step:
+def _choose(drill: Drill, states: Mapping[str, Row]) -> ClusterAction:
     rng, up = drill.rng, drill.cluster.up
     down = [broker for broker in BROKERS if broker not in up]
     topic = rng.choice(sorted(drill.scenario.topics))
@@ -134,38 +133,38 @@ def _choose(drill: Drill, states: Mapping[str, Row]) -> Step:
     row = rng.choice(dead if dead and rng.random() < 0.7 else list(states.values()))
     able = [broker for broker in row["replicas"] if broker in up] or row["replicas"]
     elected = able[0] if row["leader"] < 0 else row["replicas"][0]
-    choices: list[tuple[int, Callable[[], Step]]] = [
-        (5 if len(up) > 1 else 0, lambda: Step(STOP, rng.choice(up))),
-        (5 if down else 0, lambda: Step(START, rng.choice(down))),
-        (2, lambda: Step(SET, topic=topic, key=MIN_ISR, value=str(rng.choice((1, 2, 3))))),
-        (2, lambda: Step(SET, key=MIN_ISR, value=str(rng.choice((1, 2, 3))))),
-        (1, lambda: Step(SET, topic=topic, key=UNCLEAN_LEADER_ELECTION, value=rng.choice(("true", "false")))),
-        (3, lambda: Step(ELECT, elected, row["topic"], row["partition"])),
+    choices: list[tuple[int, Callable[[], ClusterAction]]] = [
+        (5 if len(up) > 1 else 0, lambda: ClusterAction(STOP, rng.choice(up))),
+        (5 if down else 0, lambda: ClusterAction(START, rng.choice(down))),
+        (2, lambda: ClusterAction(SET, topic=topic, key=MIN_ISR, value=str(rng.choice((1, 2, 3))))),
+        (2, lambda: ClusterAction(SET, key=MIN_ISR, value=str(rng.choice((1, 2, 3))))),
+        (1, lambda: ClusterAction(SET, topic=topic, key=UNCLEAN_LEADER_ELECTION, value=rng.choice(("true", "false")))),
+        (3, lambda: ClusterAction(ELECT, elected, row["topic"], row["partition"])),
     ]
     (make,) = rng.choices([make for _, make in choices], [weight for weight, _ in choices])
     return make()
 
 
-def _take(drill: Drill, step: Step) -> None:
+def _take(drill: Drill, step: ClusterAction) -> None:
     wait_s = _WRITTEN_S
     if step.kind == STOP:
-        drill.play([Played(stop=[step.broker])])
+        drill.play([Step(stop=[step.broker])])
     elif step.kind == START:
-        drill.play([Played(start=[step.broker])])
+        drill.play([Step(start=[step.broker])])
     elif step.kind == SET:
-        drill.play([Played(set=f"{step.key}={step.value}", topic=step.topic)])
+        drill.play([Step(set=f"{step.key}={step.value}", topic=step.topic)])
         wait_s = _SWEPT_S if step.key == UNCLEAN_LEADER_ELECTION else _WRITTEN_S
     else:
         name = f"{step.topic}-{step.partition}"
         leaderless = drill.state(name)["leader"] < 0
         try:
-            drill.play([Played(elect=[name], type="UNCLEAN" if leaderless else "PREFERRED")])
+            drill.play([Step(elect=[name], type="UNCLEAN" if leaderless else "PREFERRED")])
         except ClientError as error:  # what it refuses changes nothing
             drill.note(f"refused: {error}")
     time.sleep(wait_s)
 
 
-def _rows_that_hold(answer: Answer, release: str, unclean_stops: set[int]) -> dict[str, Row]:
+def _rows_that_hold(answer: AheadAnswer, release: str, unclean_stops: set[int]) -> dict[str, Row]:
     """The predictions by partition under the condition that is true: the drill knows the release and who was killed."""
     profile = profile_of(release)
     assert profile is not None
@@ -186,7 +185,7 @@ def _rows_that_hold(answer: Answer, release: str, unclean_stops: set[int]) -> di
 
 
 def _differences(
-    step: Step, states: Mapping[str, Row], then: Mapping[str, Row], rows: Mapping[str, Row]
+    step: ClusterAction, states: Mapping[str, Row], then: Mapping[str, Row], rows: Mapping[str, Row]
 ) -> Sequence[str]:
     """What of the states after a step is not as predicted: leaders; ISR and ELR, too, where no replica comes back."""
     found = []

@@ -95,14 +95,14 @@ def _cut(segment: Path, count: int, flushed: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class DiskCopy:
     """A replica on a disk. end: (last leader epoch, log end offset); records: offset -> value."""
 
     end: tuple[int, int]
     records: dict[int, str]
 
 
-def read_copy(folder: Path) -> Copy:
+def read_copy(folder: Path) -> DiskCopy:
     """What the client of a drill wrote into a replica."""
     end, records = (-1, 0), dict[int, str]()
     for segment in sorted(folder.glob("*.log")):
@@ -111,7 +111,7 @@ def read_copy(folder: Path) -> Copy:
             end = batch.epoch, batch.last_offset + 1
             found = () if batch.is_control else read_data(data, batch)
             records |= {r.offset: (r.value or b"").decode() for r in found if isinstance(r, DataRecord)}
-    return Copy(end, records)
+    return DiskCopy(end, records)
 
 
 def _batches(data: bytes) -> Iterator[DataBatch]:

@@ -20,7 +20,7 @@ from typing import Any
 from zipfile import ZipFile
 
 from drill.client import ClientError
-from drill.disks import Copy, read_copy
+from drill.disks import DiskCopy, read_copy
 from drill.errors import call
 from drill.jars import fetch
 from drill.ledger import Ledger
@@ -99,13 +99,13 @@ def follow_carelessly(drill: Drill, followed: Followed) -> None:
     drill.told["plan"]["careless"] = _ended(drill, followed)
 
 
-def copies_of(drill: Drill, state: Mapping[str, Any]) -> dict[int, Copy]:
+def copies_of(drill: Drill, state: Mapping[str, Any]) -> dict[int, DiskCopy]:
     """Broker -> what is on its disk of a partition."""
     folders = ((b, log_dir / name_of(dict(state))) for b in BROKERS for log_dir in drill.cluster.nodes[b].log_dirs)
     return {broker: read_copy(folder) for broker, folder in folders if folder.is_dir()}
 
 
-def held_by(state: Mapping[str, Any], copies: Mapping[int, Copy]) -> Records:
+def held_by(state: Mapping[str, Any], copies: Mapping[int, DiskCopy]) -> Records:
     """What is on the disk of the leader, or else of those whom Kafka's rules let lead, or else of the replica that
     holds most: what no order of starts needs to lose."""
     known = [broker for broker in state["last_known_elr"] or () if broker >= 0]
@@ -117,7 +117,7 @@ def held_by(state: Mapping[str, Any], copies: Mapping[int, Copy]) -> Records:
     return found
 
 
-def best_of(state: Mapping[str, Any], copies: Mapping[int, Copy]) -> list[int]:
+def best_of(state: Mapping[str, Any], copies: Mapping[int, DiskCopy]) -> list[int]:
     """The replica whose copy has the highest (last leader epoch, log end)."""
     there = [broker for broker in state["replicas"] if broker in copies]
     return [max(there, key=lambda broker: copies[broker].end)] if there else []

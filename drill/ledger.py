@@ -12,7 +12,7 @@ Place = tuple[str, int]  # topic id, partition
 
 
 @dataclass
-class Record:
+class SentRecord:
     """offset: None if the client does not know what became of the record. at_ms: when it was acknowledged, or given up.
     lost: acknowledged, and a later reader got something else at its offset, or nothing."""
 
@@ -29,7 +29,7 @@ class Ledger:
     """records: by topic id and partition. markers_ms: when transactions of a partition ended, each with a record that
     no producer sees. ids: the topic id that a name means now; names: by topic id."""
 
-    records: dict[Place, list[Record]] = field(default_factory=lambda: defaultdict(list))
+    records: dict[Place, list[SentRecord]] = field(default_factory=lambda: defaultdict(list))
     markers_ms: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
     ids: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Ledger:
                 self.markers_ms[place].append(told["sent_ms"])
                 return
             offset = told.get("offset")
-            record = Record(
+            record = SentRecord(
                 told["value"], told["acks"], told["sent_ms"], told["at_ms"], offset if offset != -1 else None
             )
             self.records[place].append(record)
@@ -61,7 +61,7 @@ class Ledger:
         """How many records acknowledged with acks=all such a reader misses."""
         return sum(record.acks == "all" for record in self._missed(topic, partition, found))
 
-    def _missed(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> list[Record]:
+    def _missed(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> list[SentRecord]:
         """The acknowledged records that such a reader does not get."""
         held = dict(found)
         with self.lock:
@@ -75,7 +75,7 @@ class Ledger:
             counts["unknown" if record.offset is None else record.acks] += 1
         return dict(counts)
 
-    def lost(self) -> dict[Place, list[Record]]:
+    def lost(self) -> dict[Place, list[SentRecord]]:
         """Acknowledged with acks=all, and lost."""
         chosen = {p: [r for r in rs if r.lost and r.acks == "all"] for p, rs in self.records.items()}
         return {place: records for place, records in chosen.items() if records}
@@ -103,6 +103,6 @@ class Ledger:
         for row in rows:
             ledger.created(row["topic"], row["topic_id"])
             place = row["topic_id"], row["partition"]
-            ledger.records[place] = [Record(**record) for record in row["records"]]
+            ledger.records[place] = [SentRecord(**record) for record in row["records"]]
             ledger.markers_ms[place] = list(row["markers_ms"])
         return ledger

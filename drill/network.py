@@ -26,7 +26,7 @@ _NOBODY = "02:00:00:00:00:00"
 _LEFT = re.compile(r"drill-([0-9]+)-[0-9a-z]+")
 
 
-class Places:
+class LocalPorts:
     """All nodes on 127.0.0.1, each on free ports."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
@@ -46,7 +46,7 @@ class Places:
         return []
 
 
-class Network(Places):
+class Network(LocalPorts):
     """A namespace for each node and for the client. Errors: DrillError if `ip` refuses something."""
 
     def __init__(self, nodes: Sequence[int]) -> None:

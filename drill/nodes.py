@@ -16,8 +16,8 @@ from pathlib import Path
 from signal import Signals
 
 from drill.errors import DrillError, call
-from drill.network import Places
-from drill.scenario import Scenario
+from drill.network import LocalPorts
+from drill.scenario import DrillScenario
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAA"
 CONTROLLERS, BROKERS = (3000, 3001, 3002), (1, 2, 3, 4)
@@ -120,7 +120,7 @@ class Cluster:
     """nodes: by id. places: where they run. jars: the folder of one release. debugged: whether threads can be held."""
 
     nodes: dict[int, Node]
-    places: Places
+    places: LocalPorts
     jars: Path
     debugged: bool
     debuggers: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -208,7 +208,9 @@ def java(jars: Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, jars: Path, configs: dict[str, str], scenario: Scenario, places: Places) -> Iterator[Cluster]:
+def cluster(
+    folder: Path, jars: Path, configs: dict[str, str], scenario: DrillScenario, places: LocalPorts
+) -> Iterator[Cluster]:
     """A formatted cluster whose nodes have not started; whatever runs in the end is killed."""
     made = _configured(folder, jars, configs, scenario, places)
     try:
@@ -217,7 +219,9 @@ def cluster(folder: Path, jars: Path, configs: dict[str, str], scenario: Scenari
         made.end()
 
 
-def _configured(folder: Path, jars: Path, configs: dict[str, str], scenario: Scenario, places: Places) -> Cluster:
+def _configured(
+    folder: Path, jars: Path, configs: dict[str, str], scenario: DrillScenario, places: LocalPorts
+) -> Cluster:
     votes = {node: places.address(node) for node in CONTROLLERS}
     votes |= {node: places.quorum_address(node) for node in scenario.combined}
     voters = ",".join(f"{node}@{address}" for node, address in votes.items())

@@ -9,13 +9,13 @@ from typing import Any
 
 from jinja2 import Environment
 
-from drill.scenario import Scenario
+from drill.scenario import DrillScenario
 from drill.score import DECIDED
 
 _TEMPLATE = Path(__file__).with_name("drill.md.j2")
 
 
-def page(result: Mapping[str, Any], scenario: Scenario) -> str:
+def page(result: Mapping[str, Any], scenario: DrillScenario) -> str:
     """One drill as Markdown. result: what drill.run.play_and_score returns."""
     environment = Environment(trim_blocks=True, keep_trailing_newline=True, finalize=lambda v: "" if v is None else v)
     environment.filters["clock"] = lambda at_ms: f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"

@@ -20,10 +20,10 @@ from drill.errors import DrillError, call
 from drill.follow import follow, follow_carelessly
 from drill.jars import fetch
 from drill.ledger import Ledger
-from drill.network import CLIENT, Places, network, possible
+from drill.network import CLIENT, LocalPorts, network, possible
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
 from drill.salvage import Saved, check_bounds, salvage_all
-from drill.scenario import Scenario
+from drill.scenario import DrillScenario
 from drill.score import OF_PLAY, Score, Wrong, lake_of, score
 from drill.steps import Drill
 from drill.watched import compare, read_anew, watching
@@ -36,7 +36,7 @@ LAKES, WITHOUT_LOGS = ("lake", "lake-without-logs"), "without-logs"
 _CONFIGS = Path(__file__).with_name("server.properties")
 
 
-def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out: Path, say: Say) -> Row:
+def play_and_score(scenario: DrillScenario, release: str, seed: int, jars: Path, out: Path, say: Say) -> Row:
     """Play a scenario and score the verdicts. out: a new folder for captures, lakes, truth.json and result.json.
 
     Returns what result.json holds. Errors: DrillError; every process has ended then, too.
@@ -70,12 +70,14 @@ def play_and_score(scenario: Scenario, release: str, seed: int, jars: Path, out:
     return result
 
 
-def _play(scenario: Scenario, jars: Path, seed: int, folder: Path, out: Path, say: Say) -> tuple[Drill, Saved | None]:
+def _play(
+    scenario: DrillScenario, jars: Path, seed: int, folder: Path, out: Path, say: Say
+) -> tuple[Drill, Saved | None]:
     configs = {**read_properties(_CONFIGS.read_bytes()), "broker.session.timeout.ms": str(scenario.session_ms)}
     configs |= scenario.configs
     ledger = Ledger()
     disks = {folder / f"node-{broker}" / "data": mib for broker, mib in scenario.disks_mib.items()}
-    where = network(NODES) if scenario.cuts_network else contextlib.nullcontext(Places(NODES))
+    where = network(NODES) if scenario.cuts_network else contextlib.nullcontext(LocalPorts(NODES))
     with where as places, small_disks(disks), cluster(folder, jars, configs, scenario, places) as nodes:
         say(f"start {len(CONTROLLERS)} controllers and {len(BROKERS)} brokers of Kafka {jars.name}")
         nodes.start([*CONTROLLERS, *BROKERS])

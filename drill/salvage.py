@@ -15,7 +15,7 @@ from drill.steps import Drill
 from jobs.lake.lake import Lake
 from jobs.salvage.live import LiveCluster
 from jobs.salvage.output import LINES
-from jobs.salvage.produce import Target, produce
+from jobs.salvage.produce import ProduceOptions, produce
 from jobs.salvage.stage import salvage
 from replay.offsets.parted_logs import ABORTED, ABOVE, BELOW, OPEN_TRANSACTION
 
@@ -103,7 +103,7 @@ def _again(drill: Drill, out: Path, name: str, result: Saved) -> None:
     topic = f"{topic_of(name)}.again-{len(result.pairs)}"
     partitions = len(drill.scenario.topics[topic_of(name)].replicas)
     drill.ledger.created(topic, drill.client.ask("create", topic, "/".join(["2,3"] * partitions)))
-    target = Target(topic, drill.cluster.servers, superseded=True)
+    target = ProduceOptions(topic, drill.cluster.servers, superseded=True)
     counted, sent, repeated = (produce(out, target, send) for send in (False, True, True))
     left_out = (ABORTED, OPEN_TRANSACTION)
     rows = [row for row in _lines(out / name) if row["transaction"] not in left_out and not row["sent_again_offset"]]

@@ -134,7 +134,7 @@ class Expected(_Strict):
     any: bool = False
 
 
-class Scenario(_Strict):
+class DrillScenario(_Strict):
     """name: of the file. story: what is done and what Kafka is expected to do. elr: whether the cluster starts with the
     ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, in the place of those that a
     drill sets. log_dirs: how many each broker has. disks_mib: brokers whose first one is on a disk of that size.
@@ -161,7 +161,7 @@ class Scenario(_Strict):
     expected: Expected = Expected()
 
     @model_validator(mode="after")
-    def _known_topics(self) -> Scenario:
+    def _known_topics(self) -> DrillScenario:
         for step in self.steps:
             for name in (step.topic, step.delete, step.create, *map(topic_of, step.partitions)):
                 if name is not None and name not in self.topics:
@@ -175,7 +175,7 @@ class Scenario(_Strict):
             raise ValueError("a plan is followed on disks that can be copied: leave out disks_mib")
         return self
 
-    def with_plan(self) -> Scenario:
+    def with_plan(self) -> DrillScenario:
         """The same, after which all brokers go down by chance, and the plan is followed. Errors: DrillError if it
         cannot be."""
         if self.disks_mib:
@@ -235,12 +235,12 @@ def scenario_names() -> list[str]:
     return sorted(path.stem for path in SCENARIOS.glob("*.toml"))
 
 
-def read_scenario(name: str) -> Scenario:
+def read_scenario(name: str) -> DrillScenario:
     """A bundled scenario by name, or a file by path. Errors: DrillError naming the file and the entry."""
     path = SCENARIOS / f"{name}.toml" if "/" not in name and not name.endswith(".toml") else Path(name)
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-        return Scenario.model_validate({**values, "name": path.stem})
+        return DrillScenario.model_validate({**values, "name": path.stem})
     except FileNotFoundError as error:
         raise DrillError(f"{name}: no such scenario. Bundled are {', '.join(scenario_names())}.") from error
     except ValidationError as error:

@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from drill.ledger import Ledger, Place, Record
+from drill.ledger import Ledger, Place, SentRecord
 from drill.nodes import CLUSTER_ID
 from drill.scenario import name_of
 from jobs.lake.lake import Lake
@@ -134,7 +134,7 @@ def contradicts(finding: Mapping[str, Any]) -> bool:
     return finding["kind"] in CONTRADICTIONS and not known and finding["rule"] not in BROKEN_BY_USERS
 
 
-def lies(windows: Sequence[Row], records: Sequence[Record], markers_ms: Sequence[int]) -> Iterator[tuple[str, str]]:
+def lies(windows: Sequence[Row], records: Sequence[SentRecord], markers_ms: Sequence[int]) -> Iterator[tuple[str, str]]:
     """(kind, text) of each claim of one partition's windows that is not true.
 
     A record that was acknowledged after an election cannot have been lost in it, and one that was sent after it

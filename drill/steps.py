@@ -21,7 +21,7 @@ from drill.errors import DrillError
 from drill.ledger import Ledger
 from drill.network import CLIENT, Network, accepts
 from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, wait_for
-from drill.scenario import Scenario, Step, name_of, number_of, topic_of
+from drill.scenario import DrillScenario, Step, name_of, number_of, topic_of
 from drill.score import LAG_MS, Wrong
 from jobs.collect.stage import MANIFEST, Wishes, collect
 from jobs.collect.targets import Target
@@ -65,7 +65,7 @@ class Drill:
     product's commands said, known while it is played. told: what the result has of them: plan, ahead, watch, salvage.
     watch_kills: how often the watch beside it was killed."""
 
-    scenario: Scenario
+    scenario: DrillScenario
     cluster: Cluster
     client: Client
     ledger: Ledger

@@ -23,7 +23,7 @@ _INT = re.compile(rb"\d{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CheckpointLine:
     """An entry of a checkpoint file. position: byte position in the file; length_bytes: without the line end."""
 
     position: int
@@ -79,14 +79,14 @@ def _is_number(word: bytes, largest: int) -> bool:
     return _INT.fullmatch(word) is not None and int(word) <= largest
 
 
-def read_checkpoint(data: bytes, words: int) -> tuple[list[Line], list[Damage]]:
+def read_checkpoint(data: bytes, words: int) -> tuple[list[CheckpointLine], list[Damage]]:
     """Entries of a checkpoint file, of so many words, and damage for each bad line. The last two words are numbers: of
     a partition or a leader epoch, and an offset.
 
     An empty file is legal: Kafka creates it before it writes the first entry. A last line without a line end is damage
     even if it parses: a torn copy of `orders 0 1234` may hold `orders 0 12`.
     """
-    entries: list[Line] = []
+    entries: list[CheckpointLine] = []
     damage: list[Damage] = []
     lines = list(text_lines(data))
     if not lines:
@@ -101,7 +101,7 @@ def read_checkpoint(data: bytes, words: int) -> tuple[list[Line], list[Damage]]:
         if not ended:
             damage.append(Damage(position, len(text), None, "cut_line", f"a line without a line end: {excerpt(text)}"))
         elif len(found) == words and _is_number(found[-2], MAX_INT32) and _is_number(found[-1], MAX_INT64):
-            entries.append(Line(position, len(text), found))
+            entries.append(CheckpointLine(position, len(text), found))
         elif text:
             damage.append(Damage(position, len(text), None, "bad_checkpoint", f"not an entry: {excerpt(text)}"))
     if len(entries) + len(damage) != int(count):
@@ -110,5 +110,5 @@ def read_checkpoint(data: bytes, words: int) -> tuple[list[Line], list[Damage]]:
     return entries, damage
 
 
-def _refused(data: bytes, message: str) -> tuple[list[Line], list[Damage]]:
+def _refused(data: bytes, message: str) -> tuple[list[CheckpointLine], list[Damage]]:
     return [], [Damage(0, len(data), None, "bad_checkpoint", message)]

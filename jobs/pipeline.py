@@ -48,7 +48,7 @@ _LOGS = (METADATA_SEGMENT, METADATA_CHECKPOINT, DUMP_LOG)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """The result of a run. levels: what --fail-on checks (jobs/verdict/status.py). summary: lines to print."""
 
     levels: set[str]
@@ -81,7 +81,7 @@ class Pipeline:
         self.settings = load_settings(engine_name)
         self.documents: dict[str, Row] = {}
 
-    def run(self, report: Path | None = None, start: str = EARLIEST, verdict: Path | None = None) -> Outcome:
+    def run(self, report: Path | None = None, start: str = EARLIEST, verdict: Path | None = None) -> RunOutcome:
         """Run every stage, with a progress bar. report, verdict: files to write; None: in the lake. Errors: as the
         stages."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
@@ -89,7 +89,7 @@ class Pipeline:
             _require_log(self.lake, given)
             return self._judge(describe, advance, report, verdict, lambda _: start)
 
-    def remake(self) -> Outcome:
+    def remake(self) -> RunOutcome:
         """Like `run`, but of what is in the lake: each replay begins where the one before it began."""
         with progress_steps(4) as (describe, advance):
             return self._judge(describe, advance, None, None, lambda cluster: replayed_from(self.lake, cluster))
@@ -101,7 +101,7 @@ class Pipeline:
         report: Path | None,
         verdict: Path | None,
         start_of: Callable[[str], str],
-    ) -> Outcome:
+    ) -> RunOutcome:
         """Replay, detect, quality and report."""
         clusters = self._clusters()
         files = self._verdict_files(verdict, clusters)
@@ -124,7 +124,7 @@ class Pipeline:
         if self.record.engine is not None:
             summary.append(f"tasks:     {self.record.engine}")
         failed = [line for c in checked for line in c.failed]
-        return Outcome(self._found(clusters), failed, summary)
+        return RunOutcome(self._found(clusters), failed, summary)
 
     def ingest(self) -> None:
         with progress_steps(len(self.captures)) as (describe, advance):
@@ -185,7 +185,7 @@ class Pipeline:
         self._stage_ended(cluster)
         _report_replayed(done)
 
-    def detect(self, verdict: Path | None = None) -> Outcome:
+    def detect(self, verdict: Path | None = None) -> RunOutcome:
         """Detect, and write the verdicts. verdict: as in `run`. Errors: KraftForensicsError if no cluster has a log."""
         clusters = self._clusters()
         if set(without_log(self.lake)) >= set(clusters):
@@ -196,7 +196,7 @@ class Pipeline:
             for cluster in clusters:
                 lines.append(self._detect(cluster, files, describe, files.report_of(cluster)))
                 advance()
-        return Outcome(self._found(clusters), [], lines)
+        return RunOutcome(self._found(clusters), [], lines)
 
     def _verdict_files(self, verdict: Path | None, clusters: list[str]) -> VerdictFiles:
         return VerdictFiles(verdict or within(self.root, "verdict.json"), clusters)

@@ -24,7 +24,7 @@ _FIELD = re.compile(r"(?:^|; )(meaning|action|tables|kind|severity|scope|key): "
 _TABLE = re.compile(r"\b(?:from|join) (\w+)")
 
 
-class Kind(StrEnum):
+class CheckKind(StrEnum):
     """What a check is about."""
 
     COMPLETENESS = "completeness"
@@ -103,7 +103,7 @@ class Check:
 
     table: str
     name: str
-    kind: Kind
+    kind: CheckKind
     meaning: str
     action: str
     key: tuple[str, ...]
@@ -145,7 +145,7 @@ def parsed(folder: str, name: str, text: str) -> Iterator[Check]:
     head, sql = _head_and_body(text)
     parts = _FIELD.split(head)
     about = {field: " ".join(value.split()) for field, value in zip(parts[1::2], parts[2::2], strict=True)}
-    kind, scope, key = Kind(about["kind"]), Scope(about["scope"]), tuple(about["key"].split(", "))
+    kind, scope, key = CheckKind(about["kind"]), Scope(about["scope"]), tuple(about["key"].split(", "))
     warns = ("error", "warn").index(about["severity"]) == 1
     check = Check(folder, name, kind, about["meaning"], about["action"], key, scope, warns, _statements(sql))
     if folder != SHARED:

@@ -23,7 +23,7 @@ from replay.arrow.schemas import PARTITION_HISTORY, column
 from replay.arrow.sets import size
 from replay.cluster.brokers import BROKER_TYPES
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
-from replay.cluster.log import LogBatches, Run
+from replay.cluster.log import LogBatches, LogRange
 from replay.cluster.state import ClusterState, LogShape, changes_that_count, resolve_cluster, subject_of
 from replay.controller.transitions import Bucket
 from replay.partitions.elections import RISKY, States, build_elections, leader_changes
@@ -124,7 +124,7 @@ def _resolved(live: Live, logged: Sequence[Row], epochs: Sequence[tuple[int, int
         {"epoch": e, "base_offset": o, "last_offset": o, "base_timestamp_ms": ms, "crc": 0, "nodes": []}
         for e, o, ms in epochs
     ]
-    shape = LogShape(LogBatches.of(batches), np.arange(len(batches)), [Run(0, end, None)], [], [], [], end, [])
+    shape = LogShape(LogBatches.of(batches), np.arange(len(batches)), [LogRange(0, end, None)], [], [], [], end, [])
     return resolve_cluster(shape, logged, (), live.static or {})
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from evidence import kinds, tables
 from evidence.capture.accounts import Account, provenance
 from evidence.capture.files import Capture, EvidenceFile
-from evidence.capture.manifest import Node
+from evidence.capture.manifest import CapturedNode
 from evidence.errors import Damage
 
 _BOOT_ID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\n?")
@@ -58,14 +58,16 @@ def read_boot_ids(capture: Capture, uncertainty_ms: int) -> BootIds:
     return BootIds(pa.Table.from_pylist(rows, schema=tables.BOOT_IDS), accounts)
 
 
-def _machines(capture: Capture) -> Iterator[tuple[str, Node]]:
+def _machines(capture: Capture) -> Iterator[tuple[str, CapturedNode]]:
     """The manifest's nodes, by the path of the boot id that was read with the rest; a made-up one for a node without a
     folder."""
     for number, node in enumerate(capture.manifest.nodes if capture.manifest else ()):
         yield str(PurePosixPath(node.path, "boot_id")) if node.path is not None else f"/{number}", node
 
 
-def _round(capture: Capture, node: Node, captured_at_ms: int | None, assumed_ms: int) -> tuple[int | None, int, int]:
+def _round(
+    capture: Capture, node: CapturedNode, captured_at_ms: int | None, assumed_ms: int
+) -> tuple[int | None, int, int]:
     """(when reading the node began, how long it took at most until its uptime was read, the clock's error); ms."""
     facts = (node, capture.manifest or node)
     began = captured_at_ms
@@ -75,7 +77,7 @@ def _round(capture: Capture, node: Node, captured_at_ms: int | None, assumed_ms:
     return began, took, next((f.clock_error_ms for f in facts if f.clock_error_ms is not None), 0)
 
 
-def _machine(node: Node, began_ms: int | None, took_ms: int, error_ms: int) -> dict[str, Any]:
+def _machine(node: CapturedNode, began_ms: int | None, took_ms: int, error_ms: int) -> dict[str, Any]:
     """What is known of the machine. Both bounds of its start hold for a clock that was slewed all the time; the lower
     one not for a virtual machine that was paused: its uptime stood still."""
     row: dict[str, Any] = {
@@ -96,7 +98,7 @@ def _read_at(began_ms: int | None, took_ms: int | None, error_ms: int) -> dict[s
     return {"captured_at_ms": began_ms - error_ms, "uncertainty_ms": took_ms + 2 * error_ms}
 
 
-def _without_id(capture: Capture, node: Node, assumed_ms: int) -> dict[str, Any]:
+def _without_id(capture: Capture, node: CapturedNode, assumed_ms: int) -> dict[str, Any]:
     """The row of a machine of which only the manifest tells."""
     in_path = None if node.path is None else kinds.captured_at(PurePosixPath(node.path, "boot_id"))
     given = (in_path, node.captured_at, capture.manifest.captured_at if capture.manifest else None)

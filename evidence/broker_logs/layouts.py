@@ -52,7 +52,7 @@ _GREATEST_UNITS = ((10**17, 10**6), (10**14, 10**3), (10**11, 1))
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class EventHead:
     """What the first line of an event says. logged_at_ms: its wall-clock time in ms, as if its zone were UTC;
     logged_at_utc_ms: the time itself, None where no zone is printed. None: not printed. A time in whole seconds says
     too little (is_rounded): both are None then, unless a container's own time before the line is finer. is_cut: what
@@ -70,13 +70,13 @@ class Head:
 @dataclass(frozen=True, slots=True)
 class Layout:
     """head: a regular expression (RE2's subset) for the beginning of a line that begins an event. read: such a line ->
-    Head; None where it cannot be read, or is a part of a line that a container runtime cut. shows_its_end: a line that
-    can be read is whole, even without a line end. has_header: the first line names columns. begin: of a text layout:
-    how any event begins, without what containers put before it."""
+    EventHead; None where it cannot be read, or is a part of a line that a container runtime cut. shows_its_end: a line
+    that can be read is whole, even without a line end. has_header: the first line names columns. begin: of a text
+    layout: how any event begins, without what containers put before it."""
 
     name: str
     head: str
-    read: Callable[[bytes], Head | None]
+    read: Callable[[bytes], EventHead | None]
     shows_its_end: bool = False
     has_header: bool = False
     begin: re.Pattern[str] | None = None
@@ -133,7 +133,7 @@ def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Lay
     plain, prefixed = re.compile(before), re.compile(_PREFIX + before)
     tail = re.compile(after + r"\s*$")
 
-    def read(line: bytes) -> Head | None:
+    def read(line: bytes) -> EventHead | None:
         text = line.decode("utf-8", "replace")
         found = plain.match(text) or prefixed.match(text)
         if found is None:
@@ -149,7 +149,7 @@ def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Lay
         if wall_ms is not None and (utc_ms is None or is_whole_s):
             wall_ms, utc_ms = _stamped(wall_ms, utc_ms, is_whole_s, groups)
         is_cut = bool(after) and end is None
-        return Head(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip(), is_whole_s, is_cut)
+        return EventHead(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip(), is_whole_s, is_cut)
 
     return Layout(name, "^" + _for_re2(_PREFIX + before), read, begin=plain)
 
@@ -181,7 +181,7 @@ def _of_expression(expression: str) -> Layout:
     if "message" not in whole.groupindex:
         raise ValueError(f"log pattern {expression!r} has no group `message`")
 
-    def read(line: bytes) -> Head | None:
+    def read(line: bytes) -> EventHead | None:
         found = whole.match(line.decode("utf-8", "replace"))
         if found is None:
             return None
@@ -189,7 +189,7 @@ def _of_expression(expression: str) -> Layout:
         time = groups.get("time") or ""
         wall_ms, utc_ms = (None, None) if is_rounded(time) else read_iso(time)
         message = groups["message"].rstrip()
-        return Head(wall_ms, utc_ms, groups.get("level"), groups.get("logger"), message, is_rounded(time))
+        return EventHead(wall_ms, utc_ms, groups.get("level"), groups.get("logger"), message, is_rounded(time))
 
     return Layout(expression, "^(?:" + _for_re2(expression.lstrip("^")) + ")", read)
 
@@ -202,7 +202,7 @@ def _for_re2(expression: str) -> str:
 def json_layout(inner: Sequence[Layout]) -> Layout:
     """An object a line. The message may be a line of Kafka's own pattern (Docker's files, an archive's export)."""
 
-    def read(line: bytes) -> Head | None:
+    def read(line: bytes) -> EventHead | None:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
@@ -212,7 +212,7 @@ def json_layout(inner: Sequence[Layout]) -> Layout:
     return Layout("json", r"^\s*(?:\[\s*|,\s*)?\{", _unwrapped(read), shows_its_end=True)
 
 
-def _unwrapped(read: Callable[[bytes], Head | None]) -> Callable[[bytes], Head | None]:
+def _unwrapped(read: Callable[[bytes], EventHead | None]) -> Callable[[bytes], EventHead | None]:
     """A line of a JSON array is an object with a comma or bracket around it."""
     return lambda line: read(
         line.strip().lstrip(b"[,").rstrip(b",]") if line[-1:] in b",]" or line[:1] in b"[," else line
@@ -225,7 +225,7 @@ def csv_layout(header: bytes, inner: Sequence[Layout]) -> Layout | None:
     if not any(name in _JSON_MESSAGE for name in names):
         return None
 
-    def read(line: bytes) -> Head | None:
+    def read(line: bytes) -> EventHead | None:
         try:
             values = next(csv.reader([line.decode("utf-8", "replace")]), [])
         except csv.Error:
@@ -240,7 +240,7 @@ def csv_layout(header: bytes, inner: Sequence[Layout]) -> Layout | None:
     return Layout("csv", head, read, has_header=True)
 
 
-def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> Head | None:
+def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> EventHead | None:
     message = _first(fields, _JSON_MESSAGE)
     if not isinstance(message, str):
         return None
@@ -251,7 +251,7 @@ def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> Head | Non
         if (head := layout.read(stamp + line) or layout.read(line)) is not None:
             return head
     level, logger = _first(fields, _JSON_LEVEL), _first(fields, _JSON_LOGGER)
-    return Head(
+    return EventHead(
         wall_ms,
         utc_ms,
         level if isinstance(level, str) else None,

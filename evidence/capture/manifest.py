@@ -132,7 +132,7 @@ class _Facts(BaseModel):
     configs: Configs = {}
 
 
-class Node(_Facts):
+class CapturedNode(_Facts):
     """[[nodes]]: a node's folder inside the capture, and the facts about that node.
 
     What `collect` notes: clock_offset_ms, clock_offset_error_ms: how far the node's clock was ahead of the capturer's,
@@ -185,9 +185,9 @@ class Manifest(_Facts):
 
     cluster_id: str | None = None
     collected_by: str | None = None
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[CapturedNode, ...] = ()
 
-    def node_of(self, path: PurePosixPath) -> Node | None:
+    def node_of(self, path: PurePosixPath) -> CapturedNode | None:
         """The node whose folder contains the file; the innermost if folders are nested."""
         found = [n for n in self.nodes if n.holds(path)]
         return max(found, key=lambda n: len(PurePosixPath(n.path or "").parts), default=None)

@@ -45,7 +45,7 @@ _COLUMNS = ["offset", "timestamp_ms", "type", "payload", "partition_change", "sn
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LogCoverage:
     """From a log's first known line to its last one; ms. in_utc: in UTC; else as printed, in an unknown zone."""
 
     first_ms: int
@@ -78,7 +78,7 @@ class Facts:
     exposed_ms: list[int] = field(default_factory=list)
     files: dict[int, set[str]] = field(default_factory=dict)
     epochs: dict[int, set[Partition]] = field(default_factory=dict)
-    own_logs: dict[int, dict[str, Span]] = field(default_factory=dict)
+    own_logs: dict[int, dict[str, LogCoverage]] = field(default_factory=dict)
     boot_ids: dict[int, int] = field(default_factory=dict)
     booted: dict[int, bool | None] = field(default_factory=dict)
     configs: set[int] = field(default_factory=set)
@@ -255,9 +255,9 @@ def _spans(facts: Facts, capture: Capture, events: pa.Table) -> None:
         if row["node_id"] is None or first is None:
             continue
         spans = facts.own_logs.setdefault(row["node_id"], {})
-        old = spans.get(kind_of[row["path"]], Span(first, last, name != "logged_at_ms"))
+        old = spans.get(kind_of[row["path"]], LogCoverage(first, last, name != "logged_at_ms"))
         in_utc = old.in_utc and name != "logged_at_ms"
-        spans[kind_of[row["path"]]] = Span(min(first, old.first_ms), max(last, old.last_ms), in_utc)
+        spans[kind_of[row["path"]]] = LogCoverage(min(first, old.first_ms), max(last, old.last_ms), in_utc)
 
 
 def _damage(facts: Facts, capture: Capture, accounts: dict[str, Account]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from evidence import kinds
-from evidence.completeness.facts import Facts, Span
+from evidence.completeness.facts import Facts, LogCoverage
 
 # A wall clock whose zone is not known may differ from UTC by as much.
 _ANY_ZONE_MS = 14 * 3_600_000
@@ -134,11 +134,11 @@ def _own_logs(facts: Facts) -> Iterator[Lack]:
                 yield Lack("broker_log_too_early", broker, what, True, _LINES, where)
 
 
-def _begins_after(span: Span, at_ms: int) -> bool:
+def _begins_after(span: LogCoverage, at_ms: int) -> bool:
     return span.first_ms - (0 if span.in_utc else _ANY_ZONE_MS) > at_ms
 
 
-def _ends_before(span: Span, at_ms: int) -> bool:
+def _ends_before(span: LogCoverage, at_ms: int) -> bool:
     return span.last_ms + (0 if span.in_utc else _ANY_ZONE_MS) < at_ms
 
 

@@ -24,7 +24,7 @@ _EPOCHS, _METADATA = "leader-epoch-checkpoint", "partition.metadata"
 
 
 @dataclass(slots=True)
-class Account:
+class SegmentAccount:
     """Of one segment: parsed + damaged + trailing bytes = its size, once it was read to its end."""
 
     size_bytes: int
@@ -46,7 +46,7 @@ class ReplicaCopy:
     topic_id: str | None
     epochs: list[tuple[int, int]]
     segments: list[Path]
-    accounts: dict[str, Account] = field(default_factory=dict)
+    accounts: dict[str, SegmentAccount] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -70,7 +70,7 @@ class ReplicaCopy:
                 continue
             named = f"{self.place}/{segment.name}"
             with _opened(segment, named) as data:
-                account = Account(len(data))
+                account = SegmentAccount(len(data))
                 if begin is None:
                     self.accounts[segment.name] = account
                 framing = Framing(data, int(segment.stem), least_magic=0)
@@ -90,7 +90,7 @@ class ReplicaCopy:
                         self._torn(named, found, account)
                 before = max(framing.next_offset, before or 0)
 
-    def _torn(self, named: str, found: Torn, account: Account) -> None:
+    def _torn(self, named: str, found: Torn, account: SegmentAccount) -> None:
         account.trailing_bytes += found.size_bytes
         self.note(f"{named}: byte {account.size_bytes - found.size_bytes}: {found.note}")
 

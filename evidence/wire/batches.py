@@ -48,7 +48,7 @@ class Bytes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class BatchHeader:
     """The head of a batch v2. position and size_bytes are in bytes, timestamps in ms since the Unix epoch."""
 
     position: int
@@ -77,7 +77,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch(Head):
+class Batch(BatchHeader):
     """The head of a metadata log's batch.
 
     extent_bytes: its length in the file if that is not size_bytes, as in kafka-dump-log's text; 0: size_bytes.

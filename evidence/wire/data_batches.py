@@ -23,7 +23,7 @@ import google_crc32c
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
-from evidence.wire.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT, Head
+from evidence.wire.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT, BatchHeader
 
 # Bytes that Kafka needs to read a batch's size and magic byte (Records.HEADER_SIZE_UP_TO_MAGIC).
 _SIZED_BYTES = 17
@@ -61,7 +61,7 @@ def mapped(path: Path) -> Iterator[SegmentBytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class DataBatch(Head):
+class DataBatch(BatchHeader):
     """The head of a batch of a topic.
 
     Of formats 0 and 1 (magic): base_offset is the offset of its last record, epoch and producer are -1, record_count

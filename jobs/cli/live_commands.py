@@ -88,16 +88,16 @@ def ahead(
     taken in the order --set, --start, --elect, --stop, --stop-all-in-order."""
     from jobs.config.settings import load_settings
     from jobs.queries.ahead import ahead, parse_elect, parse_set, print_answer
-    from replay.whatif.ahead import START, STOP, Step
+    from replay.whatif.ahead import START, STOP, ClusterAction
 
     if topic is not None and not setting:
         raise typer.BadParameter("--topic belongs to --set")
     stops = [*(stop or ()), *_brokers(stop_all)]
     steps = [
         *(parse_set(text, topic) for text in setting or ()),
-        *(Step(START, broker) for broker in start or ()),
+        *(ClusterAction(START, broker) for broker in start or ()),
         *(parse_elect(text) for text in elect or ()),
-        *(Step(STOP, broker) for broker in stops),
+        *(ClusterAction(STOP, broker) for broker in stops),
     ]
     if not steps and not restart_all:
         raise typer.BadParameter("name at least one step, e.g. --stop 3, or --restart-all")

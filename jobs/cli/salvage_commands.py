@@ -47,9 +47,9 @@ def salvage(
             raise typer.BadParameter("give --current or --bootstrap, not both: the log is compared with one of them")
         _save(source, current or _live(bootstrap, client_config), lake, output, partition, cluster, form)
     if produce_to is not None and output is not None and bootstrap is not None:
-        from jobs.salvage.produce import Target, produce
+        from jobs.salvage.produce import ProduceOptions, produce
 
-        done = produce(output, Target(produce_to, bootstrap, client_config, into_original, superseded), send)
+        done = produce(output, ProduceOptions(produce_to, bootstrap, client_config, into_original, superseded), send)
         reasons = "".join(f", {count} left out: {why}" for why, count in sorted(done.left_out.items()))
         say(f"{produce_to}: {done.to_send} records, {done.before} sent before{reasons}")
         show_message(f"{done.sent} sent now" if send else "nothing was sent: --send does it")

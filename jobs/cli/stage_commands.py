@@ -18,7 +18,7 @@ from jobs.console.output import Format, reader_may_leave, show_message
 
 if TYPE_CHECKING:
     from jobs.lake.runs import Run
-    from jobs.pipeline import Outcome, Pipeline
+    from jobs.pipeline import Pipeline, RunOutcome
 
 EXIT_FINDINGS, EXIT_QUALITY = 3, 4
 MOST_WINDOWS = 100  # in the table that `run` and `detect` print
@@ -116,7 +116,7 @@ def _pipeline(lake: Location, record: Run, captures: Sequence[str] = (), engine:
     return Pipeline(lake, captures, record, engine)
 
 
-def _show(pipeline: Pipeline, outcome: Outcome, form: Format, *more: str) -> None:
+def _show(pipeline: Pipeline, outcome: RunOutcome, form: Format, *more: str) -> None:
     from jobs.queries.flagged_windows import print_windows
 
     with reader_may_leave():

@@ -17,7 +17,7 @@ _SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ClockReading:
     """A node's time, with the times of this machine before the question and after the answer; ns since the epoch.
     granularity_ns: 1, or a second where the node's `date` prints no fraction."""
 
@@ -56,7 +56,7 @@ def parse_time(text: str) -> tuple[int, int] | None:
     return int(found["seconds"]) * _SECOND, _SECOND
 
 
-def common_range(answers: Sequence[Answer]) -> tuple[int, int]:
+def common_range(answers: Sequence[ClockReading]) -> tuple[int, int]:
     """The range (ns) of the difference that all answers allow; that of the quickest answer if they contradict each
     other (a clock that is being adjusted)."""
     ranges = [answer.range_ns for answer in answers]
@@ -64,7 +64,7 @@ def common_range(answers: Sequence[Answer]) -> tuple[int, int]:
     return (low, high) if low <= high else min(ranges, key=lambda r: r[1] - r[0])
 
 
-def offset_of(answers: Sequence[Answer]) -> Offset | None:
+def offset_of(answers: Sequence[ClockReading]) -> Offset | None:
     """The middle of the common range, and half its width rounded up; None without answers."""
     if not answers:
         return None
@@ -73,7 +73,7 @@ def offset_of(answers: Sequence[Answer]) -> Offset | None:
     return Offset(middle, ceil(max(high / 1e6 - middle, middle - low / 1e6)))
 
 
-def wait_before_next_s(answers: Sequence[Answer], now_ns: int) -> float:
+def wait_before_next_s(answers: Sequence[ClockReading], now_ns: int) -> float:
     """How long to wait before the next question. 0 if the node prints fractions; else until the middle of the range
     puts the node's clock at the turn of a second: each answer then halves the range."""
     if not answers or answers[-1].granularity_ns == 1:

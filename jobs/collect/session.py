@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from jobs.collect.clock import Answer, Offset, offset_of, parse_time, wait_before_next_s
+from jobs.collect.clock import ClockReading, Offset, offset_of, parse_time, wait_before_next_s
 from jobs.collect.frames import BrokenStream, Received, receive, shown
 
 _ROUND_TRIPS = 8
@@ -135,8 +135,8 @@ def greet(to: IO[bytes], back: IO[bytes]) -> None:
         raise BrokenStream("the shell did not answer")
 
 
-def _ask_times(to: IO[bytes], back: IO[bytes]) -> list[Answer]:
-    answers: list[Answer] = []
+def _ask_times(to: IO[bytes], back: IO[bytes]) -> list[ClockReading]:
+    answers: list[ClockReading] = []
     for _ in range(_ROUND_TRIPS):
         time.sleep(wait_before_next_s(answers, time.time_ns()))
         asked = time.time_ns()
@@ -148,7 +148,7 @@ def _ask_times(to: IO[bytes], back: IO[bytes]) -> list[Answer]:
         parsed = parse_time(line.decode("latin-1").strip())
         # A clock of this machine that was set back meanwhile measures nothing.
         if parsed is not None and asked <= answered:
-            answers.append(Answer(asked, parsed[0], answered, parsed[1]))
+            answers.append(ClockReading(asked, parsed[0], answered, parsed[1]))
     return answers
 
 

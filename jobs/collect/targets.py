@@ -52,7 +52,7 @@ NodePath = Annotated[str, AfterValidator(_absolute)]
 Topic = Annotated[str, AfterValidator(_topic)]
 
 
-class Places(BaseModel):
+class NodePaths(BaseModel):
     """Where files are on a node; what is not given is looked for there. All paths are absolute.
 
     path: a properties file, a log directory, or a folder with such files. properties: the node's properties file.
@@ -68,7 +68,7 @@ class Places(BaseModel):
     logs: NodePath | None = None
 
 
-class Target(Places):
+class Target(NodePaths):
     """A node: its id, how to reach it, and where its files are. at: what follows the transport's name in --node."""
 
     id: Annotated[int, Field(ge=0, lt=1 << 31)]
@@ -116,7 +116,7 @@ class _Nodes(BaseModel):
     node: tuple[Target, ...] = ()
 
 
-def parse_node(text: str, places: Places) -> Target:
+def parse_node(text: str, places: NodePaths) -> Target:
     """The node of a --node option: ID=TRANSPORT:WHERE[:/PATH]; for `local` and `disk`, ID=local:[PATH]. places: what
     other options say of all nodes. Errors: CollectError for another form."""
     found = _NODE.fullmatch(text)
@@ -145,10 +145,10 @@ def read_nodes(file: Path) -> tuple[list[Target], str | None]:
     return list(nodes.node), nodes.via
 
 
-def places_of(**values: Any) -> Places:
-    """Places from options. Errors: CollectError for a path that is not absolute."""
+def places_of(**values: Any) -> NodePaths:
+    """NodePaths from options. Errors: CollectError for a path that is not absolute."""
     try:
-        return Places(**values)
+        return NodePaths(**values)
     except ValidationError as error:
         raise CollectError(_first(error)) from error
 

@@ -20,7 +20,7 @@ _MIN_FREE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Diagnosis:
     """The result of one check. advice: what to do if it is not ok."""
 
     what: str
@@ -29,13 +29,13 @@ class Check:
     advice: str = ""
 
 
-def run_checks(settings: Settings, lake: Location) -> list[Check]:
+def run_checks(settings: Settings, lake: Location) -> list[Diagnosis]:
     """Run every check; the most important ones come first."""
     place = [_store(lake)] if isinstance(lake, Remote) else [_disk(lake), _writable(lake)]
     return [_python(), _java(settings), *map(_package, _PACKAGES), _jars(settings), *place]
 
 
-def _store(lake: Remote) -> Check:
+def _store(lake: Remote) -> Diagnosis:
     """Whether a file can be written to the object store and deleted again."""
     from pyarrow.fs import FileSystem  # slow to import
 
@@ -46,13 +46,13 @@ def _store(lake: Remote) -> Check:
             file.write(b"kraft-forensics doctor")
         system.delete_file(f"{path}/.doctor")
     except OSError as error:
-        return Check("store", False, f"{lake}: {type(error).__name__}", advice)
-    return Check("store", True, f"{lake}: can be written")
+        return Diagnosis("store", False, f"{lake}: {type(error).__name__}", advice)
+    return Diagnosis("store", True, f"{lake}: can be written")
 
 
-def _python() -> Check:
+def _python() -> Diagnosis:
     found = ".".join(map(str, sys.version_info[:3]))
-    return Check("Python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer")
+    return Diagnosis("Python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer")
 
 
 def java() -> str | None:
@@ -61,37 +61,37 @@ def java() -> str | None:
     return shutil.which(str(Path(home) / "bin" / "java") if home else "java")
 
 
-def _java(settings: Settings) -> Check:
+def _java(settings: Settings) -> Diagnosis:
     if settings.engine == "local":
-        return Check("Java", True, "not needed: engine = local")
+        return Diagnosis("Java", True, "not needed: engine = local")
     binary = java()
     advice = "install Java 17 (Spark 4 needs 17 or newer) and set JAVA_HOME or PATH"
     if not binary:
-        return Check("Java", False, "not found", advice)
+        return Diagnosis("Java", False, "not found", advice)
     try:
         out = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
     except (OSError, subprocess.SubprocessError) as error:
-        return Check("Java", False, f"{binary}: {error}", advice)
+        return Diagnosis("Java", False, f"{binary}: {error}", advice)
     match = re.search(r'version "(\d+)', out)
-    return Check(
+    return Diagnosis(
         "Java", bool(match) and int(match[1]) >= 17 if match else False, out.splitlines()[0] if out else "?", advice
     )
 
 
-def _package(name: str) -> Check:
+def _package(name: str) -> Diagnosis:
     try:
-        return Check(name, True, version(name))
+        return Diagnosis(name, True, version(name))
     except PackageNotFoundError:
-        return Check(name, False, "not installed", "install the wheel again, or run `make setup` in a checkout")
+        return Diagnosis(name, False, "not installed", "install the wheel again, or run `make setup` in a checkout")
 
 
-def _jars(settings: Settings) -> Check:
+def _jars(settings: Settings) -> Diagnosis:
     if settings.spark.jars_mode != "jars":
-        return Check("Delta's jars", True, f"jars_mode = {settings.spark.jars_mode}")
+        return Diagnosis("Delta's jars", True, f"jars_mode = {settings.spark.jars_mode}")
     folder, listed = settings.spark.jars_path(), delta_jars()
     wrong = listed.differences(folder)
     found = f"{folder}: {wrong[0]}" if wrong else f"{len(listed.sha256)} in {folder}, SHA-256 as listed"
-    return Check("Delta's jars", not wrong, found, "run `kraft-forensics setup`, or set spark.jars_dir")
+    return Diagnosis("Delta's jars", not wrong, found, "run `kraft-forensics setup`, or set spark.jars_dir")
 
 
 def _existing(path: Path) -> Path:
@@ -101,9 +101,9 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _disk(lake: Path) -> Check:
+def _disk(lake: Path) -> Diagnosis:
     free = shutil.disk_usage(_existing(lake)).free
-    return Check(
+    return Diagnosis(
         "disk",
         free > _MIN_FREE_BYTES,
         f"{free / 2**30:.1f} GiB free for {lake}",
@@ -111,6 +111,6 @@ def _disk(lake: Path) -> Check:
     )
 
 
-def _writable(lake: Path) -> Check:
+def _writable(lake: Path) -> Diagnosis:
     folder = _existing(lake)
-    return Check("permissions", os.access(folder, os.W_OK), f"{folder}", "choose a --lake that you can write to")
+    return Diagnosis("permissions", os.access(folder, os.W_OK), f"{folder}", "choose a --lake that you can write to")

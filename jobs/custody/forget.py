@@ -48,7 +48,7 @@ _MERGED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ForgetPlan:
     """What forgetting a capture changes. rows: number of rows to remove, by table. again: digest of the list of files
     (jobs/ingest/receipt.py) by name of the captures to ingest again, in the order in which they were ingested."""
 
@@ -75,7 +75,7 @@ def cluster_of(lake: Lake, capture: str, wanted: str | None) -> str:
     raise KraftForensicsError(f"{lake.root}: no capture {capture}; `kraft-forensics manifest` lists all of them")
 
 
-def plan_of(lake: Lake, cluster: str, capture: str) -> Plan:
+def plan_of(lake: Lake, cluster: str, capture: str) -> ForgetPlan:
     """What forgetting a capture changes. Errors: ChangedTableError if another program has changed evidence."""
     heads_of(lake, cluster, INGESTED)
     files = lake.read(_LAST, cluster, ("capture", "path", "sha256", "size_bytes", "kind")).to_pylist()
@@ -92,15 +92,15 @@ def plan_of(lake: Lake, cluster: str, capture: str) -> Plan:
     order = [receipt["capture"] for receipt in receipts(lake, cluster)]
     later = sorted(digests.keys() - unfinished, key=lambda name: (order.index(name) if name in order else -1, name))
     again = unfinished | {name: digests[name] for name in later}
-    return Plan(cluster, capture, _counts(lake, cluster, capture), again)
+    return ForgetPlan(cluster, capture, _counts(lake, cluster, capture), again)
 
 
-def is_all(lake: Lake, plan: Plan) -> bool:
+def is_all(lake: Lake, plan: ForgetPlan) -> bool:
     """Whether the cluster has no other evidence, so that nothing of it remains."""
     return not plan.again and set(lake.captures(plan.cluster_id)) <= {plan.capture}
 
 
-def check_given(plan: Plan, given: Sequence[Location], settings: Settings) -> list[Location]:
+def check_given(plan: ForgetPlan, given: Sequence[Location], settings: Settings) -> list[Location]:
     """The captures to ingest again, in the plan's order. Errors: KraftForensicsError if one of them is not given, is
     beyond the settings' limits, or is not what was ingested."""
     places = {capture_name(place): place for place in given}
@@ -116,7 +116,7 @@ def check_given(plan: Plan, given: Sequence[Location], settings: Settings) -> li
     return [places[name] for name in plan.again]
 
 
-def forget(lake: Lake, plan: Plan, again: Sequence[Location], settings: Settings, progress: Progress) -> None:
+def forget(lake: Lake, plan: ForgetPlan, again: Sequence[Location], settings: Settings, progress: Progress) -> None:
     """Remove the rows, and ingest `again` (of `check_given`). Derived tables are as they were: their stages find out,
     unless the cluster has no evidence any more; then all that the lake knows of it is removed.
 
@@ -143,7 +143,7 @@ def forget(lake: Lake, plan: Plan, again: Sequence[Location], settings: Settings
 def forgotten(
     settings: Settings, removed: Sequence[str], capture: str | None, again: Mapping[str, str], **more: int
 ) -> dict[str, object]:
-    """What the commit of evidence_files says. capture: the one that was named; again: as in Plan."""
+    """What the commit of evidence_files says. capture: the one that was named; again: as in ForgetPlan."""
     by, at_ms = person(settings.custody.ingested_by), time.time_ns() // 1_000_000
     about = {"removed": [*removed], "capture": capture, "again": {**again}, **more, "by": by, "at_ms": at_ms}
     return {"forgotten": about}

@@ -1,7 +1,7 @@
 """Maintenance: small files are compacted, files that no commit needs are deleted. No row changes.
 
-A compaction is a commit of the chain whose rows are those of the commit before it (`Head.id`), so `verify` stays clean
-and nothing is made again. Deleting files makes no commit. Commits are never deleted: they hold the chain.
+A compaction is a commit of the chain whose rows are those of the commit before it (`ChainHead.id`), so `verify` stays
+clean and nothing is made again. Deleting files makes no commit. Commits are never deleted: they hold the chain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
-from jobs.lake.marks import Head
+from jobs.lake.marks import ChainHead
 from jobs.lake.tables import CHECKED, CLUSTER_ID, INGESTED, TABLES
 
 LEAST_FILES = 8  # of a cluster and table, below which compaction is not worth its writes
@@ -95,7 +95,7 @@ def adopt(lake: Lake, name: str, cluster: str, by: str | None) -> None:
     _write_again(lake, name, cluster, list(_groups(files)), about, head.version)
 
 
-def _same_rows(head: Head) -> dict[str, Any]:
+def _same_rows(head: ChainHead) -> dict[str, Any]:
     """What a commit says that leaves the rows of the newest one in other files: all that this one says, and its id."""
     about = {name: value for name, value in head.made.items() if name not in (CLUSTER_ID, "mark", "link")}
     return {**about, "rows_of": head.id}

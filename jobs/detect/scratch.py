@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from evidence.tables import BROKER_LOG_EVENTS, DESCRIBED_PARTITIONS, LOG_END_OFFSETS
 from jobs.lake.lake import Lake
-from jobs.lake.row_groups import Bucket, FilePart, SlicedFile, Slices
+from jobs.lake.row_groups import FilePart, SlicedFile, Slices, TopicBucket
 from replay.offsets.topic_ids import with_topic_ids
 
 LOG_ENDS, PRINTED, LINES = "log_ends", "printed", "lines"
@@ -26,7 +26,7 @@ _FOLDER = "_scratch"
 @contextmanager
 def write_evidence(
     lake: Lake, cluster: str, count: int, lines: pa.Table, lifetimes: pa.Table
-) -> Iterator[Callable[[Bucket], dict[str, list[FilePart]]]]:
+) -> Iterator[Callable[[TopicBucket], dict[str, list[FilePart]]]]:
     """Write the log end offsets (LOG_ENDS), the printed states (PRINTED) and the lines of nodes' logs (LINES) of a
     cluster; yields a function that gives the parts to read for a bucket, by these names.
 

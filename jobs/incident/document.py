@@ -23,7 +23,7 @@ from jobs.lake.lake import Lake
 from jobs.views.in_duckdb import ask
 from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
-from replay.incident.answer import COLUMNS, MOST_GAPS, Scope, answer, losses, unknowns
+from replay.incident.answer import COLUMNS, MOST_GAPS, AnswerScope, answer, losses, unknowns
 from replay.incident.causes import ELECTION, SESSIONS, STATES, chain
 from replay.incident.missing import STATE_CHANGES, CapturedLogs
 from replay.incident.node_logs import EVENT_KINDS, EVENTS, STARTS, NodeLogs, node_logs
@@ -116,7 +116,7 @@ def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
     grave = (pc.field("verdict") == PROVEN) & (pc.field("severity") == "critical")
     faults = lake.read("findings", cluster, ("kind",), grave & (kind != HWM_REGRESSION) & within)
     ends = lake.read("evidence_files", cluster, ("last_timestamp_ms",))["last_timestamp_ms"]
-    scope = Scope(
+    scope = AnswerScope(
         gaps=gaps.sort_by(order).slice(0, MOST_GAPS).to_pylist(),
         gap_count=len(gaps),
         conflicts=faults["kind"].unique().to_pylist(),

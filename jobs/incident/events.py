@@ -44,7 +44,7 @@ _CAUSES = ("unclean", "unclean_by_administrator", "unclean_by_config", "last_kno
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class IncidentEvents:
     """What happened, each list in the order of time.
 
     log: first and last time of the metadata log; shown: the span that a timeline shows at first, the incident; both
@@ -74,7 +74,7 @@ class Events:
 
 def load_events(
     lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL, logs: NodeLogs = NO_NODE_LOGS
-) -> Events:
+) -> IncidentEvents:
     """The events of a cluster. findings: KEYS, FINDING and `section` of those that the report is about, in its order
     (order.py:ordered); focus: what they are narrowed to; logs: of the nodes."""
     timed = findings.filter(_usable("start_timestamp_ms"))
@@ -103,7 +103,7 @@ def load_events(
     left_out["elections"] = max(known - MOST_ELECTIONS, 0)
     gone = [row for row in load_deleted(lake, cluster) if focus.topic in (None, row["topic"])]
     left_out["controllers"] = max(len(terms) - MOST_CONTROLLERS, 0)
-    return Events(
+    return IncidentEvents(
         log=log,
         shown=shown,
         windows=_by_time(windows),

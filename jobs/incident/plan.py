@@ -25,7 +25,7 @@ from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
 from replay.plan.prevention import MOST_LONGEST
 from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Copy, Waiting, to_elect
-from replay.plan.step import MOST_PLACES, UNCLEAN, Step
+from replay.plan.step import MOST_PLACES, UNCLEAN, PlanStep
 
 Row = dict[str, Any]
 Copies = Mapping[tuple[str, int], Mapping[int, Copy]]
@@ -53,8 +53,8 @@ def load_plan(lake: Lake, cluster: str) -> Row:
     return as_row(make_plan(load_input(lake, cluster)))
 
 
-def as_row(steps: Iterable[Step]) -> Row:
-    """A plan as data: {steps, fill_in}. The keys of a step are the fields of Step, with `commands` for `actions`."""
+def as_row(steps: Iterable[PlanStep]) -> Row:
+    """A plan as data: {steps, fill_in}. The keys of a step are those of PlanStep, with `commands` for `actions`."""
     rows = []
     for step in steps:
         row = asdict(step)

@@ -153,7 +153,7 @@ def _is_loss(damage: Row) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DecodePlan:
     """What to decode of the log. new: batches that the lake does not hold. doubtful: batches whose records have to be
     compared with those of the lake and with each other. unplaced: ranges of records without offsets. held: the batches
     that the lake has records of. since: as in Lake.commit."""
@@ -169,7 +169,7 @@ class Plan:
         return self.new.record_count + self.doubtful.record_count
 
 
-def plan_records(lake: Lake, cluster: str, scanned: Scanned) -> Plan:
+def plan_records(lake: Lake, cluster: str, scanned: Scanned) -> DecodePlan:
     """Compare the capture's batches with what the lake holds."""
     since, batches = lake.cluster_version(RECORDS, cluster), scanned.batches
     held = _held(lake, cluster)
@@ -187,7 +187,7 @@ def plan_records(lake: Lake, cluster: str, scanned: Scanned) -> Plan:
         new[:] = False
     done = set(lake.read(RECORDS, cluster, ["sha256"], ~_PLACED)["sha256"].unique().to_pylist())
     unplaced = [w for w in work_of(scanned) if w.holds == PAYLOADS and w.sha256 not in done]
-    return Plan(batches.take(new), batches.take(missing & ~new), unplaced, held, since)
+    return DecodePlan(batches.take(new), batches.take(missing & ~new), unplaced, held, since)
 
 
 def _held(lake: Lake, cluster: str) -> HeldBatches:
@@ -230,14 +230,14 @@ def overlap(epoch: Array, crc: Array, first: Array, last: Array) -> bool:
     return bool((same & (first[1:] <= last[:-1])).any())
 
 
-def control_rows(plan: Plan, capture: str) -> pa.Table:
+def control_rows(plan: DecodePlan, capture: str) -> pa.Table:
     """DECODED control records of new batches, damage left out."""
     control = [byte_ranges(each.take(each.are_control)) for each in (plan.new, plan.doubtful)]
     return decoded(chain(*control), capture, lambda batch: pc.is_valid(batch["type"]))
 
 
 def decode_records(
-    lake: Lake, cluster: str, capture: str, plan: Plan, states: CommitStates, settings: Settings
+    lake: Lake, cluster: str, capture: str, plan: DecodePlan, states: CommitStates, settings: Settings
 ) -> Decodings:
     """Decode the log's new records, and write again the files that hold records whose commit state has changed."""
     slices = slice_count(plan.rows)

@@ -17,8 +17,8 @@ _DERIVED = {"replay": REPLAYED, "detect": DETECTED}
 
 
 def heads_of(lake: Lake, cluster: str, tables: Iterable[str]) -> dict[str, str]:
-    """Head.id by table. Errors: ChangedTableError if another program has changed a table, also if it was put back to an
-    earlier version, or if that of another lake is in its place."""
+    """ChainHead.id by table. Errors: ChangedTableError if another program has changed a table, also if it was put back
+    to an earlier version, or if that of another lake is in its place."""
     tables, recorded = list(tables), dict[str, str]()
     for written in STAGES.values():
         if set(tables) & set(written[:-1]):
@@ -52,7 +52,7 @@ def newest_heads(lake: Lake, cluster: str, tables: Iterable[str]) -> dict[str, s
 
 
 def has_had(lake: Lake, name: str, cluster: str, found: str, recorded: str) -> bool:
-    """Whether a table with the Head.id `found` is, or was, at the recorded one, as far as its log shows."""
+    """Whether a table with the ChainHead.id `found` is, or was, at the recorded one, as far as its log shows."""
     version = _version(recorded)
     if found == recorded or _version(found) <= version:
         return found == recorded

@@ -32,7 +32,7 @@ from evidence.capture.remote import Location, Remote
 from jobs.lake import marks
 from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
 from jobs.lake.data_files import DataFile, statistics, write_file
-from jobs.lake.marks import Head
+from jobs.lake.marks import ChainHead
 from jobs.lake.opened import OpenedTable, Stamp
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
@@ -437,7 +437,7 @@ class Lake:
             if made and cluster_id in (None, made[CLUSTER_ID]):
                 yield made
 
-    def head(self, name: str, cluster_id: str) -> Head:
+    def head(self, name: str, cluster_id: str) -> ChainHead:
         """The newest commit of the cluster's rows, and whether the table still is what that commit left. Reads no
         rows."""
         return self.opened(name).head(cluster_id)

@@ -34,7 +34,7 @@ class OtherReleaseError(LakeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ChainHead:
     """The end of a cluster's chain in one table. version: Lake.cluster_version. made: metadata of its newest commit.
     problem: why the table is not what that commit left; None if it is."""
 
@@ -90,9 +90,9 @@ def metadata_of(commit: Row) -> Row:
     return found if isinstance(found, dict) and found.keys() >= {CLUSTER_ID, "mark"} else {}
 
 
-def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterable[str]) -> Head:
-    """The head of a cluster's chain. version: as in Head. commits: newest first. files: DataFile.text of the files that
-    the table has."""
+def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterable[str]) -> ChainHead:
+    """The head of a cluster's chain. version: as in ChainHead. commits: newest first. files: DataFile.text of the files
+    that the table has."""
     others: list[Row] = []
     for commit in commits:
         made = metadata_of(commit)
@@ -107,12 +107,12 @@ def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterab
     texts, problem = list(files), None
     by = author(others[0]) if others else "its log was edited"
     if not made:
-        return Head(version, made, by if texts else None)
+        return ChainHead(version, made, by if texts else None)
     if link_of(made) != made.get("link") or made["mark"]["version"] != version:
         problem = "its newest mark was edited"
     elif files_digest(texts) != made["mark"]["files"]:
         problem = by
-    return Head(version, made, problem)
+    return ChainHead(version, made, problem)
 
 
 def require_layout(root: object, commits: Iterable[Row]) -> None:

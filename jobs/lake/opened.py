@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from jobs.lake import marks
 from jobs.lake.data_files import DataFile
-from jobs.lake.marks import Head
+from jobs.lake.marks import ChainHead
 from jobs.lake.tables import CLUSTER_ID, TABLES
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class OpenedTable:
             if self._has_all_commits:
                 return
 
-    def head(self, cluster_id: str) -> Head:
+    def head(self, cluster_id: str) -> ChainHead:
         """The newest commit of the cluster's rows, and whether the table still is what that commit left. Reads no
         rows."""
         texts = (file.text for file in self.files(cluster_id))

@@ -116,14 +116,14 @@ class FilePart:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class TopicBucket:
     """The topics whose id has the hash `number` modulo `count`, a power of two."""
 
     number: int
     count: int
 
 
-WITHOUT_TOPIC = Bucket(NO_TOPIC, 1)  # rows of no topic
+WITHOUT_TOPIC = TopicBucket(NO_TOPIC, 1)  # rows of no topic
 
 
 class Slices:
@@ -132,7 +132,7 @@ class Slices:
     def __init__(self, storage: Storage, names: Iterable[str]) -> None:
         self._of = {name: _footer(storage, name) for name in names}
 
-    def parts(self, bucket: Bucket) -> list[FilePart]:
+    def parts(self, bucket: TopicBucket) -> list[FilePart]:
         """The parts that a task has to read for a bucket."""
         return [part for name, footer in self._of.items() if (part := _part(name, footer, bucket)) is not None]
 
@@ -156,7 +156,7 @@ def _footer(storage: Storage, name: str) -> _Footer:
     return _Footer([g.num_rows for g in groups], [g.total_byte_size for g in groups], sliced)
 
 
-def _part(name: str, footer: _Footer, bucket: Bucket) -> FilePart | None:
+def _part(name: str, footer: _Footer, bucket: TopicBucket) -> FilePart | None:
     if footer.sliced is None:
         return FilePart(name, None, False, sum(footer.rows), sum(footer.size_bytes))
     # Both numbers are powers of two, so a slice is part of one bucket, or holds several buckets.
@@ -193,7 +193,7 @@ def read_bucket(
     storage: Storage,
     parts: Iterable[FilePart],
     columns: Sequence[str],
-    bucket: Bucket,
+    bucket: TopicBucket,
     topics: Sequence[str],
     as_codes: bool = False,
 ) -> Iterable[pa.Table]:

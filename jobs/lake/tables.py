@@ -55,7 +55,7 @@ ACKNOWLEDGEMENTS, RUNS = _schema("acknowledgements"), _schema("runs")
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Constraint:
     """A constraint on a table's rows. condition: in SQL, as Delta stores it; holds: the same for an Arrow table."""
 
     name: str
@@ -77,7 +77,7 @@ class Table:
     append_only: bool
     topics: tuple[str, ...]
     bounds: str
-    checks: tuple[Check, ...]
+    checks: tuple[Constraint, ...]
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -100,7 +100,7 @@ def _every_byte(files: pa.Table) -> pa.ChunkedArray:
 
 _CHECKS = {
     "evidence_files": (
-        Check("every_byte", "parsed_bytes + quarantined_bytes + trailing_bytes = size_bytes", _every_byte),
+        Constraint("every_byte", "parsed_bytes + quarantined_bytes + trailing_bytes = size_bytes", _every_byte),
     ),
 }
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
-from jobs.lake.row_groups import WITHOUT_TOPIC, Bucket, FilePart, pieces_of, power_of_two, read_bucket, slices_of
+from jobs.lake.row_groups import WITHOUT_TOPIC, FilePart, TopicBucket, pieces_of, power_of_two, read_bucket, slices_of
 from jobs.lake.tables import TABLES
 from jobs.replay.buckets import BucketFiles, BucketItem
 from jobs.spark.tasks import cores, run_tasks
@@ -24,7 +24,7 @@ _LARGE = (
     *("metadata_records", "snapshot_records", "log_end_offsets", "broker_log_events", "evidence_files"),
     *("partition_history", "cluster_metrics", "elections", "rule_differences", "findings"),
 )
-_ALL = Bucket(0, 1)
+_ALL = TopicBucket(0, 1)
 _CODES = pa.dictionary(pa.int32(), pa.string())
 _SCHEMAS = {name: table.file_schema for name, table in TABLES.items()}
 
@@ -65,7 +65,7 @@ class LakeSource:
         files = BucketFiles(self._lake, self._cluster, cut)
         # As many buckets as replay has, so that a file is not read for two of them.
         count = power_of_two(max(files.rows(name) for name in cut) / self._tables.most)
-        items = [BucketItem(bucket, files.parts(bucket)) for bucket in (Bucket(n, count) for n in range(count))]
+        items = [BucketItem(bucket, files.parts(bucket)) for bucket in (TopicBucket(n, count) for n in range(count))]
         yield from (_Topics(self._tables, own, items[at::most]) for at in range(min(most, count)))
         yield _Topics(self._tables, own, [BucketItem(WITHOUT_TOPIC, files.parts(WITHOUT_TOPIC))])
 
@@ -108,7 +108,7 @@ class LakeTables:
         rows = sum(file.rows for file in self.lake.files(name, self.cluster))
         return Stream(rows, _empty(name, columns).schema, partial(self.pieces, name, columns))
 
-    def of_parts(self, name: str, parts: Sequence[FilePart], columns: Sequence[str], bucket: Bucket) -> pa.Table:
+    def of_parts(self, name: str, parts: Sequence[FilePart], columns: Sequence[str], bucket: TopicBucket) -> pa.Table:
         """The rows of a bucket."""
         found = read_bucket(self.lake.storage, parts, columns, bucket, TABLES[name].topics, as_codes=True)
         return pa.concat_tables([_empty(name, columns), *found], promote_options="permissive")
@@ -181,7 +181,7 @@ def _by_table(checks: Sequence[Check], scope: Scope) -> dict[str, list[Check]]:
     return groups((check for check in checks if check.scope is scope), lambda check: check.table)
 
 
-def _of_bucket(table: pa.Table, bucket: Bucket) -> pa.Table:
+def _of_bucket(table: pa.Table, bucket: TopicBucket) -> pa.Table:
     """The rows of a bucket's topics."""
     if "topic_id" not in table.column_names:
         return table

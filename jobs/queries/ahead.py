@@ -34,9 +34,9 @@ from replay.whatif.ahead import (
     START,
     STOP,
     UNCLEAN,
-    Branch,
+    ClusterAction,
     Now,
-    Step,
+    Possibility,
     after,
     branches,
     is_safe,
@@ -56,7 +56,7 @@ class AheadError(KraftForensicsError):
 
 
 @dataclass
-class Answer:
+class AheadAnswer:
     """rows: of replay.whatif.ahead.rows_of. offset, timestamp_ms: of the metadata log's newest record, after which
     nothing is known. order: of a rolling restart, None if it was not asked for; stuck: broker -> what its stop would
     do. unknown: code -> what the evidence does not say. notes: about steps that change nothing."""
@@ -76,7 +76,7 @@ class Answer:
         return not self.stuck and NO_CONTROLLER not in self.unknown and all(is_safe(r["effects"]) for r in self.rows)
 
 
-def parse_set(text: str, topic: str | None) -> Step:
+def parse_set(text: str, topic: str | None) -> ClusterAction:
     """`min.insync.replicas=1`. Errors: AheadError."""
     key, _, value = (part.strip() for part in text.partition("="))
     if key not in (MIN_ISR, UNCLEAN_LEADER_ELECTION):
@@ -84,18 +84,20 @@ def parse_set(text: str, topic: str | None) -> Step:
     value = value.lower()
     if not (value in ("true", "false") if key != MIN_ISR else is_usable(key, value) and int(value) > 0):
         raise AheadError(f"--set {text!r}: {value!r} is no value of {key}")
-    return Step(SET, topic=topic, key=key, value=value)
+    return ClusterAction(SET, topic=topic, key=key, value=value)
 
 
-def parse_elect(text: str) -> Step:
+def parse_elect(text: str) -> ClusterAction:
     """`topic-0=2`. Errors: AheadError."""
     found = re.fullmatch(r"(.+)-(\d+)=(\d+)", text)
     if not found:
         raise AheadError(f"--elect {text!r}: expected PARTITION=BROKER, e.g. orders-0=2")
-    return Step(ELECT, int(found[3]), found[1], int(found[2]))
+    return ClusterAction(ELECT, int(found[3]), found[1], int(found[2]))
 
 
-def ahead(lake: Lake, cluster: str, steps: Sequence[Step], restart_all: bool, settings: Settings) -> Answer:
+def ahead(
+    lake: Lake, cluster: str, steps: Sequence[ClusterAction], restart_all: bool, settings: Settings
+) -> AheadAnswer:
     """What the steps would do, in order. restart_all: also find an order to restart all brokers. Errors: AheadError for
     a broker, topic or partition that the newest state lacks, or without a state."""
     clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
@@ -105,7 +107,7 @@ def ahead(lake: Lake, cluster: str, steps: Sequence[Step], restart_all: bool, se
     if not len(now.names):
         raise AheadError(f"{lake.root}: no state of a partition. Run `kraft-forensics replay` first.")
     _check(steps, now, facts)
-    answer = Answer(cluster, state.shape.log_end - 1, facts.log_end_ms, [str(step) for step in steps])
+    answer = AheadAnswer(cluster, state.shape.log_end - 1, facts.log_end_ms, [str(step) for step in steps])
     answer.notes = list(_idle(steps, now.active))
     quorum = (lake.rows("quorum_history", cluster, ("offset", "leader_id", "voters")) or [{}])[-1]
     voters = frozenset(quorum.get("voters") or ())
@@ -115,7 +117,7 @@ def ahead(lake: Lake, cluster: str, steps: Sequence[Step], restart_all: bool, se
     answer.rows = _merged(found, answer.steps)
     if restart_all:
         brokers = sorted(s.broker_id for s in facts.brokers.latest() if s.incarnation_id is not None)
-        given = branches(bucket, [Step(START, broker) for broker in brokers if broker not in now.active])
+        given = branches(bucket, [ClusterAction(START, broker) for broker in brokers if broker not in now.active])
         nows = [(now, branch) for branch in given]
         answer.order, answer.stuck = restart_order(nows, brokers, quorum.get("leader_id") or -1, timelines)
     _bound(lake, cluster, bucket, now, answer)
@@ -125,7 +127,7 @@ def ahead(lake: Lake, cluster: str, steps: Sequence[Step], restart_all: bool, se
     return answer
 
 
-def _check(steps: Sequence[Step], now: Now, facts: ClusterFacts) -> None:
+def _check(steps: Sequence[ClusterAction], now: Now, facts: ClusterFacts) -> None:
     places = set(zip(now.names["topic"].to_pylist(), now.names["partition"].to_pylist(), strict=True))
     topics, brokers = {topic for topic, _ in places}, set(facts.brokers.states)
     for step in steps:
@@ -138,7 +140,7 @@ def _check(steps: Sequence[Step], now: Now, facts: ClusterFacts) -> None:
             raise AheadError(f"no broker {step.broker} is registered; the metadata log knows {known or 'none'}")
 
 
-def _idle(steps: Sequence[Step], active: frozenset[int]) -> Iterator[str]:
+def _idle(steps: Sequence[ClusterAction], active: frozenset[int]) -> Iterator[str]:
     """A sentence about each stop and start that changes nothing."""
     for step in (s for s in steps if s.kind in (STOP, START)):
         if (step.broker in active) == (step.kind == START):
@@ -149,12 +151,12 @@ def _idle(steps: Sequence[Step], active: frozenset[int]) -> Iterator[str]:
 
 def _played(
     now: Now,
-    steps: Sequence[Step],
-    branch: Branch,
-    possible: Sequence[Branch],
+    steps: Sequence[ClusterAction],
+    branch: Possibility,
+    possible: Sequence[Possibility],
     voters: frozenset[int],
     configs: Any,
-    answer: Answer,
+    answer: AheadAnswer,
 ) -> Iterator[Row]:
     stopped: set[int] = set()
     for step in steps:
@@ -170,7 +172,7 @@ def _played(
         now = then
 
 
-def _condition(branch: Branch, possible: Sequence[Branch]) -> str | None:
+def _condition(branch: Possibility, possible: Sequence[Possibility]) -> str | None:
     """What distinguishes a branch from the other possible ones."""
     words = []
     if len({b.profile.name for b in possible}) > 1:
@@ -180,7 +182,7 @@ def _condition(branch: Branch, possible: Sequence[Branch]) -> str | None:
     return ", ".join(words) or None
 
 
-def _merged(found: dict[Branch, list[Row]], steps: Sequence[str]) -> list[Row]:
+def _merged(found: dict[Possibility, list[Row]], steps: Sequence[str]) -> list[Row]:
     """The rows of all branches; those that every branch has, once and without a condition."""
 
     def key(row: Row) -> str:
@@ -196,7 +198,7 @@ def _merged(found: dict[Branch, list[Row]], steps: Sequence[str]) -> list[Row]:
     )
 
 
-def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, answer: Answer) -> None:
+def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, answer: AheadAnswer) -> None:
     """Set loss_max of elections from outside ISR and ELR where log ends bound it."""
     wanted = [r for r in answer.rows if UNCLEAN in r["effects"] and r["recorded_leader"] < 0]
     if not wanted:
@@ -218,7 +220,9 @@ def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, answer: Answer) -
         )
 
 
-def _unknown(answer: Answer, bucket: Bucket, steps: Sequence[Step], restart_all: bool) -> Iterator[tuple[str, str]]:
+def _unknown(
+    answer: AheadAnswer, bucket: Bucket, steps: Sequence[ClusterAction], restart_all: bool
+) -> Iterator[tuple[str, str]]:
     """(code, sentence) of what the evidence cannot say and the answer depends on."""
     at = f"metadata offset {answer.offset}" + (f", {utc(answer.timestamp_ms)} UTC" if answer.timestamp_ms else "")
     yield "after_log_end", f"the newest state is that of {at}: what happened after that is not in it"
@@ -251,7 +255,7 @@ _DROP = ("elr", "isr", "lost at most", "if")
 _MOST = 100
 
 
-def print_answer(answer: Answer, form: DocumentFormat) -> None:
+def print_answer(answer: AheadAnswer, form: DocumentFormat) -> None:
     """As JSON: one object with all rows. As a table: the partitions that change, what that means, and what is not
     known."""
     if form == "json":
@@ -280,7 +284,7 @@ def print_answer(answer: Answer, form: DocumentFormat) -> None:
         print(f"not known: {text}")
 
 
-def _print_order(answer: Answer) -> None:
+def _print_order(answer: AheadAnswer) -> None:
     first = "safe order to restart all brokers" if not answer.stuck else "these can be restarted safely, in this order"
     print(f"{first}: {', '.join(map(str, answer.order or ())) or 'none'}")
     print("each must be back in the ISR of all its partitions before the next one stops")

@@ -13,7 +13,7 @@ from jobs.config.settings import Settings
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.data_files import DataFile
 from jobs.lake.lake import Lake
-from jobs.lake.row_groups import Bucket, FilePart, Slices, power_of_two, read_bucket
+from jobs.lake.row_groups import FilePart, Slices, TopicBucket, power_of_two, read_bucket
 from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
 from jobs.lake.task_figures import Size
@@ -28,7 +28,7 @@ _LEAST_ROWS = 50_000  # of a bucket that is made only to keep cores busy
 _CREATED = pc.field("type") == "PARTITION_RECORD"
 
 
-def buckets(lake: Lake, cluster: str, settings: Settings, state: ClusterState, rows: int) -> list[Bucket]:
+def buckets(lake: Lake, cluster: str, settings: Settings, state: ClusterState, rows: int) -> list[TopicBucket]:
     """As many buckets as keep the average one within `partitions_per_bucket` and `rows_per_bucket`; more if cores would
     otherwise be idle, and twice as many as cores if there are enough rows, so that cores that come late or are fast
     get more of them. rows: how many all buckets together have."""
@@ -39,14 +39,14 @@ def buckets(lake: Lake, cluster: str, settings: Settings, state: ClusterState, r
     at_once = cores(rows, settings)
     at_once *= 2 if rows >= 2 * at_once * _LEAST_ROWS else 1
     count = power_of_two(max(partitions / limits.partitions_per_bucket, rows / limits.rows_per_bucket, at_once))
-    return [Bucket(number, count) for number in range(count)]
+    return [TopicBucket(number, count) for number in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
 class BucketItem:
     """A bucket, and the parts of files to read for it: by table, or by name for files of another kind."""
 
-    bucket: Bucket
+    bucket: TopicBucket
     parts: dict[str, list[FilePart]]
 
     def size(self) -> Size:
@@ -68,18 +68,18 @@ class BucketFiles:
     def rows(self, *names: str) -> int:
         return sum(file.rows for name in names for file in self.files[name])
 
-    def parts(self, bucket: Bucket) -> dict[str, list[FilePart]]:
+    def parts(self, bucket: TopicBucket) -> dict[str, list[FilePart]]:
         """For each table the parts of its files to read for a bucket."""
         return {name: slices.parts(bucket) for name, slices in self._slices.items()}
 
 
-def read_table(storage: Storage, name: str, parts: Sequence[FilePart], bucket: Bucket) -> pa.Table:
+def read_table(storage: Storage, name: str, parts: Sequence[FilePart], bucket: TopicBucket) -> pa.Table:
     """A bucket's rows of a table."""
     return read_rows(storage, TABLES[name].file_schema, TABLES[name].topics, parts, bucket)
 
 
 def read_rows(
-    storage: Storage, schema: pa.Schema, topics: Sequence[str], parts: Sequence[FilePart], bucket: Bucket
+    storage: Storage, schema: pa.Schema, topics: Sequence[str], parts: Sequence[FilePart], bucket: TopicBucket
 ) -> pa.Table:
     """A bucket's rows of files with a schema. topics: as in `read_bucket`."""
     found = read_bucket(storage, parts, schema.names, bucket, topics)
@@ -87,7 +87,7 @@ def read_rows(
 
 
 def read_changes(
-    storage: Storage, parts: dict[str, list[FilePart]], bucket: Bucket, state: ClusterState, from_offset: int = -1
+    storage: Storage, parts: dict[str, list[FilePart]], bucket: TopicBucket, state: ClusterState, from_offset: int = -1
 ) -> pa.Table:
     """A bucket's schemas.CHANGES rows: the partition records of the surviving log, and of the snapshots that its runs
     start from. from_offset: leave out those before."""
@@ -102,7 +102,7 @@ def read_changes(
 
 
 def read_change_keys(
-    storage: Storage, parts: dict[str, list[FilePart]], bucket: Bucket, state: ClusterState
+    storage: Storage, parts: dict[str, list[FilePart]], bucket: TopicBucket, state: ClusterState
 ) -> pa.Table:
     """topic_id, partition and offset of a bucket's partition records of the log that count."""
     columns = ("offset", "epoch", "batch_base_offset", "partition_change.topic_id", "partition_change.partition")
@@ -116,7 +116,7 @@ def read_change_keys(
 
 
 def _of_log(
-    storage: Storage, parts: dict[str, list[FilePart]], columns: Sequence[str], bucket: Bucket, state: ClusterState
+    storage: Storage, parts: dict[str, list[FilePart]], columns: Sequence[str], bucket: TopicBucket, state: ClusterState
 ) -> Iterator[pa.Table]:
     """A bucket's partition records of the log that no later epoch has truncated."""
     truncated = pa.array([f"{epoch}:{base}" for epoch, base in state.shape.truncated], pa.string())

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.incident.captured import Captured
-from jobs.incident.events import Events
+from jobs.incident.events import IncidentEvents
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS, ordered
 from replay.findings.kinds import HWM_REGRESSION, Section, kind_of
@@ -120,7 +120,7 @@ class ReportInput:
     counts: dict[str, int]
     fingerprint: str
     focus: Focus = ALL
-    events: Events = field(default_factory=Events)
+    events: IncidentEvents = field(default_factory=IncidentEvents)
     policies: Sequence[Row] = ()
     exposure_groups: Sequence[Row] = ()
     captured: Captured = field(default_factory=Captured)

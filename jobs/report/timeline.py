@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from jobs.incident.events import Events
+from jobs.incident.events import IncidentEvents
 from jobs.incident.lookup import window_key
 from jobs.report import marks as of
 from jobs.report.filters import axis_texts, partition_text, topic_text, visible
@@ -59,7 +59,7 @@ _SHAPES = {"tick": _TICK, "dot": _DOT, "strip": _STRIP}
 
 
 def timeline_of(
-    events: Events, anchors: Mapping[str, str], states: Mapping[str, tuple[str, Sequence[Row]]]
+    events: IncidentEvents, anchors: Mapping[str, str], states: Mapping[str, tuple[str, Sequence[Row]]]
 ) -> dict[str, Any] | None:
     """The timeline; None if no time is known. first_ms, last_ms: what it can show; from_ms, to_ms: what it shows at
     first; ticks: (time, date) at equal distances; groups: (title, lanes), these as `_Canvas.lane`; topics, brokers,
@@ -174,7 +174,7 @@ def _controller_lanes(terms: Sequence[Row], end: int) -> Iterator[tuple[str, lis
         yield f"controller {leader}", marks
 
 
-def _elections(events: Events) -> list[Mark]:
+def _elections(events: IncidentEvents) -> list[Mark]:
     judged = {window_key(window): window["finding_id"] for window in events.windows}
     rows = ((row, judged.get((row["topic_id"], row["partition"], row["offset"]))) for row in events.elections)
     order = ("usual", "no-leader", "of-elr", "unclean", "unclean forced")
@@ -208,7 +208,7 @@ def _window_lanes(
     return [(name, marks(name, rows)) for name, rows in painted]
 
 
-def _other_lanes(events: Events, end: int) -> Iterator[tuple[str, list[Mark]]]:
+def _other_lanes(events: IncidentEvents, end: int) -> Iterator[tuple[str, list[Mark]]]:
     for kind, name, look in ((LEADERLESS, "no leader", "bar leaderless"), (LAST_REPLICA, "one replica", "bar alone")):
         if marks := [of.finding(row, look, name, end) for row in events.exposures if row["kind"] == kind]:
             yield name, marks
@@ -218,7 +218,7 @@ def _other_lanes(events: Events, end: int) -> Iterator[tuple[str, list[Mark]]]:
             yield name, [of.finding(row, "bar other", visible(row["kind"]), row["start_timestamp_ms"]) for row in rows]
 
 
-def _left_out(events: Events) -> list[str]:
+def _left_out(events: IncidentEvents) -> list[str]:
     texts = [f"{count} {_LEFT_OUT[name][0]} ({_LEFT_OUT[name][1]})" for name, count in events.left_out.items()]
     if events.no_time:
         texts.append(f"{events.no_time} findings and elections without a known time")

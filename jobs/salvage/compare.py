@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from evidence.errors import Damage
-from evidence.offsets.replica_copy import Account, ReplicaCopy
+from evidence.offsets.replica_copy import ReplicaCopy, SegmentAccount
 from evidence.wire.data_batches import DataBatch, SegmentBytes
 from evidence.wire.data_records import ABORT, NO_SEQUENCE, DataRecord, end_of_transaction, read_data
 from jobs.salvage.live import LiveLog, LiveRecord, SalvageError
@@ -22,7 +22,7 @@ from replay.offsets.parted_logs import (
     COMMITTED,
     NO_EPOCH,
     Epochs,
-    Transactions,
+    TransactionMarkers,
     epoch_at,
     part_by_epochs,
 )
@@ -53,7 +53,7 @@ class Comparison:
     by: str
     shared_batches: int | None
     cleaned: int
-    accounts: dict[str, dict[str, Account]]
+    accounts: dict[str, dict[str, SegmentAccount]]
 
     @property
     def has_records(self) -> bool:
@@ -278,7 +278,7 @@ class Marks:
 
     newest: dict[int, int] = field(default_factory=dict)
     again: dict[Name, int] = field(default_factory=dict)
-    transactions: Transactions = field(default_factory=Transactions)
+    transactions: TransactionMarkers = field(default_factory=TransactionMarkers)
 
 
 def only_old(found: Comparison) -> Iterator[BatchAt]:
@@ -308,7 +308,7 @@ def marks(found: Comparison) -> Marks:
         if record.key is not None and (key := _hash(record.key)) in keys:
             result.newest[key] = record.offset
     ends = _ends(only_old(found))
-    result.transactions = Transactions(ends, ends_there)
+    result.transactions = TransactionMarkers(ends, ends_there)
     return result
 
 

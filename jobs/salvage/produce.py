@@ -35,7 +35,7 @@ _SETTLE_S, _AT_ONCE = 5.0, 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ProduceOptions:
     """into_original: allow the topic that the records are from. superseded: also send a record whose key has a newer
     value; None: unless the topic is known to be compacted. config: a properties file of librdkafka; None: none."""
 
@@ -56,7 +56,7 @@ class Produced:
     sent: int = 0
 
 
-def produce(folder: Path, target: Target, send: bool) -> Produced:
+def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
     """Send the records of a folder that `salvage` wrote; with send false only count them, and ask for the target.
 
     Errors: SalvageError at the first record that is not acknowledged, or for a target that cannot be used.
@@ -167,7 +167,7 @@ class _Ledger:
 
 
 class _Client:
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ProduceOptions) -> None:
         self.topic, self.cluster = target.topic, LiveCluster(target.bootstrap, target.config)
 
     def logs(self) -> dict[int, LiveLog]:

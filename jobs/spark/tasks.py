@@ -1,7 +1,7 @@
 """Run a function for each of several items: on a Spark context, through a Spark session, or on this machine.
 
-Three runners, one contract (tests/slow/test_connect.py): `Context` runs jobs of the classic context, `Session` runs a
-DataFrame's tasks, which Spark Connect has, too, and `Local` needs no Spark.
+Three runners, one contract (tests/slow/test_connect.py): `ContextRunner` runs jobs of the classic context,
+`SessionRunner` runs a DataFrame's tasks, which Spark Connect has, too, and `LocalRunner` needs no Spark.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Runner(Protocol):
     ) -> list[Result | KraftForensicsError]: ...
 
 
-class Local:
+class LocalRunner:
     """This machine without Spark. cores 1: this process, one task after the other; it stops at the first error. More:
     so many processes, which stay for the next job."""
 
@@ -97,7 +97,7 @@ def _in_processes(
     return [future.result() for future in futures]
 
 
-class Context:
+class ContextRunner:
     """A classic Spark context: a job with a task for each item."""
 
     def __init__(self, context: SparkContext) -> None:
@@ -113,7 +113,7 @@ class Context:
             return self.context.parallelize(items, len(items)).map(partial(_outcome, function)).collect()
 
 
-class Session:
+class SessionRunner:
     """Any Spark session: the tasks of a DataFrame with a row and a partition for each item."""
 
     def __init__(self, session: SparkSession) -> None:
@@ -150,10 +150,10 @@ def is_remote() -> bool:
 def runner(rows: int, settings: Settings) -> Runner:
     """What runs tasks that read so many rows. Errors: SessionError."""
     if is_local(rows, settings):
-        return Local((settings.local_processes or _usable_cores()) if rows >= settings.spark.from_rows else 1)
+        return LocalRunner((settings.local_processes or _usable_cores()) if rows >= settings.spark.from_rows else 1)
     from jobs.spark.session import build_context, build_session  # slow to import
 
-    return Session(build_session(settings.spark)) if is_remote() else Context(build_context(settings.spark))
+    return SessionRunner(build_session(settings.spark)) if is_remote() else ContextRunner(build_context(settings.spark))
 
 
 def is_local(rows: int, settings: Settings) -> bool:

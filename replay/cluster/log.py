@@ -92,7 +92,7 @@ class Transactions:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LogRange:
     """A range of the log that can be replayed: records with start <= offset < end, from the snapshot at `start`.
 
     snapshot: (end offset, epoch) of the base state; None if the run begins at offset 0 without one.
@@ -103,7 +103,7 @@ class Run:
     snapshot: tuple[int, int] | None
 
 
-def transactions(markers: Sequence[tuple[int, str]], runs: Sequence[Run]) -> Transactions:
+def transactions(markers: Sequence[tuple[int, str]], runs: Sequence[LogRange]) -> Transactions:
     """Resolve metadata transactions. markers: (offset, record type) in offset order.
 
     A Begin inside an open transaction drops the open one. An End or Abort without a Begin is reported and ignored.
@@ -135,7 +135,7 @@ def transactions(markers: Sequence[tuple[int, str]], runs: Sequence[Run]) -> Tra
     return Transactions(dropped, problems)
 
 
-def is_complete(runs: Sequence[Run]) -> bool:
+def is_complete(runs: Sequence[LogRange]) -> bool:
     """Whether the log is known from its first record on without a gap: then every topic that ever was is known."""
     return len(runs) == 1 and runs[0].start == 0
 
@@ -151,14 +151,14 @@ class Hole:
 
 def replayable_runs(
     base_offset: Array, last_offset: Array, snapshots: Sequence[tuple[int, int]], holes: Sequence[Hole] = ()
-) -> tuple[list[Run], list[Problem]]:
+) -> tuple[list[LogRange], list[Problem]]:
     """The runs of the surviving log, which have a known start state, and the problems between them.
 
     base_offset, last_offset: of the surviving batches, ascending. A log that begins at 0 needs no snapshot (but uses
     one at 0 if it was captured). After a gap or a hole, and in a log that begins later, the state is unknown up to the
     next snapshot.
     """
-    runs: list[Run] = []
+    runs: list[LogRange] = []
     known = sorted(snapshots)
     unreadable = {h.offset for h in holes}
     problems = [Problem("unreadable_record", h.offset, h.reason) for h in holes]
@@ -168,12 +168,12 @@ def replayable_runs(
             problems.append(Problem("offset_gap", before, f"offsets {before} to {start - 1} are in no captured file"))
         anchor = next((s for s in known if start <= s[0] <= end), None)
         if start == 0:
-            runs.append(Run(0, end, anchor if anchor and anchor[0] == 0 else None))
+            runs.append(LogRange(0, end, anchor if anchor and anchor[0] == 0 else None))
         elif anchor is not None:
             if anchor[0] > before:
                 message = f"the state is unknown from offset {before} up to the snapshot at {anchor[0]}"
                 problems.append(Problem("unknown_prefix", before, message))
-            runs.append(Run(anchor[0], end, anchor))
+            runs.append(LogRange(anchor[0], end, anchor))
         elif start < end:
             message = f"offsets {start} to {end - 1} follow no captured snapshot: their state is unknown"
             problems.append(Problem("no_snapshot", start, message))
@@ -182,17 +182,17 @@ def replayable_runs(
     tail = known[-1] if known else None
     if tail and tail[0] > log_end:
         problems.append(Problem("unobserved", log_end, f"the snapshot at {tail[0]} is newer than the log's end"))
-        runs.append(Run(tail[0], tail[0], tail))
+        runs.append(LogRange(tail[0], tail[0], tail))
     return runs, problems
 
 
-def newest_run(runs: Sequence[Run], snapshots: Sequence[tuple[int, int]]) -> list[Run]:
+def newest_run(runs: Sequence[LogRange], snapshots: Sequence[tuple[int, int]]) -> list[LogRange]:
     """The run from the newest snapshot that a run contains or starts from; all runs if there is none."""
     inside = [(s, run.end) for run in runs for s in snapshots if run.start <= s[0] <= run.end]
     if not inside:
         return list(runs)
     snapshot, end = max(inside)
-    return [Run(snapshot[0], end, snapshot)]
+    return [LogRange(snapshot[0], end, snapshot)]
 
 
 def _unbroken_ranges(base_offset: Array, last_offset: Array, holes: Sequence[int]) -> list[tuple[int, int]]:
@@ -210,7 +210,7 @@ def _unbroken_ranges(base_offset: Array, last_offset: Array, holes: Sequence[int
     return result
 
 
-def in_runs(offset: Array, runs: Sequence[Run]) -> Array:
+def in_runs(offset: Array, runs: Sequence[LogRange]) -> Array:
     """True for the offsets that lie in a replayable run."""
     result = np.zeros(len(offset), dtype=bool)
     for run in runs:
@@ -223,7 +223,7 @@ def json_int(data: dict[str, Any], key: str, default: int = 0) -> int:
     return int(data.get(key, default))
 
 
-def clip_validity(history: pa.Table, runs: Sequence[Run], log_end: int) -> pa.Table:
+def clip_validity(history: pa.Table, runs: Sequence[LogRange], log_end: int) -> pa.Table:
     """End the validity of states where their run ends, unless that is the end of the log.
 
     history: schemas.PARTITION_HISTORY rows. From the run's end to the next run's snapshot the state is unknown:

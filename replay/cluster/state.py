@@ -41,8 +41,8 @@ from replay.cluster.features import ELR_VERSION, FeatureLevels, feature_levels
 from replay.cluster.log import (
     Hole,
     LogBatches,
+    LogRange,
     Problem,
-    Run,
     Transactions,
     in_runs,
     newest_run,
@@ -90,7 +90,7 @@ class LogShape:
 
     batches: LogBatches
     live: Array
-    runs: list[Run]
+    runs: list[LogRange]
     truncated: list[tuple[int, int]]
     branches: list[Branch]
     snapshots: list[tuple[int, int]]

@@ -84,7 +84,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProfilePredictions:
     """One profile's predictions for some changes, one element each.
 
     as_recorded: bool, some trigger gives the recorded state. hypothesis: number of that trigger, else of the likeliest
@@ -110,7 +110,7 @@ class Predictions:
     trigger: Array
     shown_by: Array
     may_be: dict[str, Array]
-    answers: dict[str, Answer]
+    answers: dict[str, ProfilePredictions]
     difference: Array
     reason: Array
     profile: Array
@@ -171,10 +171,10 @@ class _Piece:
         self.common = self.answer(NEWEST, ~self.sensitive)
         self.answers = {name: self._answer_of(PROFILES[name], mask) for name, mask in self.may_be.items()}
 
-    def _answer_of(self, profile: Profile, wanted: Array) -> Answer:
+    def _answer_of(self, profile: Profile, wanted: Array) -> ProfilePredictions:
         own, plain = self.answer(profile, wanted & self.sensitive), ~self.sensitive & wanted
-        pairs = [(getattr(self.common, f.name), getattr(own, f.name)) for f in fields(Answer)]
-        return Answer(*(np.where(plain, common, value) for common, value in pairs))
+        pairs = [(getattr(self.common, f.name), getattr(own, f.name)) for f in fields(ProfilePredictions)]
+        return ProfilePredictions(*(np.where(plain, common, value) for common, value in pairs))
 
     def answer(
         self,
@@ -182,13 +182,15 @@ class _Piece:
         wanted: Array,
         found: Sequence[Hypothesis] | None = None,
         altered: Callable[[Cases], Cases] | None = None,
-    ) -> Answer:
+    ) -> ProfilePredictions:
         """A profile's predictions for the wanted changes (bool).
 
         found: the hypotheses to try, by default all of the piece. altered: applied to each hypothesis's input.
         """
         count = len(self.rows)
-        result = Answer(np.zeros(count, bool), np.full(count, -1), np.zeros(count, np.int64), np.full(count, PAD))
+        result = ProfilePredictions(
+            np.zeros(count, bool), np.full(count, -1), np.zeros(count, np.int64), np.full(count, PAD)
+        )
         for number, hypothesis in enumerate(self.found if found is None else found):
             mine = wanted[hypothesis.rows] & ~result.as_recorded[hypothesis.rows]
             if not mine.any():
@@ -312,7 +314,7 @@ class _Piece:
             other = self.sensitive & ~self.may_be.get(name, np.zeros(len(self.rows), bool))
             yield "release", profile, other, self.found, _as_it_is
 
-    def _predicted_instead(self, difference: Array, newest: Answer) -> tuple[Array, Array, State]:
+    def _predicted_instead(self, difference: Array, newest: ProfilePredictions) -> tuple[Array, Array, State]:
         """(profile, differs, state): the newest profile's prediction for a known bug, else that of the newest possible
         profile."""
         by = np.full(len(self.rows), None, dtype=object)

@@ -17,7 +17,7 @@ from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.controller.acceptable_leaders import Availability, Directories, availability
 from replay.controller.partition_change_builder import LISTS, RECOVERED, RECOVERING, Cases, at_rest
 from replay.controller.releases import PossibleProfiles, possible_profiles
-from replay.controller.triggers import Recorded, Transitions
+from replay.controller.triggers import RecordedStates, Transitions
 from replay.partitions.effective_configs import ConfigKeys, config_keys
 from replay.partitions.election_actors import Change, side
 from replay.partitions.elections import LOST, states_of
@@ -114,7 +114,7 @@ class Bucket:
         return Transitions(
             change=change,
             before=self._cases(rows - 1, held, configs, change.place[0]),
-            after=Recorded(
+            after=RecordedStates(
                 **self._states(rows, now),
                 leader_epochs=self.states.leader_epoch[rows] - self.states.leader_epoch[rows - 1],
             ),

@@ -42,7 +42,7 @@ SHOWN_BY_ITSELF, SHOWN_BY_FOLLOWING, SHOWN_BY_PRECEDING = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded(PartitionStates):
+class RecordedStates(PartitionStates):
     """The states that partition changes made. leader_epochs: by how much the leader epoch rose."""
 
     leader_epochs: Array
@@ -59,7 +59,7 @@ class Transitions:
 
     change: Change
     before: Cases
-    after: Recorded
+    after: RecordedStates
     unclean_allowed: Array
     lost: Array
 
@@ -182,12 +182,12 @@ def with_election(cases: Cases, election: int) -> Cases:
     return replace(cases, election=np.full(len(cases.leader), election))
 
 
-def _assigned(cases: Cases, after: Recorded) -> Cases:
+def _assigned(cases: Cases, after: RecordedStates) -> Cases:
     """A broker reported the directory of its replica: the input already has the new directories."""
     return replace(cases, directories=after.directories)
 
 
-def altered(cases: Cases, after: Recorded) -> Cases:
+def altered(cases: Cases, after: RecordedStates) -> Cases:
     """The leader requested the recorded ISR; if that completed a reassignment, with the replicas that left."""
     completed = (size(cases.removing) > 0) & (size(after.removing) == 0)
     left = keep(cases.isr, is_in(cases.isr, cases.removing))
@@ -207,7 +207,7 @@ def cancelled(cases: Cases) -> Cases:
     )
 
 
-def reassigned(cases: Cases, after: Recorded) -> Cases:
+def reassigned(cases: Cases, after: RecordedStates) -> Cases:
     """The targets are as recorded; if reached at once, removing and adding are the difference of the replicas."""
     at_once = (size(after.adding) == 0) & (size(after.removing) == 0)
     leaves = without(cases.replicas, after.replicas)

@@ -34,7 +34,7 @@ _RECORD = "acknowledged record"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class AnswerScope:
     """What the answer is about. gaps: FINDINGS rows of kind evidence_gap, with rule and explanation; gap_count: how
     many there are; conflicts: kinds of proven, critical faults; states: number of replayed states; until_ms: time of
     the last captured record, null if unknown; logs: the brokers' own logs that were captured;
@@ -49,7 +49,7 @@ class Scope:
     deleted: Sequence[Row] = ()
 
 
-def answer(windows: pa.Table, scope: Scope) -> Row:
+def answer(windows: pa.Table, scope: AnswerScope) -> Row:
     """The answer as data, with its sentences in `text`: keys as in docs/verdict.md. windows: COLUMNS of all findings of
     kind hwm_regression."""
     is_proven, is_excluded = (pc.fill_null(pc.equal(windows["verdict"], name), False) for name in (PROVEN, EXCLUDED))

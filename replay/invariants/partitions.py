@@ -24,7 +24,7 @@ from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.controller.transitions import Bucket
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
-from replay.invariants.violations import Broken, Places, violation_rows
+from replay.invariants.violations import Broken, CheckedStates, violation_rows
 from replay.partitions.effective_configs import config_points
 
 _ASSUMED = "assumed_default"
@@ -52,7 +52,7 @@ class _Rows:
     def __init__(self, bucket: Bucket) -> None:
         states, offset, facts = bucket.states, bucket.offset, bucket.facts
         self.history, self.states = bucket.history, states
-        self.places = Places(np.arange(len(offset)), offset)
+        self.places = CheckedStates(np.arange(len(offset)), offset)
         self.isr, self.elr, self.known_elr = (states.lists[name] for name in ("isr", "elr", "last_known_elr"))
         self.held = states.isr_size + (_only(self.elr, self.isr, inside=False) != PAD).sum(axis=1)
         self.starts = run_starts(states.key)
@@ -192,7 +192,7 @@ def _unmarked(rows: _Rows, elections: pa.Table) -> Iterator[Broken]:
     yield rows.broken("unclean_without_mark", _since(start & rows.follows & rows.marks, same), rows.leader, True)
 
 
-def _merged(places: Places, row: Array, offset: Array) -> Places:
+def _merged(places: CheckedStates, row: Array, offset: Array) -> CheckedStates:
     """The places merged with further ones, each once, in order."""
     if not len(row):
         return places
@@ -205,7 +205,7 @@ def _merged(places: Places, row: Array, offset: Array) -> Places:
     some = np.flatnonzero(more[row])
     offset[some] = offset[some][np.lexsort((offset[some], row[some]))]
     new = run_starts(row, offset)
-    return Places(row[new], offset[new])
+    return CheckedStates(row[new], offset[new])
 
 
 def _ends(history: pa.Table) -> Array:
@@ -237,7 +237,7 @@ def _disagreeing(rows: _Rows, bucket: Bucket) -> Broken:
     steps = [(broker, at) for broker, known in facts.broker_min_isr.items() for at in known.cluster.offsets]
     events = Events(*np.array(steps, dtype=np.int64).reshape(-1, 2).T)
     which, inside = events.between(leader, start, end)
-    places = _merged(Places(points.row, points.offset), which, inside)
+    places = _merged(CheckedStates(points.row, points.offset), which, inside)
     topic, count, leader = keys.topic[places.row], keys.replica_count[places.row], leader[places.row]
     cap = keys.zero.replicas(topic, places.offset, count)
     of_controller = np.minimum(configs.min_isr.resolve(topics, topic, places.offset).ints(), cap)

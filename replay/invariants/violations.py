@@ -19,7 +19,7 @@ from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS, MOST_E
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class CheckedStates:
     """Where states are checked, in the order of the history.
 
     Every history row occurs at its own offset, and again at each offset inside its validity where something else
@@ -40,7 +40,7 @@ class Broken:
     """
 
     name: str
-    places: Places
+    places: CheckedStates
     at: Array
     brokers: Array
     earlier: Array
@@ -78,7 +78,7 @@ def violation_rows(history: pa.Table, begins: Array, broken: Broken, records: pa
     return pa.table({f.name: columns[f.name] for f in INVARIANT_VIOLATIONS}, schema=INVARIANT_VIOLATIONS)
 
 
-def _begin(history: pa.Table, places: Places, at: Array, records: pa.Table) -> dict[str, pa.Array]:
+def _begin(history: pa.Table, places: CheckedStates, at: Array, records: pa.Table) -> dict[str, pa.Array]:
     """Offset, time and provenance of the record at which each violation begins."""
     row, offset = places.row[at], places.offset[at]
     own = history.select(CLUSTER_RECORDS.names).take(pa.array(row))
@@ -91,7 +91,7 @@ def _begin(history: pa.Table, places: Places, at: Array, records: pa.Table) -> d
     return {**chosen, "start_offset": pa.array(offset)}
 
 
-def _end(history: pa.Table, places: Places, at: Array, records: pa.Table) -> dict[str, pa.Array]:
+def _end(history: pa.Table, places: CheckedStates, at: Array, records: pa.Table) -> dict[str, pa.Array]:
     """Offset and time of the place after each violation."""
     after = np.minimum(at + 1, len(places.row) - 1)
     inside = (after > at) & (places.row[after] == places.row[at])

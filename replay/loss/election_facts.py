@@ -43,7 +43,7 @@ from replay.offsets.evidence import (
 )
 from replay.offsets.log_drops import CHECKPOINT, Span
 from replay.offsets.shared_log import shared_log
-from replay.offsets.watermark_floor import EpochsShown, Report, Step, floors, likely_floor, reports
+from replay.offsets.watermark_floor import EpochsShown, LeaderChange, Report, floors, likely_floor, reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class _Partition:
             return True
         return may_lack_acknowledged(self.terms, int(self.states.leader[row]), row)
 
-    def _reports(self, steps: Sequence[Step]) -> list[Report]:
+    def _reports(self, steps: Sequence[LeaderChange]) -> list[Report]:
         created = None
         if not self.facts.anchored[self.first]:
             created = (int(self.states.leader_epoch[self.first]), self.terms.known_since_ms)
@@ -361,9 +361,11 @@ class _Partition:
 
         return likely_floor(rows[since:], in_term, elected_ms, self.clock)
 
-    def _step(self, row: int, lost_inside: bool) -> Step:
+    def _step(self, row: int, lost_inside: bool) -> LeaderChange:
         carries = not self.facts.anchored[row] and self.terms.carries(row)
-        return Step(int(self.states.leader_epoch[row]), int(self.facts.timestamp_ms[row]), carries and not lost_inside)
+        return LeaderChange(
+            int(self.states.leader_epoch[row]), int(self.facts.timestamp_ms[row]), carries and not lost_inside
+        )
 
     def _survives(self, row: int) -> Bound:
         if self.facts.anchored[row]:

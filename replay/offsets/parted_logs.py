@@ -47,7 +47,7 @@ def epoch_at(epochs: Epochs, offset: int) -> int:
 
 
 @dataclass(slots=True)
-class Transactions:
+class TransactionMarkers:
     """Markers of transactions, by producer id in order of their offsets: of the log that had the records, then of the
     other one from where they part."""
 

@@ -19,7 +19,7 @@ from replay.offsets.evidence import OPEN, Bound, Evidence, Row, read_by
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LeaderChange:
     """A leader change for which the floor before it is needed.
 
     carries: everything acknowledged survives it, because the log stays with the running process that had it. Otherwise
@@ -74,7 +74,7 @@ def reports(
     evidence: Evidence,
     rows: Sequence[Row],
     created: tuple[int, int] | None,
-    steps: Sequence[Step],
+    steps: Sequence[LeaderChange],
     settled: Callable[[Row], int | None],
     clock: Clock,
 ) -> list[Report]:
@@ -139,7 +139,7 @@ def _written_under(evidence: Evidence) -> dict[int, int]:
     return result
 
 
-def floors(steps: Sequence[Step], known: Sequence[Report]) -> list[Bound]:
+def floors(steps: Sequence[LeaderChange], known: Sequence[Report]) -> list[Bound]:
     """For every step, the largest high watermark that the partition's log had reached before it.
 
     steps: in offset order, leader epochs ascending. A report counts for a step if it was reached before it,

@@ -23,7 +23,7 @@ from replay.arrow import schemas
 from replay.arrow.ragged import Array, mask_of, to_lengths, to_matrix
 from replay.arrow.runs import last_true, run_starts
 from replay.cluster.configs import ElectionConfigs
-from replay.cluster.log import Run
+from replay.cluster.log import LogRange
 from replay.cluster.state import ClusterState
 from replay.partitions.effective_configs import Points, config_points
 from replay.partitions.elections import States, leader_changes
@@ -54,7 +54,7 @@ class ClusterCourse:
     change configs or the controller (offset, and columns as in MOVES).
     """
 
-    runs: list[Run]
+    runs: list[LogRange]
     log_end: int
     took_over: list[int]
     records: pa.Table

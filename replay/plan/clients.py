@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput
-from replay.plan.step import MOST_PLACES, Action, Phase, Row, Step, What, about, groups, is_legal, place, some
+from replay.plan.step import MOST_PLACES, Action, Phase, PlanStep, Row, What, about, groups, is_legal, place, some
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 _CONCERNED = "docs/findings.md#which-consumers-and-transactional-ids-a-loss-concerns"
@@ -41,7 +41,7 @@ def coordinator_partition(name: str, partitions: int) -> int:
     return (0 if signed == -(1 << 31) else abs(signed)) % partitions
 
 
-def clients(given: PlanInput) -> Iterator[Step]:
+def clients(given: PlanInput) -> Iterator[PlanStep]:
     """The step that finds who is concerned: by proven losses, and by windows of the internal topics that are not
     excluded. No action names a topic that was deleted since."""
     lost, current, counts = given.lost, given.current, given.partition_counts
@@ -80,7 +80,7 @@ def clients(given: PlanInput) -> Iterator[Step]:
     lossy = "the partition" if number == 1 else f"the {number} partitions"
     named = [f"consumers and transactions of {lossy} that lost records"]
     named = (named if proven else []) + [f"the {_COORDINATED[topic][0]} of {topic}" for topic in internal]
-    yield Step(
+    yield PlanStep(
         Phase.CHECK,
         "check_clients",
         f"Check {' and '.join(named)}.",

@@ -26,8 +26,8 @@ from replay.plan.step import (
     WINDOWS,
     Action,
     Phase,
+    PlanStep,
     Row,
-    Step,
     What,
     about,
     broker_state,
@@ -58,7 +58,7 @@ _STILL_NONE = (
 _BELOW_CLUSTER = ("cluster", "static", "default", "assumed_default")
 
 
-def make_plan(given: PlanInput) -> list[Step]:
+def make_plan(given: PlanInput) -> list[PlanStep]:
     """The steps in the order in which to take them, at most one of each code; [] if there is nothing to do."""
     off = list(_turn_off_unclean(given))
     done = {action.topic for step in off for action in step.actions}
@@ -76,7 +76,7 @@ def make_plan(given: PlanInput) -> list[Step]:
     ]
 
 
-def _turn_off_unclean(given: PlanInput) -> Iterator[Step]:
+def _turn_off_unclean(given: PlanInput) -> Iterator[PlanStep]:
     """Before any start: while it is on, the first replica that comes back is elected. A member, too, may be one that
     must not lead: with its registration after an unclean stop it leaves the ELR."""
     down = given.down
@@ -92,7 +92,7 @@ def _turn_off_unclean(given: PlanInput) -> Iterator[Step]:
     by_controller = not any(is_active(given.brokers, b) for b in given.brokers)
     names = [*([None] if whole else []), *sorted(topic for topic in own if topic is not None and is_legal(topic))]
     on, unknown = ([each for each in risky if (each.unclean == ON) is known] for known in (True, False))
-    yield Step(
+    yield PlanStep(
         Phase.PREVENT,
         "turn_off_unclean",
         f"Before any start: set {UNCLEAN}=false for {' and '.join(where)}.",
@@ -132,7 +132,7 @@ def _would_lose(given: PlanInput, waiting: Sequence[Waiting]) -> tuple[str, ...]
     return tuple(found[:MOST_PLACES]) or ("How many records that election would lose is not known.",)
 
 
-def _copy(given: PlanInput) -> Iterator[Step]:
+def _copy(given: PlanInput) -> Iterator[PlanStep]:
     """What a start rewrites or truncates, where records are lost or an election will be unclean."""
     unclean = [each for each in given.waiting if each.by in (LAST_KNOWN, BY_LOG, NOBODY)]
     down = given.down
@@ -146,7 +146,7 @@ def _copy(given: PlanInput) -> Iterator[Step]:
     more = {b: sum(each.count - len(each.partitions) for each in unclean if b in each.replicas) for b in brokers}
     compare = f" Compare the copies of {named(last)} before {joined(members_of(last))} starts." if last else ""
     folders = (text for b in brokers for text in _folders(given, b, by_broker[b]))
-    yield Step(
+    yield PlanStep(
         Phase.COPY,
         "copy",
         f"Before {joined(brokers, 'or')} start{'s' * (len(brokers) == 1)}, copy the partitions' folders and the "
@@ -197,12 +197,12 @@ def _is_back(given: PlanInput, broker: int, row: Row) -> bool:
     return bool(known["broker_epoch"] is not None and known["broker_epoch"] > election) or not known["fenced"]
 
 
-def _find_old_copies(given: PlanInput) -> Iterator[Step]:
+def _find_old_copies(given: PlanInput) -> Iterator[PlanStep]:
     pairs = [(broker, row) for broker, row in _led(given) if _is_back(given, broker, row)]
     if pairs:
         led = groups(pairs, lambda pair: pair[0])
         brokers = tuple(sorted(led))
-        yield Step(
+        yield PlanStep(
             Phase.COPY,
             "find_old_copies",
             f"Find older copies of the disks of {joined(brokers)}; delete no logs.",
@@ -215,7 +215,7 @@ def _find_old_copies(given: PlanInput) -> Iterator[Step]:
         )
 
 
-def _start(given: PlanInput) -> Iterator[Step]:
+def _start(given: PlanInput) -> Iterator[PlanStep]:
     order = start_order(given.waiting, given.down - given.candidates)
     helped = [each for each in given.waiting if each.members]
     by_log = [each for each in helped if each.by == BY_LOG]
@@ -231,7 +231,7 @@ def _start(given: PlanInput) -> Iterator[Step]:
         number = sum(each.count for each in by_log)
         if_none = "if it gets none" if number == 1 else "if they get none"
         then += f" Elect the leader{'s' * (number > 1)} of {count(number, 'partition')} by hand {if_none}."
-    yield Step(
+    yield PlanStep(
         Phase.START,
         "start",
         text + then,
@@ -295,7 +295,7 @@ def _elections(waiting: Sequence[Waiting]) -> Iterator[str]:
         )
 
 
-def _elect(given: PlanInput) -> Iterator[Step]:
+def _elect(given: PlanInput) -> Iterator[PlanStep]:
     """For partitions that nobody's return helps: of their replicas, only the one that holds most may be running."""
     rows = [each for each in given.waiting if each.by == NOBODY]
     if not rows:
@@ -304,7 +304,7 @@ def _elect(given: PlanInput) -> Iterator[Step]:
     number = count(sum(each.count for each in rows), "partition")
     first = f"of {joined(candidates)} start only that one; " if len(candidates) > 1 else ""
     first = f"start {joined(candidates)} only if it is that one; " if len(candidates) == 1 else first
-    yield Step(
+    yield PlanStep(
         Phase.START,
         "elect",
         f"{number} no broker's return helps: find the replica whose copy has the highest (last leader epoch, log end); "
@@ -320,13 +320,13 @@ def _elect(given: PlanInput) -> Iterator[Step]:
     )
 
 
-def _no_unclean_election(given: PlanInput) -> Iterator[Step]:
+def _no_unclean_election(given: PlanInput) -> Iterator[PlanStep]:
     rows = [each for each in given.waiting if each.members and each.by != BY_LOG]
     if rows:
         elr, number = [each for each in rows if each.by == ELR], sum(each.count for each in rows)
         other = "other " if any(each.by == BY_LOG for each in given.waiting) else ""
         no_min_isr = " and change no min ISR" if elr else ""
-        yield Step(
+        yield PlanStep(
             Phase.DO_NOT,
             "no_unclean_election",
             f"Force no {other}unclean election{no_min_isr}: {count(number, 'partition')} wait{'s' * (number == 1)}.",
@@ -351,11 +351,11 @@ def _members_facts(waiting: Sequence[Waiting]) -> Iterator[str]:
         yield f"When the log ended, {text}: {named(rows)}."
 
 
-def _keep_disks(given: PlanInput) -> Iterator[Step]:
+def _keep_disks(given: PlanInput) -> Iterator[PlanStep]:
     if not given.alone_count:
         return
     brokers = tuple(sorted(given.alone_count))
-    yield Step(
+    yield PlanStep(
         Phase.DO_NOT,
         "keep_disks",
         f"Wipe no disk of {joined(brokers, 'or')}: {count(sum(given.alone_count.values()), 'partition')} had no other "
@@ -371,13 +371,13 @@ def _keep_disks(given: PlanInput) -> Iterator[Step]:
     )
 
 
-def _check_leaders(given: PlanInput) -> Iterator[Step]:
+def _check_leaders(given: PlanInput) -> Iterator[PlanStep]:
     if not given.waiting and not given.alone_count:
         return
     active = [broker for broker in given.brokers if is_active(given.brokers, broker)]
     moves = tuple(reassignments(given.alone, active))
     gone = sorted(given.down & {b for row in given.alone for b in row["replicas"]} if moves else ())
-    yield Step(
+    yield PlanStep(
         Phase.CHECK,
         "check_leaders",
         "Check that every partition has a leader and every replica is in the ISR."

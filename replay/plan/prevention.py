@@ -13,8 +13,8 @@ from replay.plan.step import (
     UNCLEAN,
     Action,
     Phase,
+    PlanStep,
     Row,
-    Step,
     What,
     about,
     groups,
@@ -36,7 +36,7 @@ _UNSAFE = (
 )
 
 
-def prevention(given: PlanInput, done: Collection[str | None]) -> list[Step]:
+def prevention(given: PlanInput, done: Collection[str | None]) -> list[PlanStep]:
     """done: topics (null: all brokers) whose unclean election an earlier step turns off."""
     texts, facts, assumptions, predictions, actions = list[str](), list[str](), list[str](), list[str](), list[Action]()
     for name, bad, good, then in _UNSAFE:
@@ -75,7 +75,7 @@ def prevention(given: PlanInput, done: Collection[str | None]) -> list[Step]:
     if not texts:
         return []
     return [
-        Step(
+        PlanStep(
             Phase.LATER,
             "prevent_next",
             f"Once all are in sync: {'; '.join(texts)}.",

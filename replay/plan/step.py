@@ -72,7 +72,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """A line of a plan, and what is folded behind it. A plan has at most one step of each code.
 
     text: one line. facts, assumptions, predictions: sentences of one nature each. brokers: what it

@@ -60,7 +60,7 @@ _END = INT64_MAX - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ClusterAction:
     """kind: STOP or START a broker, SET key to value (of a topic or of all), ELECT a broker for a partition."""
 
     kind: str
@@ -79,7 +79,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Possibility:
     """What the evidence leaves open: the rules that run, and the brokers that come back after an unclean stop."""
 
     profile: Profile
@@ -141,7 +141,7 @@ def stopped_cleanly(states: Sequence[BrokerState]) -> bool:
     return bool(states) and not states[-1].active and states[-1].in_controlled_shutdown
 
 
-def branches(bucket: Bucket, steps: Sequence[Step]) -> list[Branch]:
+def branches(bucket: Bucket, steps: Sequence[ClusterAction]) -> list[Possibility]:
     """Every possible release, with each broker that starts back after a clean or an unclean stop if both may be."""
     stopped = {s.broker for s in steps if s.kind == STOP}
     brokers = bucket.facts.brokers.states
@@ -153,10 +153,10 @@ def branches(bucket: Bucket, steps: Sequence[Step]) -> list[Branch]:
         frozenset(b for b, is_unclean in zip(doubtful, way, strict=True) if is_unclean)
         for way in product((False, True), repeat=len(doubtful))
     ]
-    return [Branch(PROFILES[name], way) for name in bucket.profiles.at(_END) for way in ways]
+    return [Possibility(PROFILES[name], way) for name in bucket.profiles.at(_END) for way in ways]
 
 
-def after(now: Now, step: Step, branch: Branch, configs: tuple[ConfigTimeline, ConfigTimeline]) -> Now:
+def after(now: Now, step: ClusterAction, branch: Possibility, configs: tuple[ConfigTimeline, ConfigTimeline]) -> Now:
     """The state when the controller has answered a step. configs: min.insync.replicas and
     unclean.leader.election.enable."""
     profile = branch.profile
@@ -180,7 +180,7 @@ def after(now: Now, step: Step, branch: Branch, configs: tuple[ConfigTimeline, C
     return _set(now, step, profile, *configs)
 
 
-def _set(now: Now, step: Step, profile: Profile, min_isr: ConfigTimeline, unclean: ConfigTimeline) -> Now:
+def _set(now: Now, step: ClusterAction, profile: Profile, min_isr: ConfigTimeline, unclean: ConfigTimeline) -> Now:
     timeline = min_isr if step.key == MIN_ISR else unclean
     own = {topic: values[-1] for topic, (_, values) in timeline.topics.items() if values[-1] is not None}
     if step.topic is None:
@@ -242,7 +242,7 @@ def _apply(now: Now, inputs: Cases, concerned: Array, profile: Profile) -> Now:
     return replace(now, cases=replace(now.cases, **kept))
 
 
-def effects(before: Now, then: Now, step: Step | None = None) -> list[list[str]]:
+def effects(before: Now, then: Now, step: ClusterAction | None = None) -> list[list[str]]:
     """What is worse for each partition after a step: keys of EFFECTS."""
     was, now = before.cases, then.cases
     moved = (now.leader >= 0) & (now.leader != was.leader)
@@ -274,7 +274,7 @@ def changed_rows(before: Now, then: Now, found: Sequence[Sequence[str]]) -> Arra
     return rows
 
 
-def rows_of(before: Now, then: Now, step: Step, condition: str | None) -> Iterator[Row]:
+def rows_of(before: Now, then: Now, step: ClusterAction, condition: str | None) -> Iterator[Row]:
     """The partitions that a step changes: rows {step, condition: predicted only if this holds, null: in any case;
     topic_id, topic, partition, recorded_leader: before the step, leader: after it, -1: none; isr, elr: after it;
     effects: names of EFFECTS; loss_max: acknowledged offsets that the step itself loses at most}. loss_max is 0 where
@@ -315,7 +315,7 @@ def loss_bound(evidence: Evidence, holder: int, winner: int, since_ms: int, cloc
 
 
 def restart_order(
-    nows: Sequence[tuple[Now, Branch]],
+    nows: Sequence[tuple[Now, Possibility]],
     brokers: Sequence[int],
     last: int,
     configs: tuple[ConfigTimeline, ConfigTimeline],
@@ -334,7 +334,7 @@ def restart_order(
             following, worse = [], []
             for now, branch in states:
                 then = now
-                for step in (Step(STOP, broker), Step(START, broker)):
+                for step in (ClusterAction(STOP, broker), ClusterAction(START, broker)):
                     before, then = then, after(then, step, branch, configs)
                     worse += [r for r in rows_of(before, then, step, None) if not is_safe(r["effects"])]
                 following.append((in_sync(then, branch.profile), branch))

@@ -28,7 +28,7 @@ from replay.partitions.windows import exposing
 from replay.whatif import recovery_policies
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif.scenario import Course, Scenario, loss_with_min_isr
-from replay.whatif.simulation import Run, simulate_all
+from replay.whatif.simulation import Simulation, simulate_all
 from replay.whatif.steps import Steps, Subjects, merged, steps_of
 
 DEPRIORITIZED_LEADER = "deprioritized_recorded_leader"
@@ -167,7 +167,7 @@ class _Simulated:
     def rows(self, wanted: Sequence[tuple[str, Scenario, list[int]]]) -> Iterator[tuple[int, Row]]:
         """(window, row) of each window under each scenario. wanted: as from `_scenarios`; scenario.last: of all
         subjects."""
-        some: list[tuple[str, Run, Array]] = []
+        some: list[tuple[str, Simulation, Array]] = []
         for name, scenario, windows in wanted:
             if windows:
                 some.append((name, *self._run(scenario, windows)))
@@ -177,12 +177,12 @@ class _Simulated:
                 some = []
         yield from self._of_runs(some)
 
-    def _of_runs(self, some: Sequence[tuple[str, Run, Array]]) -> Iterator[tuple[int, Row]]:
+    def _of_runs(self, some: Sequence[tuple[str, Simulation, Array]]) -> Iterator[tuple[int, Row]]:
         courses = simulate_all(self.bucket, [run for _, run, _ in some]) if some else []
         for (name, run, windows), course in zip(some, courses, strict=True):
             yield from zip(windows.tolist(), self._of_run(name, run, windows, course), strict=True)
 
-    def _run(self, scenario: Scenario, windows: Sequence[int]) -> tuple[Run, Array]:
+    def _run(self, scenario: Scenario, windows: Sequence[int]) -> tuple[Simulation, Array]:
         """The simulation of some windows, and their numbers."""
         wanted = np.array(windows)
         own = np.unique(self.subject[wanted])
@@ -191,9 +191,9 @@ class _Simulated:
         steps = take(self.steps, np.flatnonzero(number[self.steps.subject] >= 0))
         last = None if scenario.last is None else scenario.last[own]
         steps = replace(steps, subject=number[steps.subject])
-        return Run(take(self.subjects, own), steps, replace(scenario, last=last)), wanted
+        return Simulation(take(self.subjects, own), steps, replace(scenario, last=last)), wanted
 
-    def _of_run(self, name: str, run: Run, wanted: Array, course: Course) -> list[Row]:
+    def _of_run(self, name: str, run: Simulation, wanted: Array, course: Course) -> list[Row]:
         """The rows of some windows (numbers) from the simulation of them."""
         _, subject = np.unique(self.subject[wanted], return_inverse=True)
         batch = self.batch[self.row[wanted]]

@@ -58,7 +58,7 @@ POLICIES = tuple(RULES)
 
 
 @dataclass(frozen=True, slots=True)
-class Election:
+class PolicyOutcome:
     """The result of a rule. outcome: ELECTED, WAITS or UNDETERMINED. via: the way that decided, or by which the
     partition waits. tied: ids of equal rank, in replica order, of whom any may lead; empty unless ELECTED. waited_for:
     ids, empty unless it waits. unseen: ids with an unknown log that could decide."""
@@ -88,7 +88,7 @@ def elect(
     elr: Sequence[int],
     last_known: Sequence[int],
     logs: Mapping[int, tuple[int, int]],
-) -> Election:
+) -> PolicyOutcome:
     """The result of a rule for a leaderless partition: of the ISR, then of the ELR, then by the last resort. Unclean
     recovery elects the highest last written leader epoch, then the longest log.
 
@@ -99,27 +99,27 @@ def elect(
     if rule.clean_first:
         for via, members in ((ISR, isr), (ELR, elr)):
             if tied := [r for r in available if r in members]:
-                return Election(ELECTED, via, tied)
+                return PolicyOutcome(ELECTED, via, tied)
     if rule.waits_for_holders and (isr or elr):
-        return Election(WAITS, ISR if isr else ELR, waited_for=list(dict.fromkeys([*isr, *elr])))
+        return PolicyOutcome(WAITS, ISR if isr else ELR, waited_for=list(dict.fromkeys([*isr, *elr])))
     if rule.last_resort == ADMINISTRATOR:
-        return Election(WAITS, ADMINISTRATOR)
+        return PolicyOutcome(WAITS, ADMINISTRATOR)
     if rule.last_resort == LAST_KNOWN_LEADER:
         leader = [r for r in available if r in last_known]
         return (
-            Election(ELECTED, LAST_KNOWN_LEADER, leader)
+            PolicyOutcome(ELECTED, LAST_KNOWN_LEADER, leader)
             if leader
-            else Election(WAITS, LAST_KNOWN_LEADER, (), last_known)
+            else PolicyOutcome(WAITS, LAST_KNOWN_LEADER, (), last_known)
         )
     missing = [b for b in last_known if b not in available] if rule.waits_for_last_known_elr else []
     if missing or not available:
-        return Election(WAITS, UNCLEAN_RECOVERY, waited_for=missing or [r for r in replicas if r not in alive])
+        return PolicyOutcome(WAITS, UNCLEAN_RECOVERY, waited_for=missing or [r for r in replicas if r not in alive])
     if len(available) == 1:
-        return Election(ELECTED, UNCLEAN_RECOVERY, available)
+        return PolicyOutcome(ELECTED, UNCLEAN_RECOVERY, available)
     if unseen := [r for r in available if r not in logs]:
-        return Election(UNDETERMINED, UNCLEAN_RECOVERY, unseen=unseen)
+        return PolicyOutcome(UNDETERMINED, UNCLEAN_RECOVERY, unseen=unseen)
     best = max(logs[r] for r in available)
-    return Election(ELECTED, UNCLEAN_RECOVERY, [r for r in available if logs[r] == best])
+    return PolicyOutcome(ELECTED, UNCLEAN_RECOVERY, [r for r in available if logs[r] == best])
 
 
 def pick(policy: str, situation: Situation) -> Pick:
@@ -158,7 +158,7 @@ def pick(policy: str, situation: Situation) -> Pick:
     return Pick(policy, ELECTED, leader, explanation)
 
 
-def _waiting(situation: Situation, found: Election) -> str:
+def _waiting(situation: Situation, found: PolicyOutcome) -> str:
     if not situation.alive:
         return "no replica is alive"
     if found.via == ADMINISTRATOR:

@@ -43,7 +43,7 @@ from replay.controller.triggers import (
     PREFERRED_ELECTION,
     REASSIGNMENT,
     UNCLEAN_ELECTION,
-    Recorded,
+    RecordedStates,
     altered,
     cancelled,
     of_broker,
@@ -57,7 +57,7 @@ from replay.whatif.steps import CLEAR_ELR, Steps, Subjects
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Simulation:
     """What to simulate under one scenario. steps: of the subjects, from `steps_of`."""
 
     subjects: Subjects
@@ -67,10 +67,10 @@ class Run:
 
 def simulate(bucket: Bucket, subjects: Subjects, steps: Steps, scenario: Scenario) -> Course:
     """The states that result from taking every step under the scenario's rules."""
-    return simulate_all(bucket, [Run(subjects, steps, scenario)])[0]
+    return simulate_all(bucket, [Simulation(subjects, steps, scenario)])[0]
 
 
-def simulate_all(bucket: Bucket, runs: Sequence[Run]) -> list[Course]:
+def simulate_all(bucket: Bucket, runs: Sequence[Simulation]) -> list[Course]:
     """The states that result from each run (at least one): as many runs at once as there are, step by step."""
     simulation = _Simulation(bucket, runs)
     subject = simulation.steps.subject
@@ -91,7 +91,7 @@ class _Simulation:
     each step. last: `Scenario.last` of each subject.
     """
 
-    def __init__(self, bucket: Bucket, runs: Sequence[Run]) -> None:
+    def __init__(self, bucket: Bucket, runs: Sequence[Simulation]) -> None:
         self.bucket, self.runs = bucket, runs
         self.firsts = np.append(0, np.cumsum([len(run.subjects.start) for run in runs]))
         self.start = np.concatenate([run.subjects.start for run in runs])
@@ -239,7 +239,7 @@ class _Simulation:
             return inputs, same(cases.replicas, after.replicas)
         raise ValueError(f"no such trigger: {trigger}")
 
-    def _altered(self, cases: Cases, before: Cases, after: Recorded) -> Cases:
+    def _altered(self, cases: Cases, before: Cases, after: RecordedStates) -> Cases:
         """The input for a leader's request: the recorded one if leader and ISR were as recorded. Otherwise the recorded
         joins and leaves are applied to the simulated ISR."""
         as_recorded = same(cases.isr, before.isr) & (cases.leader == before.leader)
@@ -249,7 +249,7 @@ class _Simulation:
         other = replace(cases, target_isr=isr, target_recovery=np.full(len(cases.leader), RECOVERED))
         return where_cases(as_recorded, altered(cases, after), other)
 
-    def _recorded_request(self, steps: Array) -> tuple[Cases, Recorded]:
+    def _recorded_request(self, steps: Array) -> tuple[Cases, RecordedStates]:
         """The recorded states before and after requests."""
         number = self.number[steps]
         return take(self.recorded.before, number), take(self.recorded.after, number)

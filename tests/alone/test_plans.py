@@ -19,7 +19,7 @@ from replay.controller.partition_change_builder import NO_LEADER
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
 from replay.plan.start_order import Copy
-from replay.plan.step import UNCLEAN, Step
+from replay.plan.step import UNCLEAN, PlanStep
 from tests.simulator import setup
 from tests.simulator.controller import State
 from tests.simulator.faults import life
@@ -78,7 +78,7 @@ def copy_of(log: Log, mark: int | None) -> Copy:
     return Copy(opened, log.end, written, -1 if mark is None else mark)
 
 
-def planned(world: World, with_logs: bool) -> list[Step]:
+def planned(world: World, with_logs: bool) -> list[PlanStep]:
     state, unclean = live(world), str(world.controller.unclean).lower()
     table = pa.Table.from_pylist([history_row(state, "t")], schema=PARTITION_HISTORY)
     config = {"resource_type": "topic", "resource_name": "t", "name": UNCLEAN}
@@ -97,7 +97,7 @@ def of_members(world: World) -> set[int]:
     return {record for broker, log in world.logs(state).items() if broker in members for record in log.records}
 
 
-def follow(world: World, steps: list[Step]) -> None:
+def follow(world: World, steps: list[PlanStep]) -> None:
     for step in steps:
         if step.code == "turn_off_unclean":
             assert not any(broker.process for broker in world.brokers.values())

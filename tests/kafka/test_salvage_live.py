@@ -25,7 +25,7 @@ from drill.nodes import CLUSTER_ID, wait_for
 from evidence.offsets.replica_copy import find_copies
 from jobs.cli import app
 from jobs.salvage.live import LiveCluster, SalvageError
-from jobs.salvage.produce import Target
+from jobs.salvage.produce import ProduceOptions
 from jobs.salvage.produce import produce as send_again
 from jobs.salvage.stage import salvage
 from tests.kafka.test_collect_live import kafka, start
@@ -261,7 +261,7 @@ def test_what_a_consumer_does_not_get_is_said(parted: Parted) -> None:
 def test_records_are_produced_once_however_often(parted: Parted, tmp_path: Path) -> None:
     out = tmp_path / "out"
     salvage(parted.old, parted.current, ["quiet-0"], None, out, lambda line: None)
-    target = Target("again", parted.servers)
+    target = ProduceOptions("again", parted.servers)
     with pytest.raises(SalvageError, match="Create the topic first"):
         send_again(out, target, True)
     admin = AdminClient({"bootstrap.servers": parted.servers, "log_level": 0})

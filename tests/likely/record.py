@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from drill.ledger import Ledger
-from drill.ledger import Record as Sent
+from drill.ledger import SentRecord as Sent
 from drill.nodes import CLUSTER_ID
 from drill.run import TRUTH
 from drill.score import GRACE_MS

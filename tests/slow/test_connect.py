@@ -20,7 +20,7 @@ from jobs.datasource import register
 from jobs.lake.lake import Lake
 from jobs.pipeline import Pipeline
 from jobs.spark.session import build_context, build_session
-from jobs.spark.tasks import Context, Local, Runner, Session
+from jobs.spark.tasks import ContextRunner, LocalRunner, Runner, SessionRunner
 from tests.support.digests import digests
 from tests.support.paths import ORACLE, ROOT, capture
 from tests.support.standalone import connect_server
@@ -45,12 +45,12 @@ def remote(server: str) -> Iterator[RemoteSession]:
 @pytest.fixture(params=["local", "processes", "context", "session", "connect"])
 def runner(request: pytest.FixtureRequest) -> Runner:
     if request.param in ("local", "processes"):
-        return Local(1 if request.param == "local" else 2)
+        return LocalRunner(1 if request.param == "local" else 2)
     if request.param == "context":
-        return Context(build_context(load_settings().spark))
+        return ContextRunner(build_context(load_settings().spark))
     if request.param == "session":
-        return Session(build_session(load_settings().spark))
-    return Session(request.getfixturevalue("remote"))
+        return SessionRunner(build_session(load_settings().spark))
+    return SessionRunner(request.getfixturevalue("remote"))
 
 
 class OddError(KraftForensicsError):
@@ -81,7 +81,7 @@ def test_a_result_may_be_larger_than_a_message_of_spark_connect(runner: Runner) 
 
 
 def test_an_error_for_the_user_keeps_its_type_and_text(runner: Runner) -> None:
-    if isinstance(runner, Local) and runner.cores == 1:
+    if isinstance(runner, LocalRunner) and runner.cores == 1:
         with pytest.raises(OddError, match="3 is odd"):
             runner.run(halved, [2, 3], "halve", None)
     else:

@@ -14,7 +14,7 @@ import pytest
 from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
 from jobs.pipeline import Pipeline
-from jobs.spark.tasks import Local
+from jobs.spark.tasks import LocalRunner
 from tests.support.digests import digests
 from tests.support.paths import ROOT, capture
 from tests.support.stopping import GONE_S, PROGRAM, processes_with, stopped
@@ -59,4 +59,4 @@ def ended(number: int) -> int:
 
 def test_a_process_that_the_system_ends_is_an_error_with_what_to_do() -> None:
     with pytest.raises(KraftForensicsError, match=r"^end: a process ended in the middle .* local_processes = 1\.$"):
-        Local(2).run(ended, [1, 2, 3, 4], "end", None)
+        LocalRunner(2).run(ended, [1, 2, 3, 4], "end", None)

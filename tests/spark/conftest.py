@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.config.settings import load_settings
-from jobs.pipeline import Outcome, Pipeline
+from jobs.pipeline import Pipeline, RunOutcome
 from jobs.spark.session import build_session
 from tests.support.paths import capture
 from tests.support.spark_lake import SparkLake
@@ -28,7 +28,7 @@ class Job:
 
     pipeline: Pipeline
     lake: SparkLake
-    outcome: Outcome
+    outcome: RunOutcome
     clusters: dict[str, str]
     report: Path
 
@@ -55,7 +55,7 @@ def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Job:
     return Job(pipeline, lake, outcome, clusters, root / "report.html")
 
 
-def _run_once(pipeline: Pipeline, root: Path, first: Path) -> Outcome:
+def _run_once(pipeline: Pipeline, root: Path, first: Path) -> RunOutcome:
     """The outcome of the run, which only one process makes. Every process has a copy of its files in its own `root`."""
     with first.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -19,7 +19,7 @@ from replay.whatif.recovery_policies import (
     NONE,
     RULES,
     WAITS,
-    Election,
+    PolicyOutcome,
     elect,
 )
 
@@ -139,7 +139,7 @@ def step(state: State, event: Event, delivery: Delivery) -> State:
 
 def choose(
     state: State, delivery: Delivery, policy: str, logs: Mapping[int, tuple[int, int]] | None = None
-) -> Election:
+) -> PolicyOutcome:
     """Whom a policy elects: one of recovery_policies.RULES, or UNCLEAN. Without ELR, its fields are ignored. logs:
     broker -> (last written leader epoch, log end offset)."""
     if not delivery.keeps_elr:
@@ -152,18 +152,22 @@ def choose(
     found = elect(rule, state.replicas, alive, isr, elr, last_known, logs or {})
     if policy == UNCLEAN and found.via == "unclean_recovery":
         available = [broker for broker in state.replicas if broker in state.alive]
-        return Election(ELECTED, UNCLEAN, available) if available else Election(WAITS, UNCLEAN, (), state.replicas)
+        return (
+            PolicyOutcome(ELECTED, UNCLEAN, available)
+            if available
+            else PolicyOutcome(WAITS, UNCLEAN, (), state.replicas)
+        )
     return found
 
 
-def designate(state: State, broker: int) -> Election:
+def designate(state: State, broker: int) -> PolicyOutcome:
     """The election type DESIGNATION of kafka-leader-election.sh: a replica that is alive."""
     if broker in state.replicas and broker in state.alive:
-        return Election(ELECTED, "designated", [broker])
-    return Election(WAITS, "designated", (), [broker])
+        return PolicyOutcome(ELECTED, "designated", [broker])
+    return PolicyOutcome(WAITS, "designated", (), [broker])
 
 
-def lead(state: State, election: Election, delivery: Delivery) -> State:
+def lead(state: State, election: PolicyOutcome, delivery: Delivery) -> State:
     """The leaderless partition after an election; the same one if nobody was elected.
 
     A winner of the ISR leaves the ISR as it is; one of the ELR alone is the ISR and leaves the ELR; of any other, the

@@ -10,7 +10,7 @@ import pyarrow as pa
 from evidence.tables import QUARANTINE
 from jobs.incident.captured import Captured
 from jobs.incident.document import PageOne
-from jobs.incident.events import Events
+from jobs.incident.events import IncidentEvents
 from jobs.incident.order import KEYS
 from jobs.incident.plan import as_row
 from jobs.lake.lake import Lake
@@ -19,7 +19,7 @@ from jobs.report.load import exposure_groups
 from jobs.report.rows import ReportInput, Totals
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
 from replay.findings.statements import prose, statement
-from replay.incident.answer import COLUMNS, Scope, answer, losses, unknowns
+from replay.incident.answer import COLUMNS, AnswerScope, answer, losses, unknowns
 from replay.incident.page_one import page_one
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
@@ -131,7 +131,7 @@ def answered(findings: list[dict[str, Any]]) -> dict[str, Any]:
     """The answer that jobs/incident/document.py loads for these findings."""
     windows = pa.Table.from_pylist([f for f in findings if f["kind"] == "hwm_regression"], schema=FINDINGS)
     gaps = [each for each in findings if each["kind"] == "evidence_gap"]
-    return answer(windows.select(COLUMNS), Scope(gaps, len(gaps), [], states=4, until_ms=None))
+    return answer(windows.select(COLUMNS), AnswerScope(gaps, len(gaps), [], states=4, until_ms=None))
 
 
 def page_one_of(findings: list[dict[str, Any]], plan: dict[str, Any]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def keys_of(findings: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([{name: each[name] for name in KEYS.names} for each in findings], schema=KEYS)
 
 
-def events(findings: list[dict[str, Any]]) -> Events:
+def events(findings: list[dict[str, Any]]) -> IncidentEvents:
     """Events of a small cluster: two controllers, a broker that starts again, an election, these findings."""
     until = START_MS + 60_000
     session = {"rack": None, "incarnation_id": "AAAA", "broker_epoch": 7, "restart_class": "first"}
@@ -175,7 +175,7 @@ def events(findings: list[dict[str, Any]]) -> Events:
     exposures = [each for each in timed if each["kind"] in ("leaderless", "last_replica_standing")]
     predicted = ("hwm_regression_counterfactual", "unclean_recovery_divergence")
     others = [e for e in timed if e not in of_windows and e not in exposures and e["kind"] not in predicted]
-    return Events(
+    return IncidentEvents(
         log=(START_MS, until),
         shown=(START_MS + 7000, START_MS + 33_000),
         windows=of_windows,

@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replay.whatif.recovery_policies import Election
+from replay.whatif.recovery_policies import PolicyOutcome
 from tests.support import kip966_state
 from tests.support.kip966_state import BEFORE_ELR, DELIVERIES, NO_LEADER, Delivery, Event, State
 from tests.support.story_windows import Witness
@@ -190,7 +190,7 @@ class Story:
         self._ask(name, *options)
         self._become(kip966_state.lead(self.state, self._election(name, *options), self.delivery))
 
-    def _election(self, name: str, *desired: str) -> Election:
+    def _election(self, name: str, *desired: str) -> PolicyOutcome:
         if name == "DESIGNATION":
             return kip966_state.designate(self.state, *map(int, desired))
         if name not in self.delivery.strategies:

@@ -8,8 +8,8 @@ from docs_site.drills_page import tables
 from drill.ahead import _differences, _rows_that_hold
 from drill.page import page
 from drill.scenario import read_scenario
-from jobs.queries.ahead import Answer
-from replay.whatif.ahead import START, STOP, Step
+from jobs.queries.ahead import AheadAnswer
+from replay.whatif.ahead import START, STOP, ClusterAction
 from tests.unit.drill.test_scenarios import RESULT
 
 STATE: dict[str, Any] = {"topic": "t", "partition": 0, "leader": 1, "isr": [1, 2], "elr": []}
@@ -34,10 +34,10 @@ def test_what_is_not_as_predicted() -> None:
     after = {"t-0": {**STATE, "leader": 2, "isr": [2]}}
     said = {"t-0": {**STATE, "leader": 2, "isr": [2], "elr": []}}
 
-    assert _differences(Step(STOP, 1), {"t-0": STATE}, after, said) == []
-    assert len(_differences(Step(STOP, 1), {"t-0": STATE}, after, {})) == 1
+    assert _differences(ClusterAction(STOP, 1), {"t-0": STATE}, after, said) == []
+    assert len(_differences(ClusterAction(STOP, 1), {"t-0": STATE}, after, {})) == 1
     # A replica that comes back joins the ISR in its own time.
-    assert _differences(Step(START, 3), {"t-0": STATE}, {"t-0": {**STATE, "isr": [1, 2, 3]}}, {}) == []
+    assert _differences(ClusterAction(START, 3), {"t-0": STATE}, {"t-0": {**STATE, "isr": [1, 2, 3]}}, {}) == []
 
 
 def test_the_condition_that_is_true_counts() -> None:
@@ -46,7 +46,7 @@ def test_the_condition_that_is_true_counts() -> None:
         for rules in ("4.1.0", "4.1.1")
         for how in ("cleanly", "uncleanly")
     ]
-    answer = Answer("c", 1, None, [], [{**STATE, "condition": c, "leader": n} for n, c in enumerate(conditions)])
+    answer = AheadAnswer("c", 1, None, [], [{**STATE, "condition": c, "leader": n} for n, c in enumerate(conditions)])
 
     assert _rows_that_hold(answer, "4.1.0", set())["t-0"]["leader"] == 0
     assert _rows_that_hold(answer, "4.1.1", {2})["t-0"]["leader"] == 3

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from drill.disks import Copy, read_copy
+from drill.disks import DiskCopy, read_copy
 from drill.follow import best_of, held_by, lost_of
-from drill.ledger import Ledger, Record
+from drill.ledger import Ledger, SentRecord
 from tests.support import writer
 
 STATE: dict[str, Any] = {"leader": -1, "replicas": [1, 2, 3], "isr": [], "elr": [], "last_known_elr": []}
 COPIES = {
-    1: Copy((1, 2), {0: "v0", 1: "v1"}),
-    2: Copy((2, 1), {0: "v0"}),
-    3: Copy((1, 3), {0: "v0", 1: "v1", 2: "v2"}),
+    1: DiskCopy((1, 2), {0: "v0", 1: "v1"}),
+    2: DiskCopy((2, 1), {0: "v0"}),
+    3: DiskCopy((1, 3), {0: "v0", 1: "v1", 2: "v2"}),
 }
 
 
@@ -26,7 +26,7 @@ def test_a_copy_has_the_clients_records_and_no_markers(tmp_path: Path) -> None:
     second = writer.batch([b"v3"], 3, 4)
     (tmp_path / f"{0:020d}.log").write_bytes(first + marker)
     (tmp_path / f"{3:020d}.log").write_bytes(second + second[:20])
-    assert read_copy(tmp_path) == Copy((4, 4), {0: "v0", 1: "v1", 3: "v3"})
+    assert read_copy(tmp_path) == DiskCopy((4, 4), {0: "v0", 1: "v1", 3: "v3"})
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,6 @@ def test_only_what_was_held_and_acknowledged_by_all_is_lost_by_an_order() -> Non
     ledger.created("t", "id")
     told = [("v0", "all", 0, True), ("v1", "all", 1, False), ("v2", "1", 2, True), ("v3", "all", 3, True)]
     told += [("v4", "all", 4, True)]
-    ledger.records["id", 0] = [Record(value, acks, 0, 0, offset, lost) for value, acks, offset, lost in told]
+    ledger.records["id", 0] = [SentRecord(value, acks, 0, 0, offset, lost) for value, acks, offset, lost in told]
     assert lost_of(ledger, {"t-0": {0: "v0", 1: "v1", 2: "v2", 3: "other"}}) == {"t-0": 1}
     assert lost_of(ledger, {}) == {}

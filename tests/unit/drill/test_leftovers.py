@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from drill.disks import left_mounted
-from drill.network import Places, left_by_the_dead, named
+from drill.network import LocalPorts, left_by_the_dead, named
 from drill.nodes import until_this_ends
 
 
@@ -44,7 +44,7 @@ drill-{dead}-disk0 /tmp/drill-a/node-1/data tmpfs rw,size=49152k 0 0
 
 
 def test_nodes_on_loopback_have_ports_of_their_own() -> None:
-    places = Places([1, 2, 3000])
+    places = LocalPorts([1, 2, 3000])
     addresses = {of(node) for node in (1, 2, 3000) for of in (places.address, places.quorum_address)}
     assert len(addresses) == 6
     assert {address.partition(":")[0] for address in addresses} == {"127.0.0.1"}

@@ -13,14 +13,14 @@ from drill.disks import cut_tail
 from drill.errors import DrillError
 from drill.nodes import RUNS_S, Node
 from drill.page import page
-from drill.scenario import Scenario, read_scenario, scenario_names
+from drill.scenario import DrillScenario, read_scenario, scenario_names
 from drill.score import append, read_scores
 from tests.support import writer
 
 HEAD = 'title = "a"\nstory = "b"\ntopics.t.replicas = [[1, 2]]\n'
 
 
-def mine(folder: Path, text: str) -> Scenario:
+def mine(folder: Path, text: str) -> DrillScenario:
     (folder / "mine.toml").write_text(text)
     return read_scenario(str(folder / "mine.toml"))
 

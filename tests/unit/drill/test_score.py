@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drill.ledger import Ledger, Record
+from drill.ledger import Ledger, SentRecord
 from drill.score import (
     BOUNDS,
     BROKEN_BY_USERS,
@@ -38,11 +38,13 @@ def of_outsider(leader: int) -> Row:
     return {**window("possible", at_ms=AT + 60_000), "recorded_leader": leader, "reason": [{"code": "outsider"}]}
 
 
-def records(count: int, acks: str = "all", at_ms: int = AT - 100, lost: bool = True, offset: int = 50) -> list[Record]:
-    return [Record(f"v{n}", acks, at_ms, at_ms, offset + n, lost) for n in range(count)]
+def records(
+    count: int, acks: str = "all", at_ms: int = AT - 100, lost: bool = True, offset: int = 50
+) -> list[SentRecord]:
+    return [SentRecord(f"v{n}", acks, at_ms, at_ms, offset + n, lost) for n in range(count)]
 
 
-def kinds(windows: list[Row], told: list[Record], markers_ms: tuple[int, ...] = ()) -> list[str]:
+def kinds(windows: list[Row], told: list[SentRecord], markers_ms: tuple[int, ...] = ()) -> list[str]:
     return [kind for kind, _ in lies(windows, told, markers_ms)]
 
 
@@ -68,7 +70,7 @@ def kinds(windows: list[Row], told: list[Record], markers_ms: tuple[int, ...] = 
         ([], records(30)),
     ],
 )
-def test_claims_that_may_be_true(windows: list[Row], told: list[Record]) -> None:
+def test_claims_that_may_be_true(windows: list[Row], told: list[SentRecord]) -> None:
     assert kinds(windows, told) == []
 
 
@@ -87,12 +89,12 @@ def test_claims_that_may_be_true(windows: list[Row], told: list[Record]) -> None
         ([window("possible"), window("excluded", 0, 0, AT + 99_000)], records(5, at_ms=AT + 30_000), EXCLUDED),
     ],
 )
-def test_wrong_claims(windows: list[Row], told: list[Record], kind: str) -> None:
+def test_wrong_claims(windows: list[Row], told: list[SentRecord], kind: str) -> None:
     assert kinds(windows, told) == [kind]
 
 
 def test_records_of_unknown_fate_and_markers_may_have_been_lost() -> None:
-    unknown = [Record("v", "all", AT - 1, AT, None)]
+    unknown = [SentRecord("v", "all", AT - 1, AT, None)]
     assert kinds([window("proven", 2)], unknown, (AT - 1,)) == []
     assert kinds([window("proven", 3)], unknown, (AT - 1,)) == [BOUNDS]
 
@@ -177,19 +179,19 @@ def test_what_users_break_are_invariants() -> None:
 
 def test_a_window_lost_what_can_have_been_lost_nowhere_else() -> None:
     windows = [{"election_offset": n, "at_ms": n * 100_000} for n in (1, 2, 3)]
-    kept = [Record("a", "all", 1_000, 1_010, 0), Record("c", "all", 250_000, 250_010, 1)]
-    lost = Record("b", "all", 150_000, 150_010, 1, lost=True)
+    kept = [SentRecord("a", "all", 1_000, 1_010, 0), SentRecord("c", "all", 250_000, 250_010, 1)]
+    lost = SentRecord("b", "all", 150_000, 150_010, 1, lost=True)
     assert told(windows, [*kept, lost]) == {1: False, 2: True, 3: False}
 
 
 def test_a_record_that_two_windows_can_have_lost_tells_of_neither() -> None:
     windows = [{"election_offset": n, "at_ms": n * 100_000} for n in (1, 2, 3)]
-    lost = Record("b", "all", 150_000, 150_010, 1, lost=True)
+    lost = SentRecord("b", "all", 150_000, 150_010, 1, lost=True)
     assert told(windows, [lost]) == {1: False}
 
 
 @pytest.mark.parametrize(
-    "record", [Record("b", "1", 150_000, 150_010, 1, lost=True), Record("b", "all", 150_000, 151_000)]
+    "record", [SentRecord("b", "1", 150_000, 150_010, 1, lost=True), SentRecord("b", "all", 150_000, 151_000)]
 )
-def test_a_record_that_need_not_have_been_promised_tells_nothing(record: Record) -> None:
+def test_a_record_that_need_not_have_been_promised_tells_nothing(record: SentRecord) -> None:
     assert told([{"election_offset": 2, "at_ms": 160_000}], [record]) == {}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.broker_logs.layouts import KNOWN_PATTERNS, Head, Layout, csv_layout, detect, json_layout, of_pattern
+from evidence.broker_logs.layouts import KNOWN_PATTERNS, EventHead, Layout, csv_layout, detect, json_layout, of_pattern
 from evidence.broker_logs.times import date_pattern, quarter_hours, read_iso, zone_offset_ms
 from tests.unit.evidence.accounting import FUZZ
 from tests.unit.evidence.broker_logs.support import RELEASES, SAMPLES
@@ -27,7 +27,7 @@ def begins(layout: Layout, line: bytes) -> bool:
     return pc.match_substring_regex(pa.array([line], pa.large_binary()), pattern=layout.head)[0].as_py()
 
 
-def heads(text: str) -> tuple[Layout, Head]:
+def heads(text: str) -> tuple[Layout, EventHead]:
     layout = detect((text + "\n").encode())
     assert layout is not None
     last = text.split("\n")[-1].encode()
@@ -59,7 +59,7 @@ def heads(text: str) -> tuple[Layout, Head]:
 )
 def test_what_stands_before_a_line(prefix: str, utc_ms: int | None) -> None:
     _, head = heads(prefix + TEXT)
-    assert head == Head(AT, utc_ms, "WARN", "kafka.log.UnifiedLog", MESSAGE)
+    assert head == EventHead(AT, utc_ms, "WARN", "kafka.log.UnifiedLog", MESSAGE)
 
 
 def test_a_line_that_a_runtime_cut_is_not_read() -> None:
@@ -103,7 +103,7 @@ def test_strimzis_pattern_prints_whole_seconds_which_are_no_time_of_a_line() -> 
     second too early would show what a broker did before something that came first."""
     layout, head = heads(STRIMZI)
     assert layout.name == "%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c{1}:%L - %m%n"
-    assert head == Head(None, None, "INFO", "Partition", "[Partition orders-0 broker=1] ISR updated to 1,2", True)
+    assert head == EventHead(None, None, "INFO", "Partition", "[Partition orders-0 broker=1] ISR updated to 1,2", True)
 
 
 @pytest.mark.parametrize("stamp", ["2026-11-20T18:30:00.123456789Z ", "2026-11-21T00:00:00.123+05:30 stdout F "])
@@ -147,9 +147,9 @@ def test_whole_seconds_of_a_sites_pattern_are_no_time_of_a_line(pattern: str, li
 
 def test_a_zone_that_a_pattern_prints_or_names() -> None:
     stamped = of_pattern("%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %m%n").read(b"2026-11-21T00:00:00.123+05:30 INFO x")
-    assert stamped == Head(AT, AT - INDIA, "INFO", None, "x")
+    assert stamped == EventHead(AT, AT - INDIA, "INFO", None, "x")
     named = of_pattern("%d{ISO8601}{UTC} %p %m%n").read(b"2026-11-21 00:00:00,123 INFO x")
-    assert named == Head(AT, AT, "INFO", None, "x")
+    assert named == EventHead(AT, AT, "INFO", None, "x")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ JSON_OF_KAFKA: list[dict[str, object]] = [
 @pytest.mark.parametrize("fields", JSON_OF_KAFKA)
 def test_json_layouts(fields: dict[str, object]) -> None:
     layout, head = heads(json.dumps(fields))
-    assert (layout.name, head) == ("json", Head(AT, AT, "WARN", "l", "m"))
+    assert (layout.name, head) == ("json", EventHead(AT, AT, "WARN", "l", "m"))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_json_layouts(fields: dict[str, object]) -> None:
 )
 def test_a_line_of_kafkas_in_json(fields: dict[str, object]) -> None:
     _, head = heads(json.dumps(fields))
-    assert head == Head(AT, AT - INDIA, "WARN", "kafka.log.UnifiedLog", MESSAGE)
+    assert head == EventHead(AT, AT - INDIA, "WARN", "kafka.log.UnifiedLog", MESSAGE)
 
 
 def test_a_line_that_an_archive_took_in_late_shows_no_zone() -> None:
@@ -239,12 +239,12 @@ def test_a_table_of_an_archive() -> None:
     header = '"@timestamp",host,message'
     quoted = TEXT.replace("/d", '""d""')
     _, head = heads(f'{header}\n2026-11-20T18:30:00.123Z,kafka-0,"{quoted}"')
-    expected = Head(AT, AT - INDIA, "WARN", "kafka.log.UnifiedLog", MESSAGE.replace("/d", '"d"'))
+    expected = EventHead(AT, AT - INDIA, "WARN", "kafka.log.UnifiedLog", MESSAGE.replace("/d", '"d"'))
     assert head == expected
     layout, head = heads(f'{header}\n2026-11-20T18:30:00.123Z,"a, b","{quoted}')
     assert (layout.name, head.logged_at_ms) == ("csv", AT), "a message that goes on in the next line"
     layout, head = heads("timestamp,level,logger,message\n2026-11-21T00:00:00.123Z,WARN,l,m")
-    assert (layout.name, head) == ("csv", Head(AT, AT, "WARN", "l", "m"))
+    assert (layout.name, head) == ("csv", EventHead(AT, AT, "WARN", "l", "m"))
     assert csv_layout(b"a,b,c", KNOWN) is None
 
 

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence import kinds
-from evidence.completeness.facts import Facts, Span, merged
+from evidence.completeness.facts import Facts, LogCoverage, merged
 from evidence.completeness.lacks import lacks_of
 from evidence.wire.batches import scan_batches
 from jobs.cli import app
@@ -28,7 +28,7 @@ AT_MS = 1_795_300_000_000
 def complete() -> Facts:
     """Three controllers, two brokers and a window, with everything."""
     held = {kinds.REPLICATION_OFFSET, kinds.RECOVERY_POINT, kinds.LEADER_EPOCH, kinds.BATCH_HEADS, kinds.JMX_EXPORTER}
-    span = Span(AT_MS - HOUR_MS, AT_MS + HOUR_MS, in_utc=True)
+    span = LogCoverage(AT_MS - HOUR_MS, AT_MS + HOUR_MS, in_utc=True)
     return Facts(
         has_log=True,
         logs={3000: [(0, 100)], 3001: [(0, 100)], 3002: [(0, 90)]},
@@ -55,8 +55,8 @@ def test_nothing_is_missing() -> None:
     assert of(lambda facts: None) == []
 
 
-def span(first_h: float, last_h: float, in_utc: bool = True) -> Span:
-    return Span(AT_MS + int(first_h * HOUR_MS), AT_MS + int(last_h * HOUR_MS), in_utc)
+def span(first_h: float, last_h: float, in_utc: bool = True) -> LogCoverage:
+    return LogCoverage(AT_MS + int(first_h * HOUR_MS), AT_MS + int(last_h * HOUR_MS), in_utc)
 
 
 @pytest.mark.parametrize(

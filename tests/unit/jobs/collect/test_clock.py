@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.collect.clock import Answer, Offset, offset_of, parse_time, wait_before_next_s
+from jobs.collect.clock import ClockReading, Offset, offset_of, parse_time, wait_before_next_s
 
 SECOND = 1_000_000_000
 MS = 1_000_000
@@ -29,14 +29,14 @@ def test_what_date_prints(text: str, expected: tuple[int, int] | None) -> None:
 
 
 def test_the_quickest_answer_decides() -> None:
-    slow, quick = Answer(0, 700 * MS, 400 * MS), Answer(1000 * MS, 1502 * MS, 1004 * MS)
+    slow, quick = ClockReading(0, 700 * MS, 400 * MS), ClockReading(1000 * MS, 1502 * MS, 1004 * MS)
     assert offset_of([slow]) == Offset(500, 201)
     assert offset_of([slow, quick]) == Offset(500, 3)
     assert offset_of([]) is None
 
 
 def test_answers_that_contradict_each_other_leave_the_quickest() -> None:
-    assert offset_of([Answer(0, 10 * MS, 2 * MS), Answer(0, 900 * MS, 20 * MS)]) == Offset(9, 2)
+    assert offset_of([ClockReading(0, 10 * MS, 2 * MS), ClockReading(0, 900 * MS, 20 * MS)]) == Offset(9, 2)
 
 
 @given(
@@ -52,7 +52,7 @@ def test_the_truth_is_within_the_error(offset: int, trips: list[tuple[int, int, 
     for there, back, pause in trips:
         now += pause
         time = (now + there + offset) // granularity * granularity
-        answers.append(Answer(now, time, now + there + back, granularity))
+        answers.append(ClockReading(now, time, now + there + back, granularity))
         now += there + back
     found = offset_of(answers)
     assert found is not None
@@ -65,7 +65,7 @@ def test_a_clock_of_whole_seconds_is_asked_at_the_turn_of_a_second() -> None:
         now += int(wait_before_next_s(answers, now) * 1e9)
         asked = now
         now += 2 * MS
-        answers.append(Answer(asked, (now - MS + offset) // SECOND * SECOND, now, SECOND))
+        answers.append(ClockReading(asked, (now - MS + offset) // SECOND * SECOND, now, SECOND))
     found = offset_of(answers)
     assert found is not None
     assert found.error_ms <= 12

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.collect.targets import (
     CollectError,
-    Places,
+    NodePaths,
     Target,
     check_targets,
     check_topics,
@@ -42,7 +42,7 @@ SSH = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "--"]
     ],
 )
 def test_a_node_and_its_command(text: str, command: list[str], path: str | None) -> None:
-    target = parse_node(text, Places())
+    target = parse_node(text, NodePaths())
     assert target.command("'my ssh' -p 2222 {host} sudo") == command
     assert target.path == path
 
@@ -69,11 +69,11 @@ def test_a_node_and_its_command(text: str, command: list[str], path: str | None)
 )
 def test_what_is_no_node(text: str) -> None:
     with pytest.raises(CollectError):
-        parse_node(text, Places()).command("ssh {host}")
+        parse_node(text, NodePaths()).command("ssh {host}")
 
 
 def test_an_own_command_needs_a_place_for_the_host() -> None:
-    target = parse_node("1=via:host", Places())
+    target = parse_node("1=via:host", NodePaths())
     for via in (None, "", "ssh host", "ssh '{host}"):
         with pytest.raises(CollectError, match="--via"):
             target.command(via)
@@ -156,7 +156,7 @@ def test_the_nodes_of_the_page() -> None:
     assert len(nodes) == 13
     for text, command in nodes:
         via = re.search(r"--via '([^']+)'", command)
-        parse_node(text, Places()).command(via[1] if via else None)
+        parse_node(text, NodePaths()).command(via[1] if via else None)
 
 
 def test_the_file_of_nodes_of_the_page(tmp_path: Path) -> None:

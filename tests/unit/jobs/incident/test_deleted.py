@@ -11,7 +11,7 @@ import pyarrow as pa
 from jobs.incident.lookup import load_deleted
 from jobs.report.timeline import timeline_of
 from replay.arrow.schemas import FINDINGS
-from replay.incident.answer import COLUMNS, Scope, answer
+from replay.incident.answer import COLUMNS, AnswerScope, answer
 from tests.support.report_rows import TOPIC_ID, events, finding, lake_of, state
 
 AGAIN = "B" * 22
@@ -45,7 +45,7 @@ def test_nothing_was_deleted(tmp_path: Path) -> None:
 def test_answer_and_timeline_say_so_with_times_and_ids(tmp_path: Path) -> None:
     rows = deleted(tmp_path, state(100, 3, [3]), removal(120), state(130, 1, [1], topic_id=AGAIN))
     windows = pa.Table.from_pylist([finding()], schema=FINDINGS).select(COLUMNS)
-    scope = Scope(gaps=[], gap_count=0, conflicts=[], states=3, until_ms=None, deleted=rows)
+    scope = AnswerScope(gaps=[], gap_count=0, conflicts=[], states=3, until_ms=None, deleted=rows)
     (text,) = (text for text in answer(windows, scope)["text"] if "deleted" in text)
     assert text == (
         f"ledger (id {TOPIC_ID}) was deleted at 2023-11-14 22:13:40 UTC; since 2023-11-14 22:13:50 another topic has "

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.incident import events
 from jobs.incident.document import load_node_logs
-from jobs.incident.events import Events, load_events
+from jobs.incident.events import IncidentEvents, load_events
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 
 
-def loaded(root: Path, findings: list[Row], focus: Focus = ALL, **tables: list[Row]) -> Events:
+def loaded(root: Path, findings: list[Row], focus: Focus = ALL, **tables: list[Row]) -> IncidentEvents:
     lake = lake_of(root, CLUSTER, **tables)
     found = pa.Table.from_pylist(findings, schema=FINDINGS).select([*KEYS.names, *events.FINDING])
     return load_events(lake, CLUSTER, ordered(found, *Section), focus, load_node_logs(lake, CLUSTER))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.lake import row_groups
-from jobs.lake.row_groups import WITHOUT_TOPIC, Bucket, SlicedFile, Slices, power_of_two, read_bucket, slice_count
+from jobs.lake.row_groups import WITHOUT_TOPIC, SlicedFile, Slices, TopicBucket, power_of_two, read_bucket, slice_count
 from jobs.lake.storage import Storage
 
 FLAT, NESTED = ("topic_id",), ("change", "topic_id")
@@ -47,7 +47,7 @@ def write(storage: Storage, name: str, rows: pa.Table, topics: tuple[str, ...], 
 def read(storage: Storage, names: Sequence[str], topics: tuple[str, ...], count: int) -> list[list[int]]:
     """The numbers of the rows that each bucket reads, and of those without a topic."""
     slices, found = Slices(storage, names), []
-    for bucket in (*(Bucket(number, count) for number in range(count)), WITHOUT_TOPIC):
+    for bucket in (*(TopicBucket(number, count) for number in range(count)), WITHOUT_TOPIC):
         wanted = ["n", topics[0], "missing"]
         parts = list(read_bucket(storage, slices.parts(bucket), wanted, bucket, topics))
         as_codes = read_bucket(storage, slices.parts(bucket), wanted, bucket, topics, as_codes=True)
@@ -97,7 +97,7 @@ def test_a_bucket_reads_only_its_row_groups(tmp_path: Path) -> None:
     for count in (1, 4, 16, 64):
         read_groups, read_rows, read_bytes = [], 0, 0
         for number in range(count):
-            (part,) = slices.parts(Bucket(number, count)) or [None]
+            (part,) = slices.parts(TopicBucket(number, count)) or [None]
             if part is not None:
                 assert part.row_groups is not None
                 read_groups += part.row_groups
@@ -117,7 +117,7 @@ def test_a_file_of_which_a_bucket_needs_nothing_is_not_read(tmp_path: Path) -> N
     write(storage, "none", table([(1, None)], FLAT), FLAT, 4)
     slices = Slices(storage, ["one", "none"])
     own = bucket_of("topic-1", 4)
-    parts = [slices.parts(Bucket(number, 4)) for number in range(4)]
+    parts = [slices.parts(TopicBucket(number, 4)) for number in range(4)]
     assert [[part.name for part in found] for found in parts] == [["one"] if n == own else [] for n in range(4)]
 
 

@@ -16,7 +16,7 @@ from jobs.lake.lake import Lake
 from jobs.queries.ahead import AheadError, _condition, _merged, ahead, parse_elect, parse_set
 from replay.arrow import schemas
 from replay.controller.profiles import PROFILES
-from replay.whatif.ahead import START, STOP, Branch, Step
+from replay.whatif.ahead import START, STOP, ClusterAction, Possibility
 from tests.support.paths import capture
 
 
@@ -86,7 +86,7 @@ def test_without_a_majority_of_the_controllers_nothing_more_is_predicted(lakes: 
     rows = lake.read("quorum_history", cluster, schemas.QUORUM_HISTORY.names)
     voters = pa.array([[1, 2, 3]] * len(rows), schemas.QUORUM_HISTORY.field("voters").type)
     changed = rows.set_column(rows.schema.get_field_index("voters"), "voters", voters)
-    steps = [Step(START, 3), Step(STOP, 3), Step(STOP, 2), Step(START, 2)]
+    steps = [ClusterAction(START, 3), ClusterAction(STOP, 3), ClusterAction(STOP, 2), ClusterAction(START, 2)]
     about = lake.made("quorum_history", cluster)
     lake.put("quorum_history", cluster, changed)
     answer = ahead(lake, cluster, steps, False, load_settings())
@@ -140,7 +140,9 @@ def test_steps_are_parsed() -> None:
 
 
 def test_rows_that_all_branches_have_stand_without_a_condition() -> None:
-    possible = [Branch(PROFILES[name], way) for name in ("4.1.0", "4.1.1") for way in (frozenset(), frozenset({2}))]
+    possible = [
+        Possibility(PROFILES[name], way) for name in ("4.1.0", "4.1.1") for way in (frozenset(), frozenset({2}))
+    ]
     conditions = [_condition(branch, possible) for branch in possible]
     assert conditions[1] == "the rules of 4.1.0, broker 2 stopped uncleanly"
     row = {"step": "start 2", "topic": "t", "partition": 0, "leader": 2}

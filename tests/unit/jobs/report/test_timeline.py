@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jobs.incident.events import Events
+from jobs.incident.events import IncidentEvents
 from jobs.report.page import render_report
 from jobs.report.timeline import MOST_WINDOW_LANES, timeline_of
 from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure
@@ -17,7 +17,7 @@ from tests.support.report_page import Page
 from tests.support.report_rows import START_MS, events, finding, history, placed, report, state
 
 
-def drawn(of: Events, states: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def drawn(of: IncidentEvents, states: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     near = {"ledger-0": ("hwm-1", placed(states))} if states else {}
     timeline = timeline_of(of, {"hwm-1": "f-hwm-1"}, near)
     assert timeline is not None
@@ -72,7 +72,7 @@ def test_times_of_damaged_records_are_drawn_within_the_lane(time_ms: int) -> Non
 
 
 def test_no_known_time_gives_no_timeline() -> None:
-    assert timeline_of(Events(), {}, {}) is None
+    assert timeline_of(IncidentEvents(), {}, {}) is None
     assert Page(render_report(report([finding()]))).of_class("div", "lane") == 0
 
 
@@ -108,7 +108,7 @@ def test_a_window_whose_loss_is_bounded_is_an_estimate(values: dict[str, Any], e
     assert ('data-n="estimate"' in drawing) is estimate
 
 
-def departure(way: str, deduced: bool) -> Events:
+def departure(way: str, deduced: bool) -> IncidentEvents:
     gone = Departure(3, 105, START_MS + 10_000, way, deduced, unnoticed=False, text="Broker 3 was fenced.")
     return replace(events([finding()]), departures=[gone, replace(gone, broker_id=4)])
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from replay.cluster.branches import COMMITTED, UNCOMMITTED, UNKNOWN, Holders, Point, branches, commit_states, surviving
-from replay.cluster.log import Hole, Problem, Run, in_runs, replayable_runs, transactions
+from replay.cluster.log import Hole, LogRange, Problem, in_runs, replayable_runs, transactions
 from tests.unit.test_oracle import decoded
 
 VOTERS = frozenset({3000, 3001, 3002})
@@ -122,7 +122,7 @@ BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT
 
 
 def visible(*markers: tuple[int, str], log_end: int = 20) -> tuple[list[int], list[tuple[str, int]]]:
-    resolved = transactions(markers, [Run(0, log_end, None)])
+    resolved = transactions(markers, [LogRange(0, log_end, None)])
     offsets = np.arange(log_end)
     return offsets[~resolved.visible(offsets)].tolist(), [(p.kind, p.offset) for p in resolved.problems]
 
@@ -195,7 +195,7 @@ def test_a_gap_without_a_snapshot_behind_it() -> None:
 def test_a_snapshot_newer_than_the_log_is_a_state_of_its_own() -> None:
     assert runs((0, 49), snapshots=[(90, 3)]) == ([(0, 50, None), (90, 90, 90)], [("unobserved", 50)])
     found, problems = replayable_runs(np.array([], dtype=np.int64), np.array([], dtype=np.int64), [(90, 3)])
-    assert (found, [p.kind for p in problems]) == ([Run(90, 90, (90, 3))], ["unobserved"])
+    assert (found, [p.kind for p in problems]) == ([LogRange(90, 90, (90, 3))], ["unobserved"])
 
 
 def test_a_snapshot_between_the_log_and_a_stretch_that_cannot_be_replayed_is_no_state_to_go_on_from() -> None:
@@ -207,7 +207,7 @@ def test_a_snapshot_at_the_logs_end_is_not_newer() -> None:
 
 
 def test_offsets_in_runs() -> None:
-    assert in_runs(np.array([0, 9, 10, 19, 20]), [Run(0, 10, None), Run(15, 20, (15, 1))]).tolist() == [
+    assert in_runs(np.array([0, 9, 10, 19, 20]), [LogRange(0, 10, None), LogRange(15, 20, (15, 1))]).tolist() == [
         True,
         True,
         False,

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from replay.arrow.schemas import PARTITION_HISTORY
-from replay.cluster.log import Run, clip_validity
+from replay.cluster.log import LogRange, clip_validity
 
 
 def history(*rows: tuple[int, int | None]) -> pa.Table:
@@ -22,15 +22,15 @@ def ends(table: pa.Table) -> list[tuple[int | None, int | None]]:
 
 def test_states_of_a_whole_log_stay_as_they_are() -> None:
     table = history((5, 9), (9, None))
-    assert clip_validity(table, [Run(0, 20, None)], 20).equals(table)
+    assert clip_validity(table, [LogRange(0, 20, None)], 20).equals(table)
 
 
 @pytest.mark.parametrize("end", [99, None])
 def test_a_state_ends_where_the_hole_begins(end: int | None) -> None:
-    runs = [Run(0, 50, None), Run(80, 120, (80, 1))]
+    runs = [LogRange(0, 50, None), LogRange(80, 120, (80, 1))]
     clipped = clip_validity(history((5, 9), (9, end), (79, 100), (100, None)), runs, 120)
     assert ends(clipped) == [(9, 9), (50, None), (100, 100), (None, None)]
 
 
 def test_a_log_that_goes_on_without_a_snapshot_ends_every_state() -> None:
-    assert ends(clip_validity(history((5, None)), [Run(0, 50, None)], 120)) == [(50, None)]
+    assert ends(clip_validity(history((5, None)), [LogRange(0, 50, None)], 120)) == [(50, None)]

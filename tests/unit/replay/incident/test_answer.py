@@ -11,17 +11,17 @@ import pytest
 from replay.arrow.schemas import FINDINGS
 from replay.findings.sentences import WINDOW_SENTENCES
 from replay.findings.statements import statement
-from replay.incident.answer import COLUMNS, MOST_WINDOWS, Scope, answer, proven_text, undecided_text
+from replay.incident.answer import COLUMNS, MOST_WINDOWS, AnswerScope, answer, proven_text, undecided_text
 from replay.incident.missing import MISSING, CapturedLogs
 from tests.support.report_rows import START_MS, TOPIC_ID, finding
 
-SCOPE = Scope(gaps=[], gap_count=0, conflicts=[], states=9, until_ms=None)
+SCOPE = AnswerScope(gaps=[], gap_count=0, conflicts=[], states=9, until_ms=None)
 ACKS = "Counted are offsets below the high watermark (acks=all); acks=0 and 1 may have lost more."
 MORE = statement("missing_high_watermark_ceiling", [3])
 CEILING = "how far the high watermark had come"
 
 
-def asked(*windows: dict[str, Any], scope: Scope = SCOPE) -> dict[str, Any]:
+def asked(*windows: dict[str, Any], scope: AnswerScope = SCOPE) -> dict[str, Any]:
     return answer(pa.Table.from_pylist(list(windows), schema=FINDINGS).select(COLUMNS), scope)
 
 
@@ -125,7 +125,7 @@ def test_missing_evidence_is_counted_by_window_with_its_brokers() -> None:
     assert "Not known: whether records were lost: the evidence allows both (1 window)." in found["text"]
 
 
-def with_logs(*brokers: int, booted: tuple[int, ...] = ()) -> Scope:
+def with_logs(*brokers: int, booted: tuple[int, ...] = ()) -> AnswerScope:
     """Of windows from START_MS on for 20 s or less, and of a while before and after."""
     return replace(SCOPE, logs=CapturedLogs(dict.fromkeys(brokers, (START_MS - 1, START_MS + 60_000)), booted))
 

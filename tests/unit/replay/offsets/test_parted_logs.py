@@ -12,7 +12,7 @@ from replay.offsets.parted_logs import (
     COMMITTED,
     MAYBE,
     OPEN_TRANSACTION,
-    Transactions,
+    TransactionMarkers,
     Watermark,
     election_that_parted,
     epoch_at,
@@ -55,7 +55,7 @@ def test_the_parting_is_the_first_offset_with_another_record(terms: list[tuple[i
 
 
 def test_a_transaction_ends_with_the_next_marker_of_its_producer() -> None:
-    of = Transactions({7: [(10, COMMITTED), (20, ABORTED)]}, {7: COMMITTED, 8: ABORTED})
+    of = TransactionMarkers({7: [(10, COMMITTED), (20, ABORTED)]}, {7: COMMITTED, 8: ABORTED})
     assert [of.of(7, at) for at in (5, 15, 25)] == [COMMITTED, ABORTED, COMMITTED]
     assert (of.of(8, 1), of.of(9, 1)) == (ABORTED, OPEN_TRANSACTION)
 

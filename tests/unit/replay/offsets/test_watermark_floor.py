@@ -6,22 +6,22 @@ from typing import Any
 
 from replay.cluster.facts import Clock
 from replay.offsets.evidence import OPEN, Bound, index_rows
-from replay.offsets.watermark_floor import Report, Step, floors, reports
+from replay.offsets.watermark_floor import LeaderChange, Report, floors, reports
 from tests.support.scenario import evidence, ms
 
 Row = dict[str, Any]
 
 
-def step(epoch: int, at: float, survives: int | None = None, carries: bool = False) -> Step:
+def step(epoch: int, at: float, survives: int | None = None, carries: bool = False) -> LeaderChange:
     bound = OPEN if survives is None else Bound(survives, {"epoch": epoch})
-    return Step(epoch, ms(at), carries, bound)
+    return LeaderChange(epoch, ms(at), carries, bound)
 
 
 def report(value: int, at: float, epoch: int = 0) -> Report:
     return Report(value, ms(at), epoch, {"value": value})
 
 
-def values(steps: list[Step], *known: Report) -> list[int | None]:
+def values(steps: list[LeaderChange], *known: Report) -> list[int | None]:
     return [bound.value for bound in floors(steps, list(known))]
 
 
@@ -90,7 +90,7 @@ def test_no_steps_no_reports() -> None:
 
 
 def known(
-    *lines: str, created: tuple[int, float] | None = (0, 0), steps: list[Step] | None = None, **settled: int
+    *lines: str, created: tuple[int, float] | None = (0, 0), steps: list[LeaderChange] | None = None, **settled: int
 ) -> list[tuple[int, int]]:
     """(value, leader epoch) by time; settled: e.g. t20=3."""
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.arrow import schemas
-from replay.cluster.log import Run, clip_validity
+from replay.cluster.log import LogRange, clip_validity
 from replay.cluster.state import ClusterState
 from replay.partitions import metrics
 from replay.partitions.elections import states_of
@@ -108,7 +108,7 @@ def test_behind_a_hole_nothing_is_known_until_a_snapshot_says_it_all_anew() -> N
     history, state = history_of(decode(capture("unclean")))
     last = max(r["offset"] for r in history.table.to_pylist() if r["leader"] == -1)
     course = course_of(state)
-    runs = [Run(0, last + 1, None), Run(last + 9, course.log_end, (last + 9, 1))]
+    runs = [LogRange(0, last + 1, None), LogRange(last + 9, course.log_end, (last + 9, 1))]
     holed = ClusterCourse(runs, course.log_end, [], course.records)
     cut = clip_validity(history.table, runs, holed.log_end)
     before = cut.filter(pa.array(cut["offset"].to_numpy() <= last))

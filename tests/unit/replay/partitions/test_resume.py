@@ -21,7 +21,7 @@ from replay.cluster.configs import (
     ElectionConfigs,
     config_timeline,
 )
-from replay.cluster.log import Run
+from replay.cluster.log import LogRange
 from replay.cluster.state import ClusterState, log_shape, resolve_cluster
 from replay.partitions.reducer import build_history
 from replay.partitions.resume import ResumePoint, as_base, can_resume, news, resume_point
@@ -115,7 +115,7 @@ def test_a_hole_behind_the_point_is_no_going_on() -> None:
     state = cluster_state(replace(decode(capture("unclean")), snapshots=[], static={}))
     point = resume_point(state, {})
     assert point is not None
-    runs = [*state.shape.runs, Run(point.offset + 10, point.offset + 20, (point.offset + 10, 9))]
+    runs = [*state.shape.runs, LogRange(point.offset + 10, point.offset + 20, (point.offset + 10, 9))]
     later = replace(state, shape=replace(state.shape, runs=runs, log_end=point.offset + 20))
     assert not can_resume(later, {}, point)
 
@@ -123,7 +123,9 @@ def test_a_hole_behind_the_point_is_no_going_on() -> None:
 def test_a_snapshot_newer_than_the_log_or_no_log_at_all_is_no_point() -> None:
     state = cluster_state(replace(decode(capture("unclean")), snapshots=[], static={}))
     end = state.shape.log_end
-    ahead = replace(state, shape=replace(state.shape, runs=[*state.shape.runs, Run(end + 5, end + 5, (end + 5, 1))]))
+    ahead = replace(
+        state, shape=replace(state.shape, runs=[*state.shape.runs, LogRange(end + 5, end + 5, (end + 5, 1))])
+    )
     assert resume_point(ahead, {}) is None
     assert resume_point(replace(state, shape=replace(state.shape, runs=[])), {}) is None
 

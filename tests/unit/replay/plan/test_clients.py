@@ -12,7 +12,7 @@ from jobs.cli import app
 from jobs.incident.commands import commands_of
 from replay.plan.clients import clients, coordinator_partition
 from replay.plan.inputs import PlanInput
-from replay.plan.step import Step
+from replay.plan.step import PlanStep
 from tests.support.report_rows import TOPIC_ID, finding
 
 
@@ -37,7 +37,7 @@ def lost(topic: str, partition: int = 0, **values: Any) -> dict[str, Any]:
     return finding(f"f{partition}", topic=topic, partition=partition, **values)
 
 
-def commands(step: Step) -> list[str]:
+def commands(step: PlanStep) -> list[str]:
     return [text for action in step.actions for text in commands_of(action)]
 
 

@@ -13,7 +13,7 @@ from replay.findings.statements import statement
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
 from replay.plan.start_order import ELR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
-from replay.plan.step import Phase, Step
+from replay.plan.step import Phase, PlanStep
 from tests.support.paths import ROOT
 from tests.support.report_rows import TOPIC_ID, exposure, finding, other_kind, state
 
@@ -40,7 +40,7 @@ def config(topic: str, name: str, value: str, source: str = "topic") -> dict[str
     return {**row, "effective_value": value, "source": source}
 
 
-def steps(**given: Any) -> dict[str, Step]:
+def steps(**given: Any) -> dict[str, PlanStep]:
     return {step.code: step for step in make_plan(PlanInput(**given))}
 
 

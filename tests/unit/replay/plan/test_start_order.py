@@ -30,7 +30,7 @@ from replay.plan.start_order import (
     start_order,
     to_elect,
 )
-from replay.plan.step import Step, What
+from replay.plan.step import PlanStep, What
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
 from tests.support.scalar_builder import Case, build
@@ -60,7 +60,7 @@ class Cluster:
         self.known = [list(row.members) if row.by == LAST_KNOWN else [] for row in rows]
         self.leader = [NO_LEADER] * len(rows)
 
-    def follow(self, step: Step) -> None:
+    def follow(self, step: PlanStep) -> None:
         """Carry out the configs of a step."""
         for action in step.actions:
             assert (action.what, action.value) == (What.SET_CONFIG, "false")
@@ -133,13 +133,13 @@ def random_cluster(random: Random) -> tuple[list[Waiting], list[dict[int, int]],
     return rows, has, is_on, random.choice(list(PROFILES.values()))
 
 
-def planned(rows: list[Waiting]) -> dict[str, Step]:
+def planned(rows: list[Waiting]) -> dict[str, PlanStep]:
     steps = make_plan(PlanInput(waiting=rows, brokers=down(*BROKERS)))
     assert len({step.code for step in steps}) == len(steps) <= 10
     return {step.code: step for step in steps}
 
 
-def play(cluster: Cluster, plan: dict[str, Step]) -> list[int | None]:
+def play(cluster: Cluster, plan: dict[str, PlanStep]) -> list[int | None]:
     for step in plan.values():
         if step.code == "turn_off_unclean":
             assert not cluster.alive

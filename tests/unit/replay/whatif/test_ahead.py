@@ -26,9 +26,9 @@ from replay.whatif.ahead import (
     STOP,
     UNCLEAN,
     UNDER_MIN_ISR,
-    Branch,
+    ClusterAction,
     Now,
-    Step,
+    Possibility,
     after,
     branches,
     effects,
@@ -98,7 +98,7 @@ def test_what_it_says_is_what_the_controller_wrote(name: str, kind: str, step: s
     for broker, batch, end in events(name, kind):
         bucket = bucket_of(name, batch)
         now, wanted = newest(bucket), seen(newest(bucket_of(name, end)))
-        given = Step(step, broker)
+        given = ClusterAction(step, broker)
         # The registration is in the log already: whether the broker had stopped cleanly has been answered.
         possible = [b for b in branches(bucket, [given]) if not b.unclean]
         found = [seen(after(now, given, branch, configs(bucket))) for branch in possible]
@@ -107,22 +107,22 @@ def test_what_it_says_is_what_the_controller_wrote(name: str, kind: str, step: s
     assert checked >= (2 if (name, step) != ("logs-4.0.2", STOP) else 0)
 
 
-def at_end(name: str = "elr") -> tuple[Bucket, Now, Branch]:
+def at_end(name: str = "elr") -> tuple[Bucket, Now, Possibility]:
     bucket = bucket_of(name, 1 << 60)
-    return bucket, newest(bucket), Branch(PROFILES[bucket.profiles.at(1 << 60)[-1]], frozenset())
+    return bucket, newest(bucket), Possibility(PROFILES[bucket.profiles.at(1 << 60)[-1]], frozenset())
 
 
-def with_leaders() -> tuple[Bucket, Now, Branch]:
+def with_leaders() -> tuple[Bucket, Now, Possibility]:
     """Everybody back and in sync."""
     bucket, now, branch = at_end()
     for broker in (3, 4, 2, 1):
-        now = in_sync(after(now, Step(START, broker), branch, configs(bucket)), branch.profile)
+        now = in_sync(after(now, ClusterAction(START, broker), branch, configs(bucket)), branch.profile)
     assert now.active == {1, 2, 3, 4}
     assert (now.cases.leader >= 0).all()
     return bucket, now, branch
 
 
-def worst(bucket: Bucket, now: Now, branch: Branch, *steps: Step) -> set[str]:
+def worst(bucket: Bucket, now: Now, branch: Possibility, *steps: ClusterAction) -> set[str]:
     found: set[str] = set()
     for step in steps:
         then = after(now, step, branch, configs(bucket))
@@ -134,8 +134,8 @@ def worst(bucket: Bucket, now: Now, branch: Branch, *steps: Step) -> set[str]:
 def test_brokers_that_stop_in_order_take_the_copies_with_them() -> None:
     given = with_leaders()
 
-    assert is_safe(worst(*given, Step(STOP, 1)))
-    everything = worst(*given, *(Step(STOP, broker) for broker in (1, 2, 3, 4)))
+    assert is_safe(worst(*given, ClusterAction(STOP, 1)))
+    everything = worst(*given, *(ClusterAction(STOP, broker) for broker in (1, 2, 3, 4)))
     assert {LEADERLESS, LAST_COPY, UNDER_MIN_ISR, ONE_LEFT} <= everything
 
 
@@ -143,15 +143,17 @@ def test_a_start_in_the_wrong_order_elects_uncleanly_and_the_order_that_is_found
     bucket, now, branch = at_end("unclean-4.4.0")
     order, stuck = restart_order([(now, branch)], [1, 2, 3, 4], -1, configs(bucket))
 
-    assert UNCLEAN in worst(bucket, now, branch, Step(START, 2))
+    assert UNCLEAN in worst(bucket, now, branch, ClusterAction(START, 2))
     assert not stuck
     assert sorted(order) == [1, 2, 3, 4]
-    assert is_safe(worst(bucket, now, branch, Step(START, order[0])))
+    assert is_safe(worst(bucket, now, branch, ClusterAction(START, order[0])))
 
 
 def test_an_order_that_is_not_there_is_explained() -> None:
     bucket, now, branch = with_leaders()
-    alone = after(after(now, Step(STOP, 1), branch, configs(bucket)), Step(STOP, 2), branch, configs(bucket))
+    alone = after(
+        after(now, ClusterAction(STOP, 1), branch, configs(bucket)), ClusterAction(STOP, 2), branch, configs(bucket)
+    )
     only = replace(alone, active=frozenset({3}))
     order, stuck = restart_order([(only, branch)], [3], -1, configs(bucket))
 
@@ -162,7 +164,7 @@ def test_an_order_that_is_not_there_is_explained() -> None:
 def test_a_changed_min_isr_clears_the_elr_and_with_it_the_way_back() -> None:
     bucket, now, branch = at_end()
     topic = now.names["topic"][0].as_py()
-    step = Step(SET, topic=topic, key=MIN_ISR, value="1")
+    step = ClusterAction(SET, topic=topic, key=MIN_ISR, value="1")
     rows = list(rows_of(now, after(now, step, branch, configs(bucket)), step, None))
 
     assert {row["topic"] for row in rows} == {topic}
@@ -173,7 +175,7 @@ def test_a_changed_min_isr_clears_the_elr_and_with_it_the_way_back() -> None:
 def test_unclean_election_that_is_switched_on_elects_whoever_is_alive() -> None:
     bucket, now, branch = at_end()
     alive = replace(now, active=frozenset({1}))
-    step = Step(SET, key=UNCLEAN_CONFIG, value="true")
+    step = ClusterAction(SET, key=UNCLEAN_CONFIG, value="true")
     rows = list(rows_of(alive, after(alive, step, branch, configs(bucket)), step, None))
 
     assert rows
@@ -183,26 +185,31 @@ def test_unclean_election_that_is_switched_on_elects_whoever_is_alive() -> None:
 def test_an_administrator_elects_the_preferred_replica_and_nobody_else() -> None:
     bucket, now, branch = with_leaders()
     now = in_sync(
-        after(after(now, Step(STOP, 1), branch, configs(bucket)), Step(START, 1), branch, configs(bucket)),
+        after(
+            after(now, ClusterAction(STOP, 1), branch, configs(bucket)),
+            ClusterAction(START, 1),
+            branch,
+            configs(bucket),
+        ),
         branch.profile,
     )
     place = next(i for i in range(len(now.names)) if now.cases.replicas[i, 0] == 1)
     name, partition = now.names["topic"][place].as_py(), now.names["partition"][place].as_py()
-    preferred = after(now, Step(ELECT, 1, name, partition), branch, configs(bucket))
+    preferred = after(now, ClusterAction(ELECT, 1, name, partition), branch, configs(bucket))
 
     assert now.cases.leader[place] != 1
     assert preferred.cases.leader[place] == 1
     other = next(b for b in now.cases.replicas[place].tolist() if b not in (1, now.cases.leader[place]))
-    assert worst(bucket, now, branch, Step(ELECT, other, name, partition)) == {NOT_ELECTED}
+    assert worst(bucket, now, branch, ClusterAction(ELECT, other, name, partition)) == {NOT_ELECTED}
 
 
 @pytest.mark.parametrize(
     ("step", "text"),
     [
-        (Step(STOP, 3), "stop 3"),
-        (Step(SET, topic="t", key="k", value="1"), "set k=1 of t"),
-        (Step(ELECT, 2, "t", 0), "elect t-0=2"),
+        (ClusterAction(STOP, 3), "stop 3"),
+        (ClusterAction(SET, topic="t", key="k", value="1"), "set k=1 of t"),
+        (ClusterAction(ELECT, 2, "t", 0), "elect t-0=2"),
     ],
 )
-def test_a_step_is_named(step: Step, text: str) -> None:
+def test_a_step_is_named(step: ClusterAction, text: str) -> None:
     assert str(step) == text

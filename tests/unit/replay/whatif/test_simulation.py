@@ -24,7 +24,7 @@ from replay.partitions.elections import States
 from replay.whatif.comparison import compare, recorded_course
 from replay.whatif.policies import POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Course, Leaderless, Scenario, loss_with_min_isr
-from replay.whatif.simulation import Run, simulate, simulate_all
+from replay.whatif.simulation import Simulation, simulate, simulate_all
 from replay.whatif.steps import Subjects, steps_of, subjects_of
 from tests.support.detection import cluster_of, with_topic_ids
 from tests.support.pure import history_of
@@ -344,7 +344,7 @@ def test_runs_that_are_simulated_at_once_are_what_each_is_alone(name: str) -> No
     for number, scenario in enumerate(rules):
         subjects = known.subjects(number * 10, END)
         last = np.where(np.arange(len(subjects.start)) % 2, 2, PAD) if number % 2 else None
-        runs.append(Run(subjects, steps_of(known.bucket, known.changes, subjects), replace(scenario, last=last)))
+        runs.append(Simulation(subjects, steps_of(known.bucket, known.changes, subjects), replace(scenario, last=last)))
     for run, course in zip(runs, simulate_all(known.bucket, runs), strict=True):
         alone = simulate(known.bucket, run.subjects, run.steps, run.scenario)
         for field in fields(Course):
