@@ -162,13 +162,23 @@ def broker_sessions(
     """The sessions of a timeline.
 
     end_ms: after it no state is known. heard_ms: see `heard_within_ms`. fail_overs: (time of the last record of a
-    controller's epoch, time of the first record of the next), ascending: a new controller treats every broker as just
-    heard from.
+    controller's epoch, time of the first record of the next): a new controller treats every broker as just heard
+    from.
     """
-    by_broker = {}
-    for broker, states in brokers.states.items():
-        by_broker[broker] = list(_sessions(states, end_ms, heard_ms, sorted(fail_overs)))
-    return Sessions(by_broker)
+    apart = _apart(fail_overs)
+    return Sessions({b: list(_sessions(states, end_ms, heard_ms, apart)) for b, states in brokers.states.items()})
+
+
+def _apart(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans in order, those that overlap as one: a controller may take over while another one fences many brokers,
+    one after the other."""
+    result: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if result and first <= result[-1][1]:
+            result[-1] = result[-1][0], max(last, result[-1][1])
+        else:
+            result.append((first, last))
+    return result
 
 
 def _sessions(

@@ -6,6 +6,7 @@ import pytest
 
 from replay.cluster.facts import Clock, cluster_facts, fencings
 from replay.cluster.state import log_shape, resolve_cluster
+from replay.loss.liveness import broker_sessions
 from tests.support.records import batch
 from tests.support.scenario import ms, sessions, up
 
@@ -54,3 +55,11 @@ def test_brokers_that_are_fenced_one_after_the_other_wait_for_it(
 ) -> None:
     brokers = sessions(*up(*range(1, 7)), *(f"{at} fence {broker}" for broker, at in enumerate(fenced, 1)))
     assert list(fencings(brokers, 9_000)) == [(ms(first), ms(last)) for first, last in busy]
+
+
+def test_a_controller_that_takes_over_amid_many_fencings_does_not_hide_that_they_were_late() -> None:
+    brokers = sessions(*up(1, 2, at=0), "129 fence 1")
+    late, amid = (ms(100), ms(130)), (ms(103), ms(104))
+    for fail_overs in ([late], [late, amid]):
+        session = broker_sessions(brokers, ms(200), 14_500, fail_overs).by_broker[1][0]
+        assert session.alive_until_ms == ms(100) - 14_500
