@@ -8,10 +8,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from replay.arrow.ragged import PAD, members_of
+from replay.arrow.ragged import mask_of, members_of
+from replay.arrow.runs import run_starts
 from replay.cluster.boots import ran_until_read
 from replay.loss.facts import TOPIC
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
@@ -108,8 +110,23 @@ class _Partition:
         self.first, self.end = terms.first, terms.end
         truncated = int(self.states.key[self.first]) in against.truncated
         self.has_evidence = truncated or evidence != _NO_EVIDENCE or terms.lines != NO_LINES
-        self.evidence = evidence if terms.sound else _NO_EVIDENCE
+        self.evidence = self._of_known_epochs(evidence) if terms.sound else _NO_EVIDENCE
+        self._spans: dict[int, list[tuple[int, int]]] = {}
         self.against, self.reader = against, LineReader(terms, terms.lines if terms.sound else NO_LINES)
+
+    def _of_known_epochs(self, evidence: Evidence) -> Evidence:
+        """The evidence without lines that were read before their epoch began: those are of an earlier topic of that
+        name, whose folder a broker that was down still had."""
+        facts, epochs = self.facts, np.maximum.accumulate(self.states.leader_epoch[self.first : self.end])
+
+        def may_be_its_own(row: Row) -> bool:
+            at = self.first + int(np.searchsorted(epochs, row["leader_epoch"]))
+            if at == self.end:
+                return False
+            return bool(facts.anchored[at]) or not self.clock.surely_before(row, int(facts.timestamp_ms[at]))
+
+        rows = evidence.epoch_rows.items()
+        return replace(evidence, epoch_rows={b: [row for row in own if may_be_its_own(row)] for b, own in rows})
 
     def elections(self, rows: Mapping[int, bool]) -> Iterator[ElectionFacts]:
         facts, states = self.facts, self.states
@@ -158,16 +175,15 @@ class _Partition:
 
     def _is_of_this_topic(self, row: Row) -> bool:
         """Whether a value whose source identifies the topic only by name is of this partition, not of an
-        earlier topic with that name: the broker is a replica, and since the partition has been known one of its
-        processes ran for long enough to rewrite its checkpoint files. It may be dead before it is fenced."""
-        broker, known_ms = row["broker_id"], self.terms.known_since_ms + self.clock.error_ms
-        if broker not in self._ever_replicas:
-            return False
+        earlier topic with that name: while the broker has been a replica of this one, one of its processes ran for
+        long enough to rewrite its checkpoint files. It may be dead before it is fenced."""
+        broker, error_ms = row["broker_id"], self.clock.error_ms
         needed = self.cluster.checkpoint_interval_ms + PROPAGATION_MS
-        until = row["captured_at_ms"] - self.clock.error_ms
+        until = row["captured_at_ms"] - error_ms
         spans = [
-            (max(known_ms, session.begin_ms), min(until, session.alive_until_ms))
+            (max(since + error_ms, session.begin_ms), min(until, end, session.alive_until_ms))
             for session in self.sessions.by_broker.get(broker, [])
+            for since, end in self._replica_spans(broker)
         ]
         return any(self.cluster.brokers.active_for(broker, *span) >= needed for span in spans if span[0] < span[1])
 
@@ -178,10 +194,14 @@ class _Partition:
             return True
         return all(session.has_one_directory for session in self.sessions.by_broker.get(row["broker_id"], []))
 
-    @cached_property
-    def _ever_replicas(self) -> set[int]:
-        replicas = self.states.replicas[self.first : self.end]
-        return set(np.unique(replicas[replicas != PAD]).tolist())
+    def _replica_spans(self, broker: int) -> list[tuple[int, int]]:
+        """From when to when, in ms, the broker was a replica of the partition."""
+        if broker not in self._spans:
+            inside, times = slice(self.first, self.end), [*self.terms.times, self.terms.end_ms]
+            is_replica = mask_of(self.states.replicas[inside], broker) != 0
+            starts = [*np.flatnonzero(run_starts(is_replica)).tolist(), len(is_replica)]
+            self._spans[broker] = [(times[a], times[b]) for a, b in pairwise(starts) if is_replica[a]]
+        return self._spans[broker]
 
     def _latest_epoch(self, row: Row) -> int | None:
         """A leader epoch that the replica's log had reached when the row's high watermark was written; None
@@ -394,6 +414,7 @@ class _Partition:
                 return False  # of an earlier topic of that name
             # A log that is copied anew has its lines from the first batches that compaction left (UnifiedLog.append).
             as_written = at == row and self.clock.surely_before(entry.row, int(self.facts.until_ms[row]))
+            as_written &= own is not None and self.terms.in_one_directory(winner, row, own.end - 1)
             return (as_written or not is_compacted) and self._is_first(entry.row, at)
 
         end, doubted = shared_log(self.evidence, leaders, winner, int(epochs[-1]), once, is_its_first)

@@ -137,7 +137,7 @@ class LeaderTerms:
             # It ran until it asked for its controlled shutdown, whenever that was; since then it no longer leads. But
             # 4.0 elects one that has asked, and may have died since (KAFKA-19522).
             asked_ms = -1 if session.shutdown_ms is None else session.shutdown_ms
-            unbroken = asked_ms >= begin_ms or session.was_alone_until(end_ms)
+            unbroken = asked_ms > begin_ms or session.was_alone_until(end_ms)
             # Its .kafka_cleanshutdown was found after the term: nothing started since (Kafka deletes it at a start).
             if (found_ms := self.stopped.get((leader, session.broker_epoch))) is not None:
                 later = self.sessions.begun(leader, session.begin_batch)
@@ -212,7 +212,11 @@ class LeaderTerms:
         begin = self.first + max(bisect_right(self.times, since_ms) - 1, 0)
         if self.facts.anchored[begin] and self.times[begin - self.first] > since_ms:
             return False  # where it was before the snapshot is not known
-        found = {self.directory_of(row, broker) for row in range(begin, last + 1)}
+        return self.in_one_directory(broker, begin, last)
+
+    def in_one_directory(self, broker: int, first: int, last: int) -> bool:
+        """Whether rows first to last record no more than one directory of the broker's replica."""
+        found = {self.directory_of(row, broker) for row in range(first, last + 1)}
         return len(found - {*NO_DIRECTORY, None}) <= 1
 
     def has_no_other_log(self, broker: int, first: int, last: int) -> bool:

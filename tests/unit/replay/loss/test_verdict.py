@@ -141,6 +141,10 @@ def test_a_line_of_a_compacted_topic_counts_while_its_leader_leads() -> None:
     assert verdict(later, *after) == ("excluded", 0, 0)
     assert verdict(later, *after, compacted_topics=compacted) == ("possible", 0, None)
     assert verdict(later, *after, compacted_topics=None) == ("possible", 0, None)
+    # So is one that its leader moves to another directory.
+    moved = (*UNCLEAN[:4], "45 dirs=d1,other,d3", "60 isr=2,3 recovered dirs=d1,other,d3", "70 isr=3 leader=3")
+    assert verdict(moved, *before) == ("excluded", 0, 0)
+    assert verdict(moved, *before, compacted_topics=compacted) == ("possible", 0, None)
 
 
 HELD = (
@@ -256,6 +260,26 @@ def test_a_report_of_a_broker_that_was_never_a_replica() -> None:
     """Its file is of an earlier topic of that name, and no loss of this one."""
     brokers = restarted(RETURNED, ("0 register 4 i4", "0 unfence 4"))
     assert verdict(UNCLEAN, "25 b4 hw=150 e0@0", LOST[1], brokers=brokers) == ("possible", 0, None)
+
+
+def test_a_report_from_before_its_broker_was_a_replica() -> None:
+    """A directory's file is never rewritten while it has no log: it may name an earlier topic of that name."""
+    added = (
+        "10 replicas=2,3 isr=2,3 leader=2",
+        "22 replicas=1,2,3 adding=1",
+        "23 isr=1,2 adding=",
+        "30 isr= elr=1,2 leader=-1",
+        "40 isr=3 elr= leader=3 recovering",
+    )
+    one = BrokerTimeline({b: [replace(s, log_dirs=["d"]) for s in own] for b, own in NEVER_STOPPED.states.items()})
+    for time, expected in ((20, "possible"), (23, "possible"), (28, "proven")):
+        assert verdict(added, f"{time} b1 hw=150 moved", "50 b3 e0@0 e2@80", brokers=one)[0] == expected
+
+
+def test_a_line_of_an_earlier_topic_of_that_name_shows_no_epoch_of_a_report() -> None:
+    reports, own = ("20 b2 hw=71", "25 b2 hw=150"), "115 b3 e0@0 e4@85"
+    assert verdict(TWICE, "15 b2 hw=70 e3@60", *reports, own, at=110, brokers=AGAIN)[0] == "possible"
+    assert verdict(TWICE, "15 b2 hw=70 e0@60", *reports, own, at=110, brokers=AGAIN)[0] == "possible"
 
 
 def test_evidence_of_another_topic_id_or_partition() -> None:
