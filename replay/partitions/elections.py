@@ -124,7 +124,8 @@ def _taken_in(history: pa.Table, lists: Lists, begins: Array, leader: Array, rec
     if len(rows):
         before, after = (side(history, lists, r) for r in (rows - 1, rows))
         change = Change(before, after, leader[rows], led[rows], led[rows])
-        result[rows] = change.completed & has(after.isr, change.winner) & ~recovering[rows]
+        joined = has(after.isr, change.winner) & ~has(before.isr, change.winner)
+        result[rows] = change.completed & joined & ~recovering[rows]
     return result
 
 

@@ -652,6 +652,19 @@ def test_whom_the_leader_took_in_must_run_and_not_be_marked(done: str, more: tup
     assert window(history, brokers=sessions(*UP, "50 fence 1", *more), at=80)[0] == verdict
 
 
+@pytest.mark.parametrize(
+    ("more", "verdict"), [((), "excluded"), (("63 register 3 j3", "64 unfence 3"), "undetermined")]
+)
+def test_a_member_that_leads_with_the_end_of_a_reassignment_was_not_taken_in_anew(
+    more: tuple[str, ...], verdict: str
+) -> None:
+    """Without ELR a member that registers again before the controller fences it stays in the ISR with less."""
+    joined = ("10 isr=1,2,3 min=3", *UNCLEAN[1:4], "62 isr=2,3 recovered", "65 adding=1 removing=2")
+    history = (*joined, "80 isr=1,3 replicas=1,3 adding= removing= leader=3")
+    brokers = sessions(*UP, "50 fence 1", "55 unfence 1", *more)
+    assert window(history, brokers=brokers, at=80)[0] == verdict
+
+
 # A leader that is elected again as the same process passes every floor on (P5).
 
 RELED = (*UNCLEAN[:3], "60 isr=1 leader=1", "90 isr= leader=-1", "100 isr=3 leader=3 recovering")
