@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -137,6 +139,23 @@ class ClusterFacts:
         return heard_within_ms(self.session_timeout_ms)
 
     @cached_property
+    def _silences(self) -> Sequence[tuple[int, int]]:
+        return apart(self.fail_overs)
+
+    def heard_by_ms(self, since_ms: int) -> int:
+        """By when the controller has certainly heard, since a time, from a broker whose session is valid up to then."""
+        heard_by_ms = since_ms + self.heard_ms
+        for last_ms, first_ms in self._silences[bisect_right(self._silences, since_ms, key=itemgetter(1)) :]:
+            if last_ms > heard_by_ms:
+                break
+            heard_by_ms = max(heard_by_ms, first_ms + self.heard_ms)
+        return heard_by_ms
+
+    def last_heard_ms(self, valid_ms: int) -> int:
+        """The earliest possible time of the last heartbeat of a broker whose session was valid at valid_ms."""
+        return last_heard_ms(valid_ms, self.heard_ms, self._silences)
+
+    @cached_property
     def _last_of_brokers(self) -> int | None:
         return max((s.timestamp_ms for s in self.brokers.latest()), default=None)
 
@@ -150,6 +169,30 @@ class ClusterFacts:
 def heard_within_ms(session_timeout_ms: int) -> int:
     """Upper bound (ms) on the time from a broker's last heartbeat to its fencing."""
     return int(session_timeout_ms * (1 + _LATENESS)) + _SLACK_MS
+
+
+def apart(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans in order, those that overlap as one: a controller may take over while another one fences many brokers,
+    one after the other."""
+    result: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if result and first <= result[-1][1]:
+            result[-1] = result[-1][0], max(last, result[-1][1])
+        else:
+            result.append((first, last))
+    return result
+
+
+def last_heard_ms(valid_ms: int, heard_ms: int, fail_overs: Sequence[tuple[int, int]]) -> int:
+    """The earliest possible time of the last heartbeat of a broker whose session was valid at valid_ms. fail_overs: of
+    `apart`."""
+    at = valid_ms - heard_ms
+    for last_ms, first_ms in reversed(fail_overs):
+        if first_ms <= at:
+            break
+        if last_ms <= valid_ms:
+            at = min(at, last_ms - heard_ms)
+    return at
 
 
 def cluster_facts(

@@ -273,7 +273,7 @@ class _Partition:
             leader=winner,
             leader_epoch=int(states.leader_epoch[row]),
             elected_ms=elected_ms,
-            knows_by_ms=elected_ms + self.cluster.heard_ms + PROPAGATION_MS,
+            knows_by_ms=self.cluster.heard_by_ms(elected_ms) + PROPAGATION_MS,
             until_ms=until_ms,
             closed=bool(facts.closed[row]),
             session=session,
@@ -307,7 +307,6 @@ class _Partition:
         waits |= session is not None and session.waits_for_min_isr
         if self._led_in_two(term, restarts) and (facts.layer[term.first : led_last + 1] != TOPIC).any():
             waits = False  # another process that starts goes by its file before it knows the cluster's default
-        margin_ms = self.cluster.heard_ms + PROPAGATION_MS
         led_ms = (term.begin_ms, min([term.end_ms, *(s.begin_ms for s in restarts[:1])]))
         return LastTerm(
             leader=term.leader,
@@ -315,9 +314,9 @@ class _Partition:
             stopped_by_ms=restarts[0].begin_ms if restarts else None,
             led_ms=led_ms,
             below_ms=below_ms,
-            known_by_ms=None if below_ms is None else below_ms + margin_ms,
+            known_by_ms=None if below_ms is None else self.cluster.heard_by_ms(below_ms) + PROPAGATION_MS,
             waits=waits,
-            fixed_since=lambda at_ms: self._fixed(at_ms - margin_ms, led_last),
+            fixed_since=lambda at_ms: self._fixed(self.cluster.last_heard_ms(at_ms) - PROPAGATION_MS, led_last),
             last_alive_ms=max(session.alive_until_ms, session.alone_until_ms) if session else -1,
             started_by_ms=session.begin_ms if session and session.registered else None,
             last_leader_epoch=int(self.states.leader_epoch[led_last]),

@@ -252,7 +252,7 @@ def _still(facts: ElectionFacts, replica: Replica, cluster: ClusterFacts) -> boo
     if since is not None and session is not None and session.registered and session.begin_ms > since + error:
         # It registered when nobody led, and has followed nobody since.
         return cluster.clock.surely_after(replica.row, session.begin_ms)
-    if since is None or not cluster.clock.surely_after(replica.row, since + cluster.heard_ms + PROPAGATION_MS):
+    if since is None or not cluster.clock.surely_after(replica.row, cluster.heard_by_ms(since) + PROPAGATION_MS):
         return False
     return cluster.brokers.steady(replica.broker_id, since - error, read_by(replica.row) + error)
 

@@ -350,7 +350,7 @@ class LeaderTerms:
         again = self.sessions.begun(term.leader, batch, int(self.facts.batch[min(term.end, self.end - 1)]))
         end_ms = min([term.end_ms, *(s.begin_ms for s in again[:1])])
         was_heard = session.ran_until(term.begin_ms + PROPAGATION_MS)
-        was_heard &= end_ms - term.begin_ms >= self.cluster.heard_ms + PROPAGATION_MS
+        was_heard &= end_ms >= self.cluster.heard_by_ms(term.begin_ms) + PROPAGATION_MS
         asked_ms = -1 if session.shutdown_ms is None else session.shutdown_ms
         was_heard |= term.begin_ms + PROPAGATION_MS <= asked_ms <= end_ms
         return was_heard or self._said_that_it_leads(term, session)
@@ -498,7 +498,7 @@ class LeaderTerms:
         A leader applies a state before the configs of the same delta, also those from before that state (Kafka's
         BrokerMetadataPublisher.onMetadataUpdate), and a change of the ISR that it requested before either.
         """
-        known_ms = self.times[row - self.first] - self.cluster.heard_ms - PROPAGATION_MS
+        known_ms = self.cluster.last_heard_ms(self.times[row - self.first]) - PROPAGATION_MS
         return max(self.first + bisect_right(self.times, known_ms) - 1, int(self.facts.stretch[row]))
 
     def may_start_by_its_file(self, broker: int, first: int, last: int) -> bool:
@@ -515,7 +515,7 @@ class LeaderTerms:
         least = np.where(facts.shared[rows], facts.lowest_min_isr[rows], 0)
         lower = least.copy()
         for row in np.flatnonzero(least[1:] > least[:-1]) + self.first + 1:
-            until_ms = self.times[row - self.first] + self.cluster.heard_ms + PROPAGATION_MS
+            until_ms = self.cluster.heard_by_ms(self.times[row - self.first]) + PROPAGATION_MS
             later = slice(int(row) - self.first, bisect_left(self.times, until_ms))
             lower[later] = np.minimum(lower[later], least[row - self.first - 1])
         result: Array = facts.below[rows] & (self.states.isr_size[rows] < lower)

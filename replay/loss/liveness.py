@@ -20,7 +20,7 @@ from itertools import groupby, pairwise
 from replay.arrow.ragged import Array
 from replay.cluster.boots import is_same_boot
 from replay.cluster.brokers import BrokerState, BrokerTimeline
-from replay.cluster.facts import Clock, ClusterFacts
+from replay.cluster.facts import Clock, ClusterFacts, apart, last_heard_ms
 from replay.offsets.evidence import Scrape
 
 # metadata.version 3.7-IV0 as a level: brokers that support it do not advance the high watermark below min ISR.
@@ -165,20 +165,8 @@ def broker_sessions(
     controller's epoch, time of the first record of the next): a new controller treats every broker as just heard
     from.
     """
-    apart = _apart(fail_overs)
-    return Sessions({b: list(_sessions(states, end_ms, heard_ms, apart)) for b, states in brokers.states.items()})
-
-
-def _apart(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans in order, those that overlap as one: a controller may take over while another one fences many brokers,
-    one after the other."""
-    result: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
-        if result and first <= result[-1][1]:
-            result[-1] = result[-1][0], max(last, result[-1][1])
-        else:
-            result.append((first, last))
-    return result
+    spans = apart(fail_overs)
+    return Sessions({b: list(_sessions(states, end_ms, heard_ms, spans)) for b, states in brokers.states.items()})
 
 
 def _sessions(
@@ -227,17 +215,6 @@ def _signs_of_life(
     for state, end_ms in zip(own, until_ms, strict=True):
         if not state.fenced:
             yield last_heard_ms(end_ms, heard_ms, fail_overs)
-
-
-def last_heard_ms(valid_ms: int, heard_ms: int, fail_overs: Sequence[tuple[int, int]]) -> int:
-    """The earliest possible time of the last heartbeat of a broker whose session was valid at valid_ms."""
-    at = valid_ms - heard_ms
-    for last_ms, first_ms in reversed(fail_overs):
-        if first_ms <= at:
-            break
-        if last_ms <= valid_ms:
-            at = min(at, last_ms - heard_ms)
-    return at
 
 
 def _controlled_shutdown(own: Sequence[BrokerState]) -> BrokerState | None:

@@ -53,7 +53,7 @@ def alone_in_isr(terms: LeaderTerms, evidence: Evidence) -> Iterator[Report]:
             session = terms.sessions.last_begun(broker, begin)
             if session is None or not session.was_alone_until(later.captured_at_ms - error):
                 continue
-            epoch = _led_alone(terms, broker, begin - terms.cluster.heard_ms - PROPAGATION_MS, end)
+            epoch = _led_alone(terms, broker, terms.cluster.last_heard_ms(begin) - PROPAGATION_MS, end)
             if epoch is not None and later.captured_at_ms > read_by(scrape.row):
                 yield Report(scrape.log_end_offset, end, epoch, later.row, "floor_leader_alone")
 
@@ -132,7 +132,7 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm) -> bool:
         return False
     error_ms = terms.cluster.clock.error_ms
     # Its session was valid up to the term's end, so the controller heard of it until shortly before.
-    heard_ms = int(facts.timestamp_ms[since]) + terms.cluster.heard_ms + PROPAGATION_MS
+    heard_ms = terms.cluster.heard_by_ms(int(facts.timestamp_ms[since])) + PROPAGATION_MS
     was_valid = terms.cluster.brokers.active(term.leader, int(facts.batch[since]))
     if was_valid and heard_ms <= term.end_ms:
         return True
@@ -373,7 +373,7 @@ class _Member:
         """From when on nothing that a new process of it fetches moves the high watermark: the leader knew
         that it was no member, or that somebody else leads."""
         after, gone_ms = self.last + 1, self.term.end_ms + PROPAGATION_MS
-        known_ms = self.at_ms(after) + self.terms.cluster.heard_ms + PROPAGATION_MS
+        known_ms = self.terms.cluster.heard_by_ms(self.at_ms(after)) + PROPAGATION_MS
         led_until_ms = min([self.term.end_ms, *self._leader_again_ms()])
         return min(gone_ms, known_ms) if after < self.term.end and known_ms <= led_until_ms else gone_ms
 

@@ -247,6 +247,11 @@ def test_below_min_isr_the_leaders_log_end_counts_once_it_surely_knew() -> None:
         ("48 b1 leo=80", newer(KILLED)),
     ):
         assert "ceiling_below_min_isr" not in window(UNCLEAN, reading, LINE, brokers=brokers)[3]
+    # A new controller treats it as just heard from.
+    took_over = ((ms(22), ms(27)),)
+    for time, counts in ((26, False), (32, False), (32.1, True)):
+        said = window(UNCLEAN, f"{time} b1 leo=80", LINE, brokers=newer(STOPPED), fail_overs=took_over)[3]
+        assert ("ceiling_below_min_isr" in said) == counts
 
 
 def test_what_a_leader_had_is_not_lost_with_the_election_if_a_snapshot_hides_another_process() -> None:

@@ -66,9 +66,10 @@ def found(
     log_end: float = 10_000,
     boots: Boots | None = None,
     compacted_topics: frozenset[str] | None = frozenset(),
+    fail_overs: tuple[tuple[int, int], ...] = (),
 ) -> Detected:
     times = {"log_end_ms": ms(log_end), "session_timeout_ms": 0, "checkpoint_interval_ms": 1_000}
-    more = {"boots": boots or {}, "compacted_topics": compacted_topics}
+    more = {"boots": boots or {}, "compacted_topics": compacted_topics, "fail_overs": fail_overs}
     cluster = ClusterFacts("c", brokers, elr_levels(elr), Clock(error_ms), **more, **times)
     return detect(states(*history), offsets_table(evidence(*lines)), cluster)
 
@@ -315,6 +316,10 @@ def test_a_log_end_of_the_winner_from_before_it_knew_that_it_led() -> None:
     """It may have fetched more before it began to lead."""
     assert verdict(UNCLEAN, LOST[0], "41.5 b2 leo=60") == ("possible", 0, None)
     assert verdict(UNCLEAN, LOST[0], "42.1 b2 leo=60") == ("proven", 90, None)
+    # A new controller treats it as just heard from: it may not have been heard of since its election for longer.
+    took_over = ((ms(41), ms(46)),)
+    assert verdict(UNCLEAN, LOST[0], "47.9 b2 leo=60", fail_overs=took_over) == ("possible", 0, None)
+    assert verdict(UNCLEAN, LOST[0], "48.1 b2 leo=60", fail_overs=took_over) == ("proven", 90, None)
 
 
 def test_a_log_end_from_behind_the_end_of_the_metadata_log() -> None:
