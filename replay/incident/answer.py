@@ -80,7 +80,7 @@ def answer(windows: pa.Table, scope: AnswerScope) -> Row:
         "until_ms": scope.until_ms,
     }
     unknown = (f"Not known: {text}" for text in unknowns(found))
-    texts = [*losses(found), *unknown, *_deleted_text(found), *_scope_text(found)]
+    texts = [*losses(found), *unknown, *_deleted_text(found), *_regained_text(windows, proven), *_scope_text(found)]
     return {"status": found["status"], "text": texts, **found}
 
 
@@ -286,6 +286,19 @@ def _deleted_text(found: Row) -> Iterable[str]:
     """For each topic whose records are lost or may be, and that was deleted since."""
     for row in found["deleted"]:
         yield f"{visible(row['topic'])} (id {row['topic_id']}) was {deletion(row)}."
+
+
+def _regained_text(windows: pa.Table, proven: pa.Table) -> Iterable[str]:
+    """Where a later election may have brought lost records back, of a replica that was down meanwhile."""
+    own = windows.filter(pc.is_in(windows["topic_id"], proven["topic_id"].unique()))
+    rows = own.select(["topic_id", "topic", "partition", "verdict", "election_offset"]).sort_by("election_offset")
+    of_partitions = groups(rows.to_pylist(), itemgetter("topic_id", "partition")).values()
+    again = [each[0] for each in of_partitions if any(row["verdict"] == PROVEN for row in each[:-1])]
+    if again:
+        yield (
+            f"Counted is what each election lost: a later one of {places(again)} may have brought records back, and a "
+            "third one may have lost them again."
+        )
 
 
 def _gap_text(found: Row) -> Iterable[str]:

@@ -57,6 +57,14 @@ def test_only_proven_windows_count_in_the_sum() -> None:
     assert found["text"][1] == "All windows together lost at most 90 acknowledged records."
 
 
+def test_where_a_later_election_may_have_brought_records_back_the_answer_says_so() -> None:
+    lost, told = finding(election_offset=10), "a later one of ledger-0 may have brought records back"
+    for later in (excluded(election_offset=20), open_window(election_offset=20), finding("b", election_offset=20)):
+        assert sum(told in text for text in asked(later, lost)["text"]) == 1
+    for other in (excluded(election_offset=5), excluded(election_offset=20, partition=7)):
+        assert not any("brought" in text for text in asked(lost, other)["text"])
+
+
 def test_a_loss_whose_window_never_closed_has_no_end() -> None:
     text = asked(finding(), finding("b", end_timestamp_ms=None))["text"][0]
     assert text.endswith("since 2023-11-14 22:13:30 UTC, in a window that had not closed when the log ended.")
