@@ -92,7 +92,7 @@ def verdict(folder: Path) -> dict[str, Any]:
 def test_the_wheel_has_the_data_that_the_code_reads_and_no_tests() -> None:
     names = set(zipfile.ZipFile(wheel()).namelist())
     assert [name for name in DATA if name not in names] == []
-    for folder in ("jobs/report/templates", "jobs/views", "drill/scenarios", "drill/tables", "conf"):
+    for folder in ("jobs/report/templates", "jobs/views", "drill/scenarios", "conf"):
         files = {file.name for file in (ROOT / folder).iterdir() if file.is_file() and file.suffix != ".pyc"}
         place = "jobs/conf" if folder == "conf" else folder
         assert {name for name in files if f"{place}/{name}" not in names} == set()
