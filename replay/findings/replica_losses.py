@@ -31,7 +31,7 @@ from replay.offsets.evidence import Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.offsets.partition_rows import evidence_of
 
-_RULE_VERSION = 2
+_RULE_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class _Partition:
         if len(directories.difference(NO_DIRECTORY)) > 1:
             return None
         last = end - 1
-        if drop.after is None:
+        if drop.after is None and not self._may_lead_again(drop):
             last = self._opening(drop)
         unbroken = first >= 0 and self._unbroken(first, end - 1)
         open_ended = any(r["end_offset"] is not None and r["end_timestamp_ms"] is None for r in inside)
@@ -172,6 +172,12 @@ class _Partition:
     def _opening(self, drop: Drop) -> int:
         """Number of the row that opened the leader epoch of the drop's line."""
         return next(i for i, r in self.opened.items() if drop.line and r["leader_epoch"] == drop.line["leader_epoch"])
+
+    def _may_lead_again(self, drop: Drop) -> bool:
+        """Whether the drop's line may be a later process's, which read that its broker led that epoch, although it does
+        not any more (replay/loss/read_again.py)."""
+        row = self.rows[self._opening(drop)]
+        return row["leader"] == drop.broker and bool(self.cluster.brokers.restarts(drop.broker, row["offset"]))
 
     def _explained(self, drop: Drop, span: _Span) -> tuple[list[int], list[int]]:
         """Row numbers of elections that may have made the replica truncate its log: those before the first reading that
