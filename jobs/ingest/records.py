@@ -34,9 +34,9 @@ from jobs.ingest.log_batches import (
     places_of,
     updated_column,
 )
-from jobs.lake.data_files import DataFile, write_file
+from jobs.lake.data_files import DataFile, merge_files, write_file
 from jobs.lake.lake import Lake
-from jobs.lake.row_groups import slice_count
+from jobs.lake.row_groups import power_of_two, slice_count
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
@@ -51,6 +51,8 @@ Row = dict[str, Any]
 RECORDS, SNAPSHOTS = "metadata_records", "snapshot_records"
 # A task decodes about so many bytes: few files and row groups, within the memory of a worker.
 _LEAST_BYTES, _MOST_BYTES = 8 << 20, 16 << 20
+# More files than this are merged, so many to one.
+_MOST_FILES, _FILES_MERGED = 100, 32
 _BATCH, _STATE = ["epoch", "batch_base_offset", "batch_crc"], "commit_state"
 _PLACED = pc.field("offset").is_valid()
 
@@ -251,10 +253,27 @@ def decode_records(
         results.append(replace(task, known=known)(byte_ranges(plan.doubtful)))
     unplaced = DecodingTask(lake.storage, RECORDS, capture, slices, "unknown", key_file=key)
     results += [unplaced([work]) for work in plan.unplaced]
-    files = [r.file for r in results if r.file]
+    files = _merged(lake, capture, [r.file for r in results if r.file], plan.rows, settings)
     removed, corrected = _corrected(lake, cluster, states, settings)
     damage = [row for result in results for row in result.damage]
     return Decodings(sum(file.rows for file in files), [*files, *corrected], removed, damage, plan.since)
+
+
+def _merged(lake: Lake, capture: str, files: list[DataFile], rows: int, settings: Settings) -> list[DataFile]:
+    """The files, or fewer with the same rows: every bucket of a large log reads the footer of each of them."""
+    if len(files) <= _MOST_FILES:
+        return files
+    slices = power_of_two(rows / settings.replay.rows_per_bucket)  # as many as replay has buckets
+    task = partial(merge_files, lake.storage, RECORDS, slices)
+    groups = [files[at : at + _FILES_MERGED] for at in range(0, len(files), _FILES_MERGED)]
+    found = run_tasks(task, groups, rows, settings, f"ingest: files of {capture}", _size_of)
+    for file in files:
+        lake.storage.delete(f"{RECORDS}/{file.path}")
+    return found
+
+
+def _size_of(files: Sequence[DataFile]) -> Size:
+    return Size(sum(file.rows for file in files), sum(file.size_bytes for file in files))
 
 
 def _bytes_of(ranges: Sequence[ByteRange]) -> Size:

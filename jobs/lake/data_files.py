@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -11,12 +12,21 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.lake.row_groups import MOST_ROWS, SlicedFile, slice_count
+from jobs.lake.row_groups import (
+    MOST_ROWS,
+    WITHOUT_TOPIC,
+    SlicedFile,
+    Slices,
+    TopicBucket,
+    read_bucket,
+    slice_count,
+)
 from jobs.lake.storage import LakeError, Storage
 from jobs.lake.tables import TABLES
 
 Row = dict[str, Any]
 _STEP_ROWS = 1_000_000  # rows to convert at once
+_GATHERED_ROWS = 200_000  # rows to divide among slices at once: each time adds a row group to each
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +80,31 @@ def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None 
     size = file.close()
     known = pc.min_max(rows[of.bounds]) if len(rows) else {"min": pa.scalar(None), "max": pa.scalar(None)}
     return DataFile(name, size, len(rows), known["min"].as_py(), known["max"].as_py(), file.sha256)
+
+
+def merge_files(storage: Storage, table: str, slices: int, files: Sequence[DataFile]) -> DataFile:
+    """Write the rows of files that no commit names yet, and that have the same number of slices, to one file with
+    `slices` slices. Holds some _GATHERED_ROWS rows at a time. Errors: as reading and writing files."""
+    of, name = TABLES[table], f"{uuid4().hex}.parquet"
+    old = Slices(storage, [f"{table}/{file.path}" for file in files])
+    merged = SlicedFile(storage, f"{table}/{name}", of.file_schema, slices, of.topics)
+    for bucket in (*(TopicBucket(number, old.count) for number in range(old.count)), WITHOUT_TOPIC):
+        found = read_bucket(storage, old.parts(bucket), of.file_schema.names, bucket, of.topics)
+        for rows in _gathered(found):
+            merged.write(rows.cast(of.file_schema))
+    size = merged.close()
+    bounds = [value for file in files for value in (file.lowest, file.highest) if value is not None]
+    rows = sum(file.rows for file in files)
+    return DataFile(name, size, rows, min(bounds, default=None), max(bounds, default=None), merged.sha256)
+
+
+def _gathered(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The parts, joined to tables of _GATHERED_ROWS rows or more; the last may have fewer."""
+    held: list[pa.Table] = []
+    for part in parts:
+        held.append(part)
+        if sum(map(len, held)) >= _GATHERED_ROWS:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)

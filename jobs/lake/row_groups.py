@@ -132,6 +132,11 @@ class Slices:
     def __init__(self, storage: Storage, names: Iterable[str]) -> None:
         self._of = {name: _footer(storage, name) for name in names}
 
+    @property
+    def count(self) -> int:
+        """The most slices that one of the files has."""
+        return max((footer.sliced["count"] for footer in self._of.values() if footer.sliced), default=1)
+
     def parts(self, bucket: TopicBucket) -> list[FilePart]:
         """The parts that a task has to read for a bucket."""
         return [part for name, footer in self._of.items() if (part := _part(name, footer, bucket)) is not None]

@@ -21,6 +21,7 @@ from jobs.ingest.records import RECORDS, DecodingTask, plan_records
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.data_files import DataFile
 from jobs.lake.lake import Lake
+from jobs.lake.row_groups import Slices
 from jobs.lake.tables import TABLES
 from tests.support import writer
 from tests.support.paths import ORACLE, controllers
@@ -226,3 +227,27 @@ def test_the_same_boot_id_read_again_is_another_reading(tmp_path: Path) -> None:
     (cluster,) = lake.clusters()
     readings = lake.rows("boot_ids", cluster, ("node_id", "captured_at_ms"))
     assert sorted((r["node_id"], r["captured_at_ms"]) for r in readings) == [(1, 1_000), (1, 61_000)]
+
+
+def test_the_many_files_of_a_large_log_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with the bounds of its own offsets."""
+    source = controllers("elr", tmp_path)
+    plain, lake = Lake(tmp_path / "plain"), CountingLake(tmp_path / "merged")
+    ingested(plain, source)
+    monkeypatch.setattr("jobs.ingest.records._LEAST_BYTES", 500)
+    monkeypatch.setattr("jobs.ingest.records._MOST_BYTES", 500)
+    monkeypatch.setattr("jobs.ingest.records._MOST_FILES", 3)
+    monkeypatch.setattr("jobs.ingest.records._FILES_MERGED", 4)
+    monkeypatch.setattr("jobs.lake.row_groups._ROWS_A_SLICE", 20)
+    monkeypatch.setenv("KRAFT_FORENSICS_REPLAY__ROWS_PER_BUCKET", "5")
+    ingested(lake, source)
+    assert records(lake) == records(plain)
+    ((files, removed),) = lake.committed
+    assert len(files) > 1
+    assert not removed
+    assert {file.path for file in files} == {path.name for path in (tmp_path / "merged" / RECORDS).glob("*.parquet")}
+    for file in files:
+        rows = pq.ParquetFile(tmp_path / "merged" / RECORDS / file.path).read(["offset"])["offset"].to_pylist()
+        assert (file.rows, file.lowest, file.highest) == (len(rows), min(rows), max(rows))
+    assert Slices(lake.storage, [f"{RECORDS}/{file.path}" for file in files]).count == 64
+    assert sorted(file.lowest for file in files) == [file.lowest for file in files]
