@@ -145,7 +145,8 @@ class ClusterFacts:
     def heard_by_ms(self, since_ms: int) -> int:
         """By when the controller has certainly heard, since a time, from a broker whose session is valid up to then."""
         heard_by_ms = since_ms + self.heard_ms
-        for last_ms, first_ms in self._silences[bisect_right(self._silences, since_ms, key=itemgetter(1)) :]:
+        for index in range(bisect_right(self._silences, since_ms, key=itemgetter(1)), len(self._silences)):
+            last_ms, first_ms = self._silences[index]
             if last_ms > heard_by_ms:
                 break
             heard_by_ms = max(heard_by_ms, first_ms + self.heard_ms)
@@ -187,11 +188,11 @@ def last_heard_ms(valid_ms: int, heard_ms: int, fail_overs: Sequence[tuple[int, 
     """The earliest possible time of the last heartbeat of a broker whose session was valid at valid_ms. fail_overs: of
     `apart`."""
     at = valid_ms - heard_ms
-    for last_ms, first_ms in reversed(fail_overs):
+    for index in reversed(range(bisect_right(fail_overs, valid_ms, key=itemgetter(0)))):
+        last_ms, first_ms = fail_overs[index]
         if first_ms <= at:
             break
-        if last_ms <= valid_ms:
-            at = min(at, last_ms - heard_ms)
+        at = last_ms - heard_ms
     return at
 
 
