@@ -209,12 +209,13 @@ def cluster_facts(
     """Build the facts from a resolved cluster with its records (not from `for_tasks`).
 
     static: node id -> its server.properties, for the nodes whose file was captured. A config that none of them names
-    gets Kafka's default; session_timeout_source is 'assumed_default' if no controller's file was captured. boots: from
-    `boots_of`; processes: from `processes_of`.
+    gets Kafka's default; session_timeout_source is 'assumed_default' if no controller's file was captured, or one that
+    names another place where the value is. boots: from `boots_of`; processes: from `processes_of`.
     """
     controllers = [f for f in static.values() if "controller" in f.get(_ROLES, "controller")]
     timeout = _longest(controllers, SESSION_TIMEOUT, DEFAULT_SESSION_TIMEOUT_MS)
-    known = any(_ROLES in f or SESSION_TIMEOUT in f for f in controllers)
+    files = [f for f in controllers if _ROLES in f or SESSION_TIMEOUT in f]
+    known = bool(files) and all(_shows(f, SESSION_TIMEOUT) for f in files)
     beside = BROKER_TYPES | {"CONFIG_RECORD", "LEADER_CHANGE"}
     return ClusterFacts(
         cluster_id,
@@ -254,8 +255,14 @@ def _request_threads(records: Iterable[Row], static: Mapping[int, Mapping[str, s
     return {
         broker: _longest([file, *changed], REQUEST_THREADS, DEFAULT_REQUEST_THREADS)
         for broker, file in static.items()
-        if _ROLES in file
+        if _ROLES in file and _shows(file, REQUEST_THREADS)
     }
+
+
+def _shows(file: Mapping[str, str], name: str) -> bool:
+    """Whether a complete file shows the number that a config has: Kafka reads a value like ${env:NAME} from elsewhere
+    (config.providers, AbstractConfig.resolveConfigVariables)."""
+    return name not in file or _DIGITS.fullmatch(file[name].strip()) is not None
 
 
 def tiered_topics(records: Iterable[Row]) -> Iterator[str]:

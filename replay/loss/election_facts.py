@@ -219,8 +219,15 @@ class _Partition:
         session = self.sessions.last_begun(row["broker_id"], row["captured_at_ms"] - error)
         if session is None:
             return None
+        if not self._kept_its_directories(session, read_by(row) + error):
+            return None  # the file of one that failed is as it was
         by = min(row["captured_at_ms"] - error, session.alive_until_ms) - needed - error
         return self._lines.highest(row["broker_id"], session.begin_ms + error, by)
+
+    def _kept_its_directories(self, session: Session, until_ms: int) -> bool:
+        """Whether no log directory of the session's process failed while it ran on: with its only one it halts."""
+        kept = self.cluster.brokers.kept_log_dirs(session.broker_id, session.begin_ms, until_ms)
+        return session.has_one_directory or kept
 
     @cached_property
     def _lines(self) -> EpochsShown:

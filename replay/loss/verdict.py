@@ -33,7 +33,7 @@ from replay.offsets.evidence import (
 )
 
 RULE = "hwm_regression"
-RULE_VERSION = 9
+RULE_VERSION = 10
 
 
 @dataclass(frozen=True, slots=True)

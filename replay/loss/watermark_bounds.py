@@ -42,12 +42,11 @@ def alone_in_isr(terms: LeaderTerms, evidence: Evidence) -> Iterator[Report]:
     error = terms.cluster.clock.error_ms
     for broker, scrapes in evidence.scrapes.items():
         for number, scrape in enumerate(scrapes[:-1]):
-            alone = scrape.in_sync_replicas_count == 1 and scrape.under_min_isr is False
-            if not alone or not scrape.log_end_offset or scrape.process_start_ms is None:
+            if not scrape.says_enough_alone or not scrape.log_end_offset or scrape.process_start_ms is None:
                 continue
             later = scrapes[number + 1]
-            same = later.process_start_ms == scrape.process_start_ms and later.in_sync_replicas_count == 1
-            if not same or later.log_end_offset != scrape.log_end_offset or later.under_min_isr is not False:
+            same = later.process_start_ms == scrape.process_start_ms and later.says_enough_alone
+            if not same or later.log_end_offset != scrape.log_end_offset:
                 continue
             begin, end = scrape.captured_at_ms - error, read_by(later.row) + error
             session = terms.sessions.last_begun(broker, begin)
@@ -104,7 +103,7 @@ def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence) -> Iterator[Rep
         threads = terms.cluster.request_threads.get(term.leader)
         logs = [] if threads is None else evidence.log_ends.get(term.leader, [])
         logs = [row for row in logs if len(row["last_batch_offsets"] or ()) >= (threads or 1)]
-        if threads is None or not logs or not _knew_that_it_was_alone(terms, term):
+        if threads is None or not logs or not _knew_that_it_was_alone(terms, term, evidence):
             continue
         epochs = set(terms.states.leader_epoch[term.first : term.end].tolist())
         last = max(epochs)
@@ -114,8 +113,13 @@ def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence) -> Iterator[Rep
                 yield Report(floor, read_by(row) + error_ms, last, row, "floor_lone_leaders_log", before_epoch=last + 1)
 
 
-def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm) -> bool:
-    """Whether one process led the term, was alone up to its end, with min ISR 1, and knew that."""
+def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evidence) -> bool:
+    """Whether one process led the term, was alone up to its end, with min ISR 1, and knew that.
+
+    It must have said so. A broker that cannot apply a change of the metadata only logs that, and goes on to send
+    heartbeats, as it does while it waits for a disk (Kafka's BrokerMetadataPublisher.onMetadataUpdate,
+    BrokerLifecycleManager).
+    """
     facts, states, session = terms.facts, terms.states, term.session
     rows = np.arange(term.first, term.end)
     if session is None or facts.anchored[rows].any() or not terms.served_by_one(term):
@@ -130,13 +134,8 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm) -> bool:
     since = next(left, None)
     if since is None:
         return False
-    error_ms = terms.cluster.clock.error_ms
-    # Its session was valid up to the term's end, so the controller heard of it until shortly before.
-    heard_ms = terms.cluster.heard_by_ms(int(facts.timestamp_ms[since])) + PROPAGATION_MS
-    was_valid = terms.cluster.brokers.active(term.leader, int(facts.batch[since]))
-    if was_valid and heard_ms <= term.end_ms:
-        return True
-    # Or it logged that partition epoch, or a later one, and ran on.
+    error_ms, since_ms = terms.cluster.clock.error_ms, int(facts.timestamp_ms[since])
+    # It logged that partition epoch, or a later one, or its exporter showed that nobody else is in sync; and it ran on.
     epochs, epoch = terms.recorded.partition_epochs, set(states.leader_epoch[rows].tolist())
     said = [
         read_by(line.row) + error_ms
@@ -147,13 +146,21 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm) -> bool:
         and line.row["captured_at_ms"] - error_ms >= session.begin_ms
         and line.partition_epoch >= epochs[since - terms.first]
     ]
+    said += [
+        read_by(scrape.row) + error_ms
+        for scrape in evidence.scrapes.get(term.leader, [])
+        if scrape.says_enough_alone and scrape.captured_at_ms - error_ms > since_ms
+    ]
     return bool(said) and session.ran_until(min(said) + PROPAGATION_MS)
 
 
 def _needs_no_other(terms: LeaderTerms, leader: int) -> bool:
-    """Whether min.insync.replicas was 1 on the leader, by every value that its own config ever had."""
+    """Whether min.insync.replicas was 1 on the leader, by every value that its own config ever had. One that is only
+    assumed does not count: its file may name another place where the value is."""
     own = terms.cluster.broker_min_isr.get(leader)
-    return own is not None and all(value == "1" for value, _ in own.cluster.values)
+    # The first one is from before the timeline knows whose file counts.
+    values = [] if own is None else own.cluster.values[1:]
+    return bool(values) and all(value == "1" and source != "assumed_default" for value, source in values)
 
 
 CLEAN_STOP, BELOW_MIN_ISR, REPORTED_BY_LEADER = (
@@ -241,11 +248,11 @@ def _after_clean_stop(evidence: Evidence, term: LastTerm, clock: Clock) -> Itera
 
 
 def _below_min_isr(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
-    """The leader's log ends while the metadata log shows |ISR| < min ISR and the leader knows it."""
+    """The leader's log ends while the metadata log shows |ISR| < min ISR and the leader knows it, and says so."""
     if term.below_ms is None or term.known_by_ms is None or not term.waits:
         return
     for scrape in running_log_ends(evidence, term.leader, term.known_by_ms, term.led_ms[1], clock):
-        if term.ran(scrape, clock):
+        if scrape.says_below_min_isr and term.ran(scrape, clock):
             yield Bound(scrape.log_end_offset, scrape.row, inference=BELOW_MIN_ISR)
 
 
@@ -263,8 +270,7 @@ def _reported_by_leader(evidence: Evidence, term: LastTerm, clock: Clock) -> Ite
         begin = scrape.captured_at_ms - clock.error_ms
         if (
             first is None
-            and scrape.under_min_isr
-            and (scrape.in_sync_replicas_count or 0) >= 1
+            and scrape.says_below_min_isr
             and begin > term.led_ms[0]
             and term.ran(scrape, clock)
             and term.waits

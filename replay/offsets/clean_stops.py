@@ -73,8 +73,17 @@ def _is_after(row: Row, read_by_ms: int | None) -> bool:
 
 def folders_of(rows: Iterable[Row]) -> set[Place]:
     """The log directories, as they were copied, in which the folder of the partition's current log was captured. rows:
-    of one partition."""
-    return {(r["capture"], _parent(r["path"], 2)) for r in rows if r["source"] in _OF_ITS_FOLDER}
+    of one partition.
+
+    None if a round found it in two directories of a broker: one of them may have failed, so that the broker no longer
+    writes to it, and made the replica anew elsewhere (Kafka's LogManager.handleLogDirFailure).
+    """
+    found: dict[tuple[Any, ...], set[Place]] = defaultdict(set)
+    for row in rows:
+        if row["source"] in _OF_ITS_FOLDER:
+            place = row["capture"], _parent(row["path"], 2)
+            found[row["capture"], row["broker_id"], row["captured_at_ms"]].add(place)
+    return {place for places in found.values() if len(places) == 1 for place in places}
 
 
 def place_of(row: Row) -> Place:

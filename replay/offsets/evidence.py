@@ -112,6 +112,16 @@ class Scrape:
     under_min_isr: bool | None
     row: Row
 
+    @property
+    def says_enough_alone(self) -> bool:
+        """Whether the broker leads in its own eyes, alone in the ISR and not below min ISR."""
+        return self.in_sync_replicas_count == 1 and self.under_min_isr is False
+
+    @property
+    def says_below_min_isr(self) -> bool:
+        """Whether the broker leads in its own eyes, below min ISR."""
+        return bool(self.under_min_isr) and (self.in_sync_replicas_count or 0) >= 1
+
 
 @dataclass(frozen=True, slots=True)
 class Observations:

@@ -13,7 +13,8 @@ dirs=a,b,c (the replicas' directories on this line; else d1 for broker 1, and so
 is what broker 1 showed when it was read at second 12, and so on: high watermark, log end, lines of its
 leader-epoch-checkpoint. A time of "?" is not known. "? b1 tail=90/2/7" is a log that the session with broker epoch 7
 left behind when it stopped cleanly: log end 90, last record of leader epoch 2. "rp=90" is a recovery point, "rp=90/7"
-one beside that session's .kafka_cleanshutdown ("future", and for hw "moved": without the partition's own folder).
+one beside that session's .kafka_cleanshutdown ("future", and for hw "moved": without the partition's own folder;
+"elsewhere": another directory has one, too).
 "heads=40,45:50/2" is a log with batches at 40 and 45 that ends at 50,
 its last one of leader epoch 2. "isr=2 under=1 leo=90 proc=5" is an exporter's text of a process started
 at second 5 that leads with two in sync, below min ISR.
@@ -156,13 +157,17 @@ def evidence(*lines: str, topic_id: str = TOPIC_ID, topic: str = "t", partition:
         started = next((ms(float(w.removeprefix("proc="))) for w in words if w.startswith("proc=")), None)
         if any(word.startswith(("rp=", "hw=")) for word in words) and not {"future", "moved"} & set(words):
             # The partition's own folder is in the same directory.
-            rows.append({**common, "source": "batch_heads", "path": f"{time}/{broker}/t-0/batch_heads", "position": 0})
-        for word in (w for w in words if not w.startswith(("proc=", "future", "moved"))):
+            paths = [f"{time}/{broker}/t-0/batch_heads", f"{time}/{broker}/other/t-0/batch_heads"]
+            for path in paths if "elsewhere" in words else paths[:1]:
+                rows.append({**common, "source": "batch_heads", "path": path, "position": 0})
+        for word in (w for w in words if not w.startswith(("proc=", "future", "moved", "elsewhere"))):
             value = _value(word)
             if value["source"] == "jmx_exporter":
                 value["process_start_ms"] = started
             at = position.setdefault(value["source"], 0)
-            rows.append({**common, **value, "path": f"{time}/{broker}/{value['source']}", "position": at})
+            folder = "t-0/" if value["source"] in ("leader_epoch", "replica_segment", "batch_heads") else ""
+            path = f"{time}/{broker}/{folder}{value['source']}"
+            rows.append({**common, **value, "path": path, "position": at})
             # As in the files themselves: a line for each word.
             position[value["source"]] += len(word.strip("e").replace("@", " ")) + 1
     return rows

@@ -112,12 +112,35 @@ def test_a_replica_that_was_active_when_a_leader_was_left_alone_may_hold_its_hig
 
 # Broker 1 led alone from 20 on and died before 50; its log was read later, and has four batches from 130 on.
 LEFT = "70 b1 heads=120,130,135,140,145:150/0"
+SAYS_THAT_IT_IS_ALONE = "30 b1 isr=1 under=0"
 FOUR = {1: 4}
 
 
 def test_the_log_of_a_lone_leader_shows_its_high_watermark_but_for_a_batch_a_thread() -> None:
-    verdict, least, _, said = window(ALONE_HISTORY, LEFT, LINE, brokers=ALONE, request_threads=FOUR)
+    shown = (SAYS_THAT_IT_IS_ALONE, LEFT, LINE)
+    verdict, least, _, said = window(ALONE_HISTORY, *shown, brokers=ALONE, request_threads=FOUR)
     assert (verdict, least, said["floor_lone_leaders_log"]["value"]) == ("proven", 50, 130)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        # The controller hears from it, but it may not have applied the change that left it alone.
+        (),
+        ("30 b1 isr=3 under=0",),
+        ("30 b1 isr=0 under=0",),
+        # By its own config there are too few in sync.
+        ("30 b1 isr=1 under=1",),
+        ("30 b1 isr=1",),
+        # From before it was alone, of another broker, or of a process that may have started inside its session.
+        ("20 b1 isr=1 under=0",),
+        ("30 b3 isr=1 under=0",),
+        ("48 b1 isr=1 under=0",),
+    ],
+)
+def test_a_lone_leader_that_does_not_say_so_may_still_wait_for_others(shown: tuple[str, ...]) -> None:
+    *_, said = window(ALONE_HISTORY, *shown, LEFT, LINE, brokers=ALONE, request_threads=FOUR)
+    assert "floor_lone_leaders_log" not in said
 
 
 @pytest.mark.parametrize(
@@ -145,7 +168,7 @@ def test_the_log_of_a_lone_leader_shows_its_high_watermark_but_for_a_batch_a_thr
 def test_what_does_not_show_a_lone_leaders_high_watermark(
     history: tuple[str, ...], read: str, brokers: BrokerTimeline, known: Row
 ) -> None:
-    *_, said = window(history, read, LINE, brokers=brokers, **known)
+    *_, said = window(history, SAYS_THAT_IT_IS_ALONE, read, LINE, brokers=brokers, **known)
     assert "floor_lone_leaders_log" not in said
 
 
@@ -238,19 +261,22 @@ def test_what_is_not_a_leaders_own_word(
 
 def test_below_min_isr_the_leaders_log_end_counts_once_it_surely_knew() -> None:
     margin_s = 5  # of the session, and a second more
-    verdict, _, most, said = window(UNCLEAN, f"{20 + margin_s}.1 b1 leo=80", LINE, brokers=newer(STOPPED))
+    verdict, _, most, said = window(UNCLEAN, f"{20 + margin_s}.1 b1 isr=1 under=1 leo=80", LINE, brokers=newer(STOPPED))
     assert (verdict, most, said["ceiling_below_min_isr"]["value"]) == ("excluded", 0, 80)
     for reading, brokers in (
-        (f"{20 + margin_s} b1 leo=80", newer(STOPPED)),
-        ("30 b1 leo=80", STOPPED),
+        (f"{20 + margin_s} b1 isr=1 under=1 leo=80", newer(STOPPED)),
+        ("30 b1 isr=1 under=1 leo=80", STOPPED),
         # A process that started inside the session of the killed leader may have less.
-        ("48 b1 leo=80", newer(KILLED)),
+        ("48 b1 isr=1 under=1 leo=80", newer(KILLED)),
     ):
         assert "ceiling_below_min_isr" not in window(UNCLEAN, reading, LINE, brokers=brokers)[3]
+    # It may not have applied the state, although the controller hears from it: its exporter must say so, too.
+    for shown in ("", "isr=1 ", "under=1 ", "isr=2 under=0 ", "isr=0 under=0 "):
+        assert "ceiling_below_min_isr" not in window(UNCLEAN, f"30 b1 {shown}leo=80", LINE, brokers=newer(STOPPED))[3]
     # A new controller treats it as just heard from.
     took_over = ((ms(22), ms(27)),)
     for time, counts in ((26, False), (32, False), (32.1, True)):
-        said = window(UNCLEAN, f"{time} b1 leo=80", LINE, brokers=newer(STOPPED), fail_overs=took_over)[3]
+        said = window(UNCLEAN, f"{time} b1 isr=1 under=1 leo=80", LINE, brokers=newer(STOPPED), fail_overs=took_over)[3]
         assert ("ceiling_below_min_isr" in said) == counts
 
 
@@ -263,8 +289,8 @@ def test_what_a_leader_had_is_not_lost_with_the_election_if_a_snapshot_hides_ano
 def test_a_leader_that_registered_again_leaves_it_open_what_its_log_shared() -> None:
     """Nothing below min ISR was acknowledged, but broker 2 may have followed a process that had less. A process that
     crashed and never registered reached nobody."""
-    assert window(UNCLEAN, "33 b1 leo=80", LINE, brokers=newer(KILLED))[0] == "excluded"
-    verdict, _, most, said = window(UNCLEAN, "33 b1 leo=80", LINE, brokers=newer(AGAIN))
+    assert window(UNCLEAN, "33 b1 isr=1 under=1 leo=80", LINE, brokers=newer(KILLED))[0] == "excluded"
+    verdict, _, most, said = window(UNCLEAN, "33 b1 isr=1 under=1 leo=80", LINE, brokers=newer(AGAIN))
     assert (verdict, most, said["ceiling_below_min_isr"]["value"]) == ("possible", None, 80)
     assert "log_end_at_most" in said
     assert "log_end" not in said

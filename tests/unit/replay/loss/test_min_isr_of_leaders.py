@@ -46,7 +46,7 @@ UP = up(1, 2, 3)
 ALONE = sessions(*UP, "18 fence 2", "18 fence 3", "50 fence 1", "55 unfence 2")
 LATER = ("20 isr=1", "50 isr= leader=-1", "60 isr=2 leader=2 recovering", "80 isr=2,3 recovered")
 LINE = "70 b2 e0@0 e2@80"
-BELOW = "30 b1 leo=80"
+BELOW = "30 b1 isr=1 under=1 leo=80"
 OWN_WORD = ("30 b1 isr=1 under=1 leo=79 proc=0", "33 b1 isr=1 under=1 leo=80 proc=0")
 SAYS_THAT_IT_IS_ENOUGH = ("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=150 proc=0")
 
@@ -118,12 +118,22 @@ def test_a_lone_leader_below_its_own_min_isr_shows_no_high_watermark(configured:
     which has three, and below that its high watermark stands still."""
     first = states("10 isr=1 replicas=1 min=1")
     own = states("10 isr=1,2,3 min=1", *LATER, partition=1)
-    rows = offsets_table(evidence("70 b1 heads=120,130,135,140,145:150/0", LINE, partition=1))
+    rows = offsets_table(evidence("30 b1 isr=1 under=0", "70 b1 heads=120,130,135,140,145:150/0", LINE, partition=1))
     times = {"log_end_ms": ms(1_000), "session_timeout_ms": 2_000, "checkpoint_interval_ms": 1_000}
     known_configs = {"request_threads": {1: 4}, **set_to(f"5 t {configured}")}
     cluster = ClusterFacts("c", ALONE, elr_levels(False), **times, **known_configs)
     (window,) = windows(detect(together(first, own), rows, cluster).findings)
     assert ("floor_lone_leaders_log" in statements(window)) == known
+
+
+@pytest.mark.parametrize(("value", "known"), [("1", True), ("2", False), ("${env:MIN_ISR}", False)])
+def test_a_lone_leader_whose_file_does_not_say_its_min_isr_shows_no_high_watermark(value: str, known: bool) -> None:
+    file = {"process.roles": "broker", MIN_ISR: value}
+    own = {1: config_timeline(MIN_ISR, [], [(-1, 1)], {1: file})}
+    history = ("10 isr=1,2,3 min=1 source=default", *LATER)
+    shown = ("30 b1 isr=1 under=0", "70 b1 heads=120,130,135,140,145:150/0", LINE)
+    found = judged_window(history, *shown, brokers=ALONE, request_threads={1: 4}, broker_min_isr=own)
+    assert ("floor_lone_leaders_log" in statements(found)) == known
 
 
 # A process that starts applies what partitions are before the cluster's default, not before the topic's value. Alone in
@@ -187,7 +197,7 @@ def test_a_member_of_the_elr_may_lack_what_a_leader_counted_that_learned_late_of
     ("code", "line"),
     [
         ("floor_leader_alone", SAYS_THAT_IT_IS_ENOUGH),
-        ("floor_lone_leaders_log", ("70 b1 heads=120,130,135,140,145:150/1",)),
+        ("floor_lone_leaders_log", ("30 b1 isr=1 under=0", "70 b1 heads=120,130,135,140,145:150/1")),
     ],
 )
 @pytest.mark.parametrize(("lowered", "known"), [(12, True), (17, False)])

@@ -101,7 +101,7 @@ def test_another_replicas_line_bounds_the_loss_without_saying_where_it_begins() 
 
 
 def test_a_ceiling_closes_the_range() -> None:
-    sample = "28.5 b1 leo=170"
+    sample = "28.5 b1 isr=1 under=1 leo=170"
     assert verdict(UNCLEAN, *LOST, sample) == ("proven", 70, 90)
     assert verdict(UNCLEAN, *LOST, sample, elr=False) == ("proven", 70, None)
 
@@ -130,14 +130,17 @@ def test_evidence_without_a_time_is_no_floor() -> None:
 
 
 def test_bounds_that_leave_no_room_exclude() -> None:
-    assert verdict(UNCLEAN, "28.5 b1 leo=80", LOST[1]) == ("excluded", 0, 0)
-    assert verdict(UNCLEAN, "28.5 b1 leo=81", LOST[1]) == ("possible", 0, 1)
+    assert verdict(UNCLEAN, "28.5 b1 isr=1 under=1 leo=80", LOST[1]) == ("excluded", 0, 0)
+    assert verdict(UNCLEAN, "28.5 b1 isr=1 under=1 leo=81", LOST[1]) == ("possible", 0, 1)
 
 
 def test_a_line_of_a_compacted_topic_counts_while_its_leader_leads() -> None:
     """A log that is copied anew has its lines from the first batches that compaction left (UnifiedLog.append)."""
     later, compacted = (*UNCLEAN, "70 isr=3 leader=3"), frozenset({"t"})
-    before, after = ("28.5 b1 leo=80", "50 b2 e0@0 e2@80"), ("28.5 b1 leo=80", "75 b2 e0@0 e2@80")
+    before, after = (
+        ("28.5 b1 isr=1 under=1 leo=80", "50 b2 e0@0 e2@80"),
+        ("28.5 b1 isr=1 under=1 leo=80", "75 b2 e0@0 e2@80"),
+    )
     assert verdict(later, *before, compacted_topics=compacted) == ("excluded", 0, 0)
     assert verdict(later, *after) == ("excluded", 0, 0)
     assert verdict(later, *after, compacted_topics=compacted) == ("possible", 0, None)
@@ -378,6 +381,8 @@ def test_a_file_of_a_directory_that_holds_no_log_any_more_says_nothing() -> None
     seen, own = ("65 b2 hw=80 e0@0 e2@80", "75 b2 hw=90 e0@0 e2@80"), "115 b3 e0@0 e2@80 e4@95"
     assert verdict(TWICE, LOST[0], *seen, "95 b2 hw=150", own, at=110) == ("proven", 55, None)
     assert verdict(TWICE, LOST[0], *seen, "95 b2 hw=150 moved", own, at=110)[0] == "possible"
+    # The directory failed, still has the log as it was, and the broker made the replica anew in another one.
+    assert verdict(TWICE, LOST[0], *seen, "95 b2 hw=150 elsewhere", own, at=110)[0] == "possible"
     one = BrokerTimeline({b: [replace(s, log_dirs=["d"]) for s in own] for b, own in ALIVE.states.items()})
     assert verdict(TWICE, LOST[0], *seen, "95 b2 hw=150 moved", own, at=110, brokers=one) == ("proven", 55, None)
 
@@ -408,6 +413,8 @@ def test_reports_written_since_count_again() -> None:
         ("94 b2 e0@0 e2@80", (), "possible"),
         # Its process may have died before it wrote a value of that epoch.
         ("92 b2 e0@0 e2@80", ("94 fence 2",), "possible"),
+        # The directory may have failed before: the file is as it was, although the process runs on.
+        ("92 b2 e0@0 e2@80", ("94 offline 2 other",), "possible"),
     ],
 )
 def test_a_report_long_after_an_epochs_line_is_of_that_epoch(line: str, more: tuple[str, ...], expected: str) -> None:
@@ -489,7 +496,7 @@ def test_a_log_that_begins_with_a_snapshot() -> None:
     ],
 )
 def test_equal_lines_of_epochs_from_before_a_snapshot_exclude_nothing(history: tuple[str, ...], own: str) -> None:
-    finding = findings(history, "28.5 b1 leo=80", f"50 b2 {own}")[40]
+    finding = findings(history, "28.5 b1 isr=1 under=1 leo=80", f"50 b2 {own}")[40]
     codes = statements(finding)
     assert finding["verdict"] == "possible"
     # The reason is the snapshot, not a registration in a known term.
@@ -527,32 +534,32 @@ def test_a_longer_log_that_parted_earlier_is_not_safe() -> None:
         "30 isr= elr=1 leader=-1",
         "40 isr=2 elr= leader=2 recovering",
     )
-    parted = ("25 b1 leo=120 e0@0 e1@100", "50 b2 e0@0 e3@200")
+    parted = ("25 b1 isr=1 under=1 leo=120 e0@0 e1@100", "50 b2 e0@0 e3@200")
     assert verdict(lines, *parted) == ("possible", 0, 20)
-    assert verdict(lines, "25 b1 leo=120", "50 b2 e0@0 e3@200") == ("possible", 0, None)
+    assert verdict(lines, "25 b1 isr=1 under=1 leo=120", "50 b2 e0@0 e3@200") == ("possible", 0, None)
 
 
 def test_min_isr_that_was_lowered_lets_the_high_watermark_rise() -> None:
     """ISR 1 was below min ISR 2, then somebody set min ISR to 1 to write again."""
     lowered = (*UNCLEAN[:2], "30 isr= elr=1 leader=-1 min=1", *UNCLEAN[3:])
-    assert verdict(lowered, "25 b1 leo=80", LOST[1]) == ("possible", 0, None)
+    assert verdict(lowered, "25 b1 isr=1 under=1 leo=80", LOST[1]) == ("possible", 0, None)
 
 
 @pytest.mark.parametrize("source", ["broker", "static", "default", "assumed_default"])
 def test_min_isr_that_other_brokers_may_not_share(source: str) -> None:
     lines = (f"10 source={source} isr=1,2,3 leader=1", *UNCLEAN[1:])
-    assert verdict(lines, "25 b1 leo=80", LOST[1]) == ("possible", 0, None)
+    assert verdict(lines, "25 b1 isr=1 under=1 leo=80", LOST[1]) == ("possible", 0, None)
 
 
 def test_min_isr_above_the_partitions_own_replica_count() -> None:
     """Partition 0 has three replicas, this one two: its leader counts min ISR 3 as 2 and goes on with both."""
     lines = ("10 replicas=1,2 isr=1,2 min=3", "30 isr= leader=-1", "40 isr=2 leader=2")
-    assert verdict(lines, "25 b1 leo=80", "50 b2 e0@0 e2@80")[2] is None
+    assert verdict(lines, "25 b1 isr=1 under=1 leo=80", "50 b2 e0@0 e2@80")[2] is None
 
 
 def test_a_log_end_of_the_leader_after_it_restarted() -> None:
     brokers = sessions(*up(1, 2, at=0), "26 register 1 b", "27 unfence 1")
-    assert verdict(UNCLEAN, "28 b1 leo=80", LOST[1], brokers=brokers) == ("possible", 0, None)
+    assert verdict(UNCLEAN, "28 b1 isr=1 under=1 leo=80", LOST[1], brokers=brokers) == ("possible", 0, None)
 
 
 def test_a_log_end_of_another_replica_in_the_frozen_stretch() -> None:
@@ -566,20 +573,28 @@ def test_a_log_end_of_another_replica_in_the_frozen_stretch() -> None:
     )
     brokers = restarted(("15 register 3 j3", "15 unfence 3"))
     own = "50 b3 e0@0 e2@60 e4@90"
-    assert verdict(lines, "16 b2 leo=50", "25 b2 leo=95 e0@0 e2@60", own, brokers=brokers) == ("possible", 0, 5)
+    assert verdict(lines, "16 b2 leo=50", "25 b2 isr=1 under=1 leo=95 e0@0 e2@60", own, brokers=brokers) == (
+        "possible",
+        0,
+        5,
+    )
     assert verdict(lines, "16 b2 leo=50", "25 b2 e0@0 e2@60", own, brokers=brokers) == ("possible", 0, None)
 
 
 def test_a_ceiling_below_the_floor_contradicts_it_and_closes_nothing() -> None:
     for log_end in (80, 100):
-        assert verdict(UNCLEAN, "22 b1 hw=150 e0@0", f"25 b1 leo={log_end}", LOST[1]) == ("proven", 70, None)
+        assert verdict(UNCLEAN, "22 b1 hw=150 e0@0", f"25 b1 isr=1 under=1 leo={log_end}", LOST[1]) == (
+            "proven",
+            70,
+            None,
+        )
 
 
 def test_a_log_end_at_least_above_the_one_at_most_excludes_nothing() -> None:
     """A copy shows a longer log than another one: which is of the elected process?"""
     later = (*UNCLEAN, "70 isr=3 leader=3")
     copies = ("50 b2 e0@0 e2@80", "60 b2 e0@0 e2@90")
-    assert verdict(later, "28.5 b1 leo=85", *copies) == ("possible", 0, None)
+    assert verdict(later, "28.5 b1 isr=1 under=1 leo=85", *copies) == ("possible", 0, None)
 
 
 # Predictions.
@@ -628,7 +643,7 @@ def test_the_last_leader_may_go_on_writing_without_knowing_better() -> None:
 
 
 def test_only_a_log_that_goes_on_from_the_last_leaders_is_bounded_from_above() -> None:
-    lines = ("28.5 b1 hw=150 leo=150 e0@0", "36 b3 leo=100 e0@0", LOST[1])
+    lines = ("28.5 b1 hw=150 isr=1 under=1 leo=150 e0@0", "36 b3 leo=100 e0@0", LOST[1])
     assert counterfactuals(*lines, brokers=left(3))["aggressive"]["loss_max"] == 50
     older = ("10 isr=1,2,3 leader=1 epoch=3", *UNCLEAN[1:])
     rows = found(older, *lines, brokers=left(3)).counterfactuals.to_pylist()
@@ -793,7 +808,7 @@ def test_a_log_whose_broker_stopped_since_it_was_seen_is_not_bounded_from_above(
         "200 isr= elr=1,2 lke=1 leader=-1",
         "210 isr=3 elr= leader=3 recovering",
     )
-    lines = ("15 b1 hw=4 leo=4 e0@0", "16 b2 leo=3 e0@0", "17 b3 leo=3 e0@0", "100 b1 hw=3 leo=4 e0@0")
+    lines = ("15 b1 hw=4 leo=4 e0@0", "16 b2 leo=3 e0@0", "17 b3 leo=3 e0@0", "100 b1 hw=3 isr=1 under=1 leo=4 e0@0")
     bounds = {}
     for name, brokers in (("ran on", ALIVE), ("killed", sessions("1 register 1 a", "2 unfence 1", "201 fence 1"))):
         rows = found(history, *lines, brokers=brokers, log_end=300).counterfactuals.to_pylist()
@@ -826,7 +841,7 @@ def test_a_disk_copied_after_a_kill_tells_no_upper_bound() -> None:
     too low for the log end it was elected with."""
     history = ("10 isr=1 elr=3 leader=1", "40 isr= elr=1,3 lke=1 leader=-1", "60 isr=2 elr= leader=2 recovering")
     brokers = sessions("1 register 1 a", "2 unfence 1", "3 register 2 a", "4 unfence 2", "41 fence 1")
-    lines = ("25 b1 hw=9 leo=11 e0@0", "70 b2 e0@0 e2@10")
+    lines = ("25 b1 hw=9 isr=1 under=1 leo=11 e0@0", "70 b2 e0@0 e2@10")
     _, _, running_bound = verdict(history, *lines, at=60, brokers=brokers, log_end=300)
     _, _, with_copy = verdict(history, *lines, "35 b1 tail=10/0/-1", at=60, brokers=brokers, log_end=300)
     assert running_bound == with_copy == 1
