@@ -77,9 +77,15 @@ class LoggedProcess:
 Processes = Mapping[tuple[int, int], LoggedProcess]
 
 
-def processes_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], LoggedProcess]:
+def processes_of(
+    rows: Iterable[Mapping[str, Any]], incarnations: Mapping[tuple[int, int], str | None]
+) -> dict[tuple[int, int], LoggedProcess]:
     """The processes that nodes' logs name with their broker epoch. rows: NODE_BOOTS with its
-    times in UTC (`evidence.broker_logs.anchors.boots_in_utc`; null where the zone or the clock is not known)."""
+    times in UTC (`evidence.broker_logs.anchors.boots_in_utc`; null where the zone or the clock is not known).
+
+    incarnations: the registered ones, by (broker, broker epoch). A file that names another one for that epoch is of
+    another cluster: one that was set up anew goes on with the log files of the one before.
+    """
     files: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         if row["node_id"] is not None:
@@ -91,6 +97,8 @@ def processes_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], Log
             if row["broker_epoch"] is None or row["last_event_ms"] is None:
                 continue
             key = row["node_id"], row["broker_epoch"]
+            if row["incarnation_id"] is not None and incarnations.get(key) not in (None, row["incarnation_id"]):
+                continue
             known = found.get(key, LoggedProcess(row["last_event_ms"]))
             # Of several copies the one counts that shows the earliest successor: a line may be missing in others.
             following = [each for each in (known.next_ms, _span(after)) if each is not None]

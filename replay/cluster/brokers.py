@@ -77,6 +77,11 @@ class BrokerTimeline:
         index = bisect_right(states, batch_base_offset, key=lambda s: s.batch_base_offset)
         return states[index - 1] if index else None
 
+    @property
+    def incarnations(self) -> dict[tuple[int, int], str | None]:
+        """The registered incarnations, by (broker, broker epoch)."""
+        return {(b, state.broker_epoch): state.incarnation_id for b, own in self.states.items() for state in own}
+
     def active(self, broker_id: int, batch_base_offset: int) -> bool:
         state = self.after_batch(broker_id, batch_base_offset)
         return state is not None and state.active

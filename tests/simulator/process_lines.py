@@ -35,7 +35,7 @@ def processes(
         at_ms = line.at_ms + setup.skew_ms(2 + setup.brokers.index(line.broker))
         row = {"kind": line.kind, "logged_at_ms": at_ms, "position": position, "message": STARTED, **line.values}
         files[line.broker, line.at_ms // rotated_ms].append(row)
-    return processes_of(row for (broker, number), rows in files.items() for row in _boots(broker, number, rows))
+    return processes_of((row for (broker, number), rows in files.items() for row in _boots(broker, number, rows)), {})
 
 
 def _boots(broker: int, number: int, rows: Sequence[Row]) -> list[Row]:

@@ -120,7 +120,8 @@ def cluster_of(
     processes = {}
     if history is not None:
         clocks = _clocks(decoded, state, history)
-        processes = processes_of(boots_in_utc(decoded.node_boots, clocks).to_pylist())
+        logged = boots_in_utc(decoded.node_boots, clocks).to_pylist()
+        processes = processes_of(logged, state.brokers.incarnations)
         clock_error_ms = max(clock_error_ms, least_error_ms(clocks))
     end_ms, static = max(times, default=None), decoded.static
     return cluster_facts("test", state, Clock(clock_error_ms), end_ms, static, boots=boots, processes=processes)

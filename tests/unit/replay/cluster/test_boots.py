@@ -87,15 +87,16 @@ def test_one_later_reading_of_the_uptime_shows_that_a_machine_ran_on(
 
 def boot(position: int, first: int | None, last: int | None, epoch: int | None, **more: Any) -> dict[str, Any]:
     row = {"capture": "c", "path": "server.log", "node_id": 1, "first_position": position, "broker_epoch": epoch}
-    return {**row, "begins_in_file": True, "first_event_ms": first, "last_event_ms": last, **more}
+    row |= {"begins_in_file": True, "incarnation_id": None}
+    return {**row, "first_event_ms": first, "last_event_ms": last, **more}
 
 
 def test_the_process_after_one_in_the_same_file_is_the_next_one() -> None:
     rows = [boot(90, 300, 400, 12), boot(0, 0, 100, 5, begins_in_file=False), boot(50, 200, 250, None)]
-    assert processes_of(rows) == {(1, 5): LoggedProcess(100, (200, 250)), (1, 12): LoggedProcess(400)}
-    assert processes_of(rows)[1, 5].is_of_the_next(250)
-    assert not processes_of(rows)[1, 5].is_of_the_next(251)
-    assert not processes_of(rows)[1, 12].is_of_the_next(400)
+    assert processes_of(rows, {}) == {(1, 5): LoggedProcess(100, (200, 250)), (1, 12): LoggedProcess(400)}
+    assert processes_of(rows, {})[1, 5].is_of_the_next(250)
+    assert not processes_of(rows, {})[1, 5].is_of_the_next(251)
+    assert not processes_of(rows, {})[1, 12].is_of_the_next(400)
 
 
 @pytest.mark.parametrize(
@@ -110,18 +111,21 @@ def test_the_process_after_one_in_the_same_file_is_the_next_one() -> None:
     ],
 )
 def test_what_does_not_follow_in_the_same_file_is_not_the_next_process(after: dict[str, Any]) -> None:
-    assert processes_of([boot(0, 0, 100, 5), after])[1, 5] == LoggedProcess(100)
+    assert processes_of([boot(0, 0, 100, 5), after], {})[1, 5] == LoggedProcess(100)
 
 
 def test_of_several_copies_the_earliest_next_process_counts_and_the_last_line() -> None:
     """A copy that lacks lines may show a later process as the next one."""
     copies = [boot(0, 0, 90, 5), boot(50, 200, 250, None)], [boot(0, 0, 100, 5), boot(50, 300, 350, None)]
     rows = [{**row, "capture": str(n)} for n, copy in enumerate(copies) for row in copy]
-    assert processes_of(rows) == {(1, 5): LoggedProcess(100, (200, 250))}
+    assert processes_of(rows, {}) == {(1, 5): LoggedProcess(100, (200, 250))}
 
 
 def test_a_process_without_a_broker_epoch_or_a_last_line_is_not_known() -> None:
-    assert processes_of([boot(0, 0, 100, None), boot(0, None, None, 5, path="b"), boot(0, 0, 1, 5, node_id=None)]) == {}
+    assert (
+        processes_of([boot(0, 0, 100, None), boot(0, None, None, 5, path="b"), boot(0, 0, 1, 5, node_id=None)], {})
+        == {}
+    )
 
 
 def test_a_machine_runs_while_its_files_are_read_in_one_run_with_its_uptime() -> None:
@@ -130,3 +134,14 @@ def test_a_machine_runs_while_its_files_are_read_in_one_run_with_its_uptime() ->
     for odd in (replace(read, local_disks=None), replace(read, booted_by_ms=None), replace(read, booted_by_ms=5_200)):
         assert not ran_until_read([odd], 8_000, (90_000, 92_000), 900)
     assert not ran_until_read([read], 8_000, (90_000, 92_001), 900)
+
+
+def test_a_process_of_an_earlier_cluster_is_none_of_this_one() -> None:
+    """The cluster was set up anew, and its brokers go on with the log files of the one before."""
+    earlier = boot(0, 0, 50, 5, incarnation_id="other"), boot(20, 60, 70, None)
+    own = boot(40, 200, 250, 5, incarnation_id="a"), boot(60, 300, 350, None)
+    known = {(1, 5): LoggedProcess(250, (300, 350))}
+    assert processes_of([*earlier, *own], {(1, 5): "a"}) == known
+    assert (
+        processes_of(own, {}) == processes_of([{**row, "incarnation_id": None} for row in own], {(1, 5): "a"}) == known
+    )
