@@ -81,9 +81,18 @@ def folders_of(rows: Iterable[Row]) -> set[Place]:
     found: dict[tuple[Any, ...], set[Place]] = defaultdict(set)
     for row in rows:
         if row["source"] in _OF_ITS_FOLDER:
-            place = row["capture"], _parent(row["path"], 2)
-            found[row["capture"], row["broker_id"], row["captured_at_ms"]].add(place)
+            found[row["capture"], row["broker_id"], row["captured_at_ms"]].add(_folder_of(row))
     return {place for places in found.values() if len(places) == 1 for place in places}
+
+
+def may_be_left(row: Row, folders: set[Place]) -> bool:
+    """Whether the row is of a copied log that may be one which its broker does not use any more. folders: of
+    `folders_of`."""
+    return row["source"] in (SEGMENT, HEADS) and _folder_of(row) not in folders
+
+
+def _folder_of(row: Row) -> Place:
+    return row["capture"], _parent(row["path"], 2)
 
 
 def place_of(row: Row) -> Place:

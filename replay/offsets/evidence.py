@@ -22,6 +22,7 @@ from replay.offsets.clean_stops import (
     Row,
     folders_of,
     left_behind,
+    may_be_left,
     place_of,
 )
 
@@ -164,7 +165,7 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
     ordered = sorted((r for r in rows if r["broker_id"] is not None), key=_sort_key)
     timed = [r for r in ordered if r["captured_at_ms"] is not None]
     folders = folders_of(ordered)
-    log_ends = _by_broker(r for r in timed if r["log_end_offset"] is not None)
+    log_ends = _by_broker(r for r in timed if r["log_end_offset"] is not None and not may_be_left(r, folders))
     epoch_rows = _by_broker(r for r in timed if r["epoch_start_offset"] is not None)
     return Evidence(
         high_watermarks=[{**r, HOLDS_LOG: place_of(r) in folders} for r in timed if r["high_watermark"] is not None],

@@ -155,7 +155,8 @@ def evidence(*lines: str, topic_id: str = TOPIC_ID, topic: str = "t", partition:
         }
         position = {"leader_epoch": len(f"0\n{sum('@' in word for word in words)}\n")}
         started = next((ms(float(w.removeprefix("proc="))) for w in words if w.startswith("proc=")), None)
-        if any(word.startswith(("rp=", "hw=")) for word in words) and not {"future", "moved"} & set(words):
+        in_folder = any(word.startswith(("rp=", "hw=")) for word in words) and not {"future", "moved"} & set(words)
+        if in_folder or "elsewhere" in words:
             # The partition's own folder is in the same directory.
             paths = [f"{time}/{broker}/t-0/batch_heads", f"{time}/{broker}/other/t-0/batch_heads"]
             for path in paths if "elsewhere" in words else paths[:1]:

@@ -724,6 +724,9 @@ def unacked(*lines: str, brokers: BrokerTimeline = KILLED, **around: Any) -> tup
 def test_what_the_old_leader_was_seen_to_have_is_gone_whoever_acknowledged_it() -> None:
     assert unacked("28 b1 leo=160", RELECTED, brokers=ASKED) == (80, None)
     assert unacked("28 b1 hw=150 leo=160 e0@0", RELECTED, brokers=ASKED) == (80, None)
+    assert unacked("28 b1 heads=150:160/0", RELECTED, brokers=ASKED) == (80, None)
+    # It may be the copy in a directory that failed long ago.
+    assert unacked("28 b1 heads=150:160/0 elsewhere", RELECTED, brokers=ASKED) == (None, None)
     # A process that came back inside its session served nobody, but one that registered again led on, maybe with less.
     assert unacked("28 b1 leo=160", RELECTED) == (80, None)
     assert unacked("28 b1 leo=160", RELECTED, brokers=AGAIN) == (None, None)
