@@ -17,7 +17,10 @@ FILL_IN = {
     "controllers answer",
 }
 _HOST = re.compile(r"\$HOST_([0-9]+)")
-_OF_HOST = "user@host of broker {0}, whose process is down; or give {0}=disk:PATH, where its disk is mounted"
+_OF_HOST = (
+    "user@host of broker {0}, whose process is down unless the step says that it runs; or give {0}=disk:PATH, where "
+    "its disk is mounted"
+)
 _SERVER = f'--bootstrap-server "{BOOTSTRAP}"'
 
 

@@ -90,6 +90,7 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         configs=configs,
         features={row["name"]: row["level"] for row in features},
         brokers={row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)},
+        active=_active(lake, cluster),
         last_seen=last_seen,
         sizes=_sizes(lake, cluster, {*(each.topic for each in waiting), *(row["topic"] for row in lost)}),
         finding_ids=_finding_ids(lake, cluster, waiting),
@@ -144,6 +145,16 @@ def _waiting(state: Row, copies: Mapping[int, Copy]) -> tuple[Any, ...]:
     unclean = ON if state[_UNCLEAN] else UNKNOWN if layer in (None, "assumed_default") else OFF
     named = state["topic_id"], state["topic"]
     return (*named, tuple(sorted(state["replicas"])), tuple(members), by, unclean, layer or "assumed_default")
+
+
+def _active(lake: Lake, cluster: str) -> dict[int, tuple[int, int]]:
+    """`active` of PlanInput."""
+    could_lead = ~pc.field("fenced") & ~pc.field("in_controlled_shutdown")
+    found: dict[int, tuple[int, int]] = {}
+    for row in lake.rows("broker_history", cluster, ("broker_id", "broker_epoch", "offset"), could_lead):
+        epoch, since = found.get(row["broker_id"], (-1, -1))
+        found[row["broker_id"]] = max(epoch, row["broker_epoch"]), max(since, row["offset"])
+    return found
 
 
 def _sizes(lake: Lake, cluster: str, topics: set[str | None]) -> dict[tuple[str, int], dict[int, Row]]:

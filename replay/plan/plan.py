@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from replay.plan.clients import clients
-from replay.plan.inputs import PlanInput, about_waiting, logs_of, members_of, named, places_of
+from replay.plan.copies import copy, find_old_copies
+from replay.plan.inputs import PlanInput, about_waiting, logs_of, members_of, named
 from replay.plan.prevention import prevention
 from replay.plan.replicas import reassignments
 from replay.plan.start_order import BY_LOG, ELR, LAST_KNOWN, NOBODY, OFF, ON, Waiting, start_order
@@ -23,11 +24,9 @@ from replay.plan.step import (
     MIN_ISR,
     MOST_PLACES,
     UNCLEAN,
-    WINDOWS,
     Action,
     Phase,
     PlanStep,
-    Row,
     What,
     about,
     broker_state,
@@ -36,20 +35,10 @@ from replay.plan.step import (
     is_active,
     is_legal,
     joined,
-    moment,
-    place,
-    size_text,
     some,
     visible,
 )
 
-_CUT = "docs/findings.md#logs-that-were-cut-back"
-_FILES = (
-    "Of each log directory: replication-offset-checkpoint, recovery-point-offset-checkpoint, "
-    "log-start-offset-checkpoint, .kafka_cleanshutdown, meta.properties; of each broker: server.log, "
-    "state-change.log, /proc/sys/kernel/random/boot_id."
-)
-_SALVAGE = "What only such a copy has can be listed, saved and produced again: docs/howto/salvage.md."
 _STILL_NONE = (
     "A partition that has no leader with all its replicas back had only members that stopped uncleanly: compare the "
     "logs of its replicas before an unclean election."
@@ -64,8 +53,8 @@ def make_plan(given: PlanInput) -> list[PlanStep]:
     done = {action.topic for step in off for action in step.actions}
     return [
         *off,
-        *_copy(given),
-        *_find_old_copies(given),
+        *copy(given),
+        *find_old_copies(given),
         *_start(given),
         *_elect(given),
         *_no_unclean_election(given),
@@ -130,89 +119,6 @@ def _would_lose(given: PlanInput, waiting: Sequence[Waiting]) -> tuple[str, ...]
                     f"ends at {end}, where it was last seen."
                 )
     return tuple(found[:MOST_PLACES]) or ("How many records that election would lose is not known.",)
-
-
-def _copy(given: PlanInput) -> Iterator[PlanStep]:
-    """What a start rewrites or truncates, where records are lost or an election will be unclean."""
-    unclean = [each for each in given.waiting if each.by in (LAST_KNOWN, BY_LOG, NOBODY)]
-    down = given.down
-    pairs = [(b, row) for each in unclean for row in places_of(given, [each]) for b in each.replicas if b in down]
-    pairs += [(b, row) for b, row in _led(given) if not _is_back(given, b, row)]
-    if not pairs:
-        return
-    by_broker = {broker: [row for _, row in rows] for broker, rows in groups(pairs, lambda pair: pair[0]).items()}
-    brokers = tuple(sorted(by_broker))
-    last = [each for each in unclean if each.by == LAST_KNOWN]
-    more = {b: sum(each.count - len(each.partitions) for each in unclean if b in each.replicas) for b in brokers}
-    compare = f" Compare the copies of {named(last)} before {joined(members_of(last))} starts." if last else ""
-    folders = (text for b in brokers for text in _folders(given, b, by_broker[b]))
-    yield PlanStep(
-        Phase.COPY,
-        "copy",
-        f"Before {joined(brokers, 'or')} start{'s' * (len(brokers) == 1)}, copy the partitions' folders and the "
-        f"checkpoint files from the disks.{compare}",
-        "E3, P7, L5",
-        WINDOWS,
-        facts=(*folders, _FILES, *(broker_state(given.brokers, b) for b in brokers)),
-        predictions=(
-            "A start rewrites these files, and a follower truncates what its leader lacks (KIP-101).",
-            *(["A last known leader is elected as it comes back, whatever other replicas hold."] if last else []),
-            _SALVAGE,
-        ),
-        actions=tuple(action for b in brokers for action in _copy_logs(b, by_broker[b], more[b])),
-        brokers=brokers,
-        **about(row for _, row in pairs),
-    )
-
-
-def _folders(given: PlanInput, broker: int, rows: Sequence[Row]) -> Iterator[str]:
-    """What to copy of a broker, and how much space that takes by the newest readings."""
-    yield f"Broker {broker}: {some(sorted({place(row) for row in rows}))}."
-    places = {(row["topic"], row["partition"]) for row in rows}
-    sizes = [of[broker] for at in places if broker in (of := given.sizes.get(at, {}))]
-    if sizes:
-        whole = "" if len(sizes) == len(places) else f" for {len(sizes)} of {count(len(places), 'partition')}"
-        sources = " and ".join(sorted({row["source"] for row in sizes}))
-        read = f"{sources} of {moment(min(row['captured_at_ms'] for row in sizes))} UTC"
-        space = size_text(sum(row["size_bytes"] for row in sizes))
-        yield f"A copy takes about {space} on node {broker}{whole} ({read})."
-
-
-def _copy_logs(broker: int, rows: Sequence[Row], more: int) -> Iterator[Action]:
-    names = sorted({place(row) for row in rows if is_legal(row["topic"])})
-    if names:
-        yield Action(What.COPY_LOGS, name=",".join(names), value=str(more) if more else None, broker=broker)
-
-
-def _led(given: PlanInput) -> list[tuple[int, Row]]:
-    """(broker that led before, window) of each window that is not excluded."""
-    return [(row["previous_leader"], row) for row in given.lost if row["previous_leader"] not in (None, -1)]
-
-
-def _is_back(given: PlanInput, broker: int, row: Row) -> bool:
-    """Whether the broker came back after the window's election."""
-    known, election = given.brokers.get(broker), row["election_offset"]
-    if known is None or election is None or known["incarnation_id"] is None:
-        return False
-    return bool(known["broker_epoch"] is not None and known["broker_epoch"] > election) or not known["fenced"]
-
-
-def _find_old_copies(given: PlanInput) -> Iterator[PlanStep]:
-    pairs = [(broker, row) for broker, row in _led(given) if _is_back(given, broker, row)]
-    if pairs:
-        led = groups(pairs, lambda pair: pair[0])
-        brokers = tuple(sorted(led))
-        yield PlanStep(
-            Phase.COPY,
-            "find_old_copies",
-            f"Find older copies of the disks of {joined(brokers)}; delete no logs.",
-            "log_truncation, N1",
-            _CUT,
-            facts=tuple(f"Broker {b} led: {some(sorted({place(row) for _, row in led[b]}))}." for b in brokers),
-            predictions=("The brokers' own logs no longer have what the new leader lacked (KIP-101).", _SALVAGE),
-            brokers=brokers,
-            **about(row for _, row in pairs),
-        )
 
 
 def _start(given: PlanInput) -> Iterator[PlanStep]:

@@ -12,7 +12,7 @@ from jobs.incident.plan import as_row
 from replay.findings.statements import statement
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
-from replay.plan.start_order import ELR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
+from replay.plan.start_order import BY_LOG, ELR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
 from replay.plan.step import Phase, PlanStep
 from tests.support.paths import ROOT
 from tests.support.report_rows import TOPIC_ID, exposure, finding, other_kind, state
@@ -38,6 +38,12 @@ def brokers(*down: int) -> dict[int, dict[str, Any]]:
 def config(topic: str, name: str, value: str, source: str = "topic") -> dict[str, Any]:
     row = {"resource_type": "topic", "resource_name": topic, "name": name}
     return {**row, "effective_value": value, "source": source}
+
+
+def window(leader: int | None = 3, **values: Any) -> dict[str, Any]:
+    """A window that is not excluded, with what the plan needs of its election."""
+    election = {"previous_leader": leader, "isr_before": [], "elr_before": [], "candidates": [1]}
+    return {**finding(verdict="possible"), **election, **values}
 
 
 def steps(**given: Any) -> dict[str, PlanStep]:
@@ -149,25 +155,76 @@ def test_where_nobodys_return_helps_an_election_is_the_last_resort() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "code"),
+    ("row", "active", "code"),
     [
-        (None, "copy"),
-        (broker(), "copy"),
-        (broker(incarnation_id=None), "copy"),
-        (broker(epoch=121), "find_old_copies"),
-        (broker(fenced=False), "find_old_copies"),
+        (None, None, "copy"),
+        (broker(), (20, 22), "copy"),
+        (broker(incarnation_id=None), None, "copy"),
+        (broker(epoch=121), (121, 125), "find_old_copies"),
+        (broker(fenced=False), (20, 122), "find_old_copies"),
+        (broker(incarnation_id=None), (121, 125), "find_old_copies"),
     ],
 )
-def test_a_leader_that_came_back_has_truncated_its_log(row: dict[str, Any] | None, code: str) -> None:
-    lost = finding(verdict="possible") | {"previous_leader": 3}
-    found = steps(lost=[lost], brokers={} if row is None else {3: row})
+def test_a_leader_that_was_active_again_has_truncated_its_log(
+    row: dict[str, Any] | None, active: tuple[int, int] | None, code: str
+) -> None:
+    known = {"brokers": {} if row is None else {3: row}, "active": {} if active is None else {3: active}}
+    found = steps(lost=[window()], **known)
     assert list(found) == [code]
     assert (found[code].brokers, found[code].places) == ((3,), ("ledger-0",))
 
 
+def test_a_leader_that_registered_again_and_was_never_active_may_have_truncated_nothing_yet() -> None:
+    found = steps(lost=[window()], brokers={3: broker(epoch=121)}, active={3: (20, 22)})
+    assert [found[code].brokers for code in ("copy", "find_old_copies")] == [(3,), (3,)]
+    assert found["find_old_copies"].predictions[0] == (
+        "Broker 3 registered again and was not active since: if it has not loaded its logs yet, nothing was truncated. "
+        "Stop it and copy its disk."
+    )
+
+
+def test_a_leader_whose_directory_failed_keeps_what_was_lost_while_its_broker_runs() -> None:
+    lost = window(candidates=[1, 3])
+    (found,) = steps(lost=[lost], brokers={3: broker(fenced=False)}, active={3: (20, 122)}).values()
+    assert (found.code, found.brokers) == ("copy", (3,))
+    assert found.text.startswith("Before broker 3 starts, copy ")
+    assert found.assumptions == (
+        "ledger-0: broker 3 ran when another one was elected, so that its directory may have failed: its log is then "
+        "as it was.",
+    )
+    assert "find_old_copies" in steps(lost=[lost], brokers={3: broker(epoch=121)}, active={3: (121, 130)})
+
+
+def test_every_disk_that_may_have_what_was_lost_is_copied_before_its_broker_starts() -> None:
+    known = {1: broker(fenced=False), 2: broker(), 3: broker(fenced=False, epoch=121), 4: broker(), 5: broker()}
+    alone = state(120, 1, [1], replicas=[3, 1, 2, 4, 5])
+    lost = window(isr_before=[3, 2], candidates=[1, 5])
+    found = steps(lost=[lost], alone=[alone], alone_count={1: 1}, brokers=known, active={1: (20, 22), 3: (121, 125)})
+    assert found["find_old_copies"].brokers == (3,)
+    assert found["copy"].brokers == (2, 4)  # broker 5 ran when broker 1 was elected: it has truncated
+    assert found["start"].brokers == (2, 4, 5)
+    assert found["copy"].text.startswith("Before brokers 2 or 4 start, copy ")
+
+
+@pytest.mark.parametrize("by", [LAST_KNOWN, BY_LOG, NOBODY])
+def test_replicas_that_run_are_copied_before_somebody_is_elected(by: str) -> None:
+    rows = [waiting(by, () if by == NOBODY else (1,), OFF)]
+    found = steps(waiting=rows, brokers={1: broker(), 2: broker(fenced=False), 3: broker(fenced=False)})["copy"]
+    assert found.brokers == (1, 2, 3)
+    assert found.text.startswith(
+        "Before broker 1 starts, copy the partitions' folders and the checkpoint files from the disks, also of brokers "
+        "2 and 3, which run."
+    )
+    assert "A replica that runs truncates once there is a leader; without one nobody writes to its log." in (
+        found.predictions
+    )
+    all_run = steps(waiting=rows, brokers=dict.fromkeys((1, 2, 3), broker(fenced=False)))["copy"]
+    assert all_run.text.startswith("Before anybody is elected, copy ")
+
+
 @pytest.mark.parametrize("leader", [None, -1])
 def test_an_unknown_leader_is_not_named(leader: int | None) -> None:
-    assert steps(lost=[finding(verdict="possible") | {"previous_leader": leader}]) == {}
+    assert steps(lost=[window(leader)]) == {}
 
 
 def test_a_fenced_broker_is_not_said_to_have_stopped_in_some_way() -> None:
@@ -224,7 +281,7 @@ def test_a_known_bug_at_work_asks_for_an_upgrade() -> None:
 def test_no_name_that_kafka_refuses_is_in_a_command() -> None:
     topic = "a;rm -rf ~\x1b"
     rows = [waiting(topic=topic), waiting(NOBODY, (), topic=topic)]
-    lost = finding(topic=topic) | {"previous_leader": 3}
+    lost = window(topic=topic, verdict="proven")
     given = {"waiting": rows, "configs": [config(topic, UNCLEAN, "true")], "lost": [lost], "brokers": brokers(1, 2, 3)}
     for step in as_row(make_plan(PlanInput(**given, current={topic: TOPIC_ID})))["steps"]:
         assert "rm -rf" not in "".join(step["commands"])
@@ -232,8 +289,8 @@ def test_no_name_that_kafka_refuses_is_in_a_command() -> None:
 
 
 def test_every_step_names_its_rule_mixes_no_natures_and_forbids_no_runnable_text() -> None:
-    lost = finding() | {"previous_leader": 3}
-    back = finding() | {"previous_leader": 9}
+    lost = window(verdict="proven")
+    back = window(9, verdict="proven")
     groups = lost | {"topic": "__consumer_offsets", "verdict": "possible"}
     rows = [waiting(), waiting(NOBODY, (), topic="n", replicas=(4, 5)), waiting(LAST_KNOWN, topic="k")]
     longest = exposure("x", kind="last_replica_standing", reason=[statement("last_replica", [4], offset=9)])
@@ -246,6 +303,7 @@ def test_every_step_names_its_rule_mixes_no_natures_and_forbids_no_runnable_text
         configs=[config("a", "min.insync.replicas", "1")],
         features={"metadata.version": 25},
         brokers={**brokers(1, 2, 3, 4, 5), 9: broker(epoch=121)},
+        active={9: (121, 130)},
     )
     found = make_plan(given)
     assert len(found) == len({step.code for step in found}) == 10

@@ -1,0 +1,168 @@
+"""The steps that keep evidence: what to copy from the disks before a start or an election truncates it.
+
+Sources: KIP-101 (a follower truncates what its leader lacks, as soon as it follows it); Kafka's BrokerServer.startup
+and BrokerMetadataPublisher.initializeManagers (a broker registers before it loads its logs, and follows after that,
+3.9.1 to 4.3.1): one that registered again and was never unfenced may have truncated nothing yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from replay.plan.inputs import PlanInput, members_of, named, places_of
+from replay.plan.start_order import BY_LOG, LAST_KNOWN, NOBODY
+from replay.plan.step import (
+    MOST_PLACES,
+    WINDOWS,
+    Action,
+    Phase,
+    PlanStep,
+    Row,
+    What,
+    about,
+    broker_state,
+    count,
+    groups,
+    is_active,
+    is_legal,
+    joined,
+    moment,
+    place,
+    size_text,
+    some,
+)
+
+_CUT = "docs/findings.md#logs-that-were-cut-back"
+_FILES = (
+    "Of each log directory: replication-offset-checkpoint, recovery-point-offset-checkpoint, "
+    "log-start-offset-checkpoint, .kafka_cleanshutdown, meta.properties; of each broker: server.log, "
+    "state-change.log, /proc/sys/kernel/random/boot_id."
+)
+_SALVAGE = "What only such a copy has can be listed, saved and produced again: docs/howto/salvage.md."
+
+
+def copy(given: PlanInput) -> Iterator[PlanStep]:
+    """What a start rewrites or truncates, where records are lost or an election will be unclean. Before such an
+    election also the logs of replicas that run: they truncate as soon as there is a leader."""
+    unclean = [each for each in given.waiting if each.by in (LAST_KNOWN, BY_LOG, NOBODY)]
+    pairs = [(b, row) for each in unclean for row in places_of(given, [each]) for b in each.replicas]
+    lost = [(b, row) for b, row in _holders(given) if not _followed(given, b, row)]
+    running = sorted({b for b, _ in pairs if is_active(given.brokers, b)} - {b for b, _ in lost})
+    failed = [(b, row) for b, row in lost if b in row["candidates"]]
+    pairs += lost
+    if not pairs:
+        return
+    by_broker = {broker: [row for _, row in rows] for broker, rows in groups(pairs, lambda pair: pair[0]).items()}
+    brokers = tuple(sorted(by_broker))
+    down = [broker for broker in brokers if broker not in running]
+    last = [each for each in unclean if each.by == LAST_KNOWN]
+    more = {b: sum(each.count - len(each.partitions) for each in unclean if b in each.replicas) for b in brokers}
+    when = f"{joined(down, 'or')} start{'s' * (len(down) == 1)}" if down else "anybody is elected"
+    also = f", also of {joined(running)}, which run{'s' * (len(running) == 1)}" if running else ""
+    compare = f" Compare the copies of {named(last)} before {joined(members_of(last))} starts." if last else ""
+    folders = (text for b in brokers for text in _folders(given, b, by_broker[b]))
+    yield PlanStep(
+        Phase.COPY,
+        "copy",
+        f"Before {when}, copy the partitions' folders and the checkpoint files from the disks{also}.{compare}",
+        "E3, P7, L5",
+        WINDOWS,
+        facts=(*folders, _FILES, *(broker_state(given.brokers, b) for b in brokers)),
+        assumptions=tuple(
+            f"{place(row)}: broker {b} ran when another one was elected, so that its directory may have failed: its "
+            "log is then as it was."
+            for b, row in failed[:MOST_PLACES]
+        ),
+        predictions=(
+            "A start rewrites these files, and a follower truncates what its leader lacks (KIP-101).",
+            *(["A last known leader is elected as it comes back, whatever other replicas hold."] if last else []),
+            *(
+                ["A replica that runs truncates once there is a leader; without one nobody writes to its log."]
+                if running
+                else []
+            ),
+            _SALVAGE,
+        ),
+        actions=tuple(action for b in brokers for action in _copy_logs(b, by_broker[b], more[b])),
+        brokers=brokers,
+        **about(row for _, row in pairs),
+    )
+
+
+def _folders(given: PlanInput, broker: int, rows: Sequence[Row]) -> Iterator[str]:
+    """What to copy of a broker, and how much space that takes by the newest readings."""
+    yield f"Broker {broker}: {some(sorted({place(row) for row in rows}))}."
+    places = {(row["topic"], row["partition"]) for row in rows}
+    sizes = [of[broker] for at in places if broker in (of := given.sizes.get(at, {}))]
+    if sizes:
+        whole = "" if len(sizes) == len(places) else f" for {len(sizes)} of {count(len(places), 'partition')}"
+        sources = " and ".join(sorted({row["source"] for row in sizes}))
+        read = f"{sources} of {moment(min(row['captured_at_ms'] for row in sizes))} UTC"
+        space = size_text(sum(row["size_bytes"] for row in sizes))
+        yield f"A copy takes about {space} on node {broker}{whole} ({read})."
+
+
+def _copy_logs(broker: int, rows: Sequence[Row], more: int) -> Iterator[Action]:
+    names = sorted({place(row) for row in rows if is_legal(row["topic"])})
+    if names:
+        yield Action(What.COPY_LOGS, name=",".join(names), value=str(more) if more else None, broker=broker)
+
+
+def _holders(given: PlanInput) -> Iterator[tuple[int, Row]]:
+    """(broker whose disk may have what the window's election lost, window): of each window the last leader, and all
+    replicas that did not run then: the leader's disk may be gone or truncated, and theirs have the same records."""
+    replicas = {(state["topic_id"], state["partition"]): state["replicas"] for state in given.alone}
+    for row in given.lost:
+        at_end = replicas.get((row["topic_id"], row["partition"]), ())
+        down = {*row["isr_before"], *row["elr_before"], *at_end} - {*row["candidates"]}
+        for broker in sorted({*down, row["previous_leader"]} - {None, -1, row["recorded_leader"]}):
+            yield broker, row
+
+
+def _followed(given: PlanInput, broker: int, row: Row) -> bool:
+    """Whether the broker became active after the window's election: it followed the new leader then. For one that ran
+    all the time this takes a new session: its directory may have failed, and keeps what it had."""
+    epoch, since = given.active.get(broker, (-1, -1))
+    election = row["election_offset"]
+    return election is not None and (epoch if broker in row["candidates"] else since) > election
+
+
+def _is_back(given: PlanInput, broker: int, row: Row) -> bool:
+    """Whether the broker came back after the window's election, at least to register."""
+    known, election = given.brokers.get(broker), row["election_offset"]
+    epoch = known["broker_epoch"] if known is not None and known["incarnation_id"] is not None else None
+    return _followed(given, broker, row) or (None not in (epoch, election) and epoch > election)
+
+
+def find_old_copies(given: PlanInput) -> Iterator[PlanStep]:
+    """For last leaders that came back: what the new leader lacked is gone from their disks, or soon will be."""
+    led = [(row["previous_leader"], row) for row in given.lost if row["previous_leader"] not in (None, -1)]
+    pairs = [(broker, row) for broker, row in led if _is_back(given, broker, row)]
+    if pairs:
+        by_broker = groups(pairs, lambda pair: pair[0])
+        brokers = tuple(sorted(by_broker))
+        following = [b for b in brokers if all(_followed(given, b, row) for _, row in by_broker[b])]
+        registered = [b for b in brokers if b not in following]
+        yield PlanStep(
+            Phase.COPY,
+            "find_old_copies",
+            f"Find older copies of the disks of {joined(brokers)}; delete no logs.",
+            "log_truncation, N1",
+            _CUT,
+            facts=tuple(f"Broker {b} led: {some(sorted({place(row) for _, row in by_broker[b]}))}." for b in brokers),
+            predictions=(
+                *(
+                    [f"The logs of {joined(following)} no longer have what the new leader lacked (KIP-101)."]
+                    if following
+                    else []
+                ),
+                *(
+                    f"Broker {b} registered again and was not active since: if it has not loaded its logs yet, nothing "
+                    "was truncated. Stop it and copy its disk."
+                    for b in registered
+                ),
+                _SALVAGE,
+            ),
+            brokers=brokers,
+            **about(row for _, row in pairs),
+        )
