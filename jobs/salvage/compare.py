@@ -7,6 +7,7 @@ the records that it returns.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -31,8 +32,6 @@ LEADER_EPOCHS, BYTES, END_OF_COPY, END_OF_LOG = "leader epochs", "bytes", "end o
 # The log that won: a copy of a replica, or what a consumer gets of it.
 Current = ReplicaCopy | LiveLog
 BatchAt = tuple[SegmentBytes, DataBatch]
-# A hash, or producer id, producer epoch and sequence.
-Name = int | tuple[int, int, int]
 
 
 @dataclass(slots=True)
@@ -261,8 +260,8 @@ def batches_from(copy: ReplicaCopy, begin: int) -> Iterator[BatchAt]:
 class Salvaged:
     """A record that only the old log has. transaction: committed, aborted or open; None outside of one. newer_offset:
     the last offset at which the current log has a value of its key, written since the logs part. sent_again_offset:
-    where the current log has the record once more: the same producer id, epoch and sequence, or the same key, value and
-    timestamp. Both None if there is none, or if the current copy has no records."""
+    where the current log has the record once more: the same key and value, with the same producer id, epoch and
+    sequence, or the same timestamp. Both None if there is none, or if the current copy has no records."""
 
     batch: DataBatch
     record: DataRecord
@@ -274,10 +273,10 @@ class Salvaged:
 @dataclass(slots=True)
 class Marks:
     """What the current log says of the salvaged records, by hashes of 16 bytes. newest: the last offset of each key;
-    again: where a record was sent again."""
+    again: where the current log has records that may be one of them sent again, ascending."""
 
     newest: dict[int, int] = field(default_factory=dict)
-    again: dict[Name, int] = field(default_factory=dict)
+    again: dict[int, deque[int]] = field(default_factory=dict)
     transactions: TransactionMarkers = field(default_factory=TransactionMarkers)
 
 
@@ -294,7 +293,7 @@ def first_offset(found: Comparison) -> int:
 def marks(found: Comparison) -> Marks:
     """Read what only the old log has, then the current log from where it parts. What an aborted transaction wrote is no
     newer value, and was not sent again."""
-    result, known, keys = Marks(), set[Name](), set[int]()
+    result, known, keys = Marks(), Counter[int](), set[int]()
     begin = first_offset(found)
     for data, batch in only_old(found):
         for record in () if batch.is_control else read_data(data, batch):
@@ -303,8 +302,9 @@ def marks(found: Comparison) -> Marks:
                 keys.update([] if record.key is None else [_hash(record.key)])
     ends_there: dict[int, str] = {}
     for names, record in _visible(found.current, begin, ends_there) if known else ():
-        for name in known.intersection(names):
-            result.again.setdefault(name, record.offset)
+        for name in names:
+            if name in known and len(offsets := result.again.setdefault(name, deque())) < known[name]:
+                offsets.append(record.offset)
         if record.key is not None and (key := _hash(record.key)) in keys:
             result.newest[key] = record.offset
     ends = _ends(only_old(found))
@@ -312,14 +312,14 @@ def marks(found: Comparison) -> Marks:
     return result
 
 
-def _visible(current: Current, begin: int, ends: dict[int, str]) -> Iterator[tuple[list[Name], DataRecord]]:
+def _visible(current: Current, begin: int, ends: dict[int, str]) -> Iterator[tuple[list[int], DataRecord]]:
     """What a reader of committed data gets from an offset on, with its names. ends: is filled with how each producer's
     first transaction ended, if the log shows that."""
     if isinstance(current, LiveLog):
         for _, seen in current.records(begin, committed=True):
             yield [_content(seen)], seen
         return
-    waiting: dict[int, list[tuple[list[Name], DataRecord]]] = {}
+    waiting: dict[int, list[tuple[list[int], DataRecord]]] = {}
     for data, batch in batches_from(current, begin):
         if batch.is_control:
             if (how := _how_it_ends(data, batch)) is not None:
@@ -353,26 +353,44 @@ def _ends(batches: Iterable[BatchAt]) -> dict[int, list[tuple[int, str]]]:
 def salvaged(found: Comparison, of: Marks) -> Iterator[Salvaged | Damage]:
     """Each record that only the old log has, in order, without control records."""
     begin = first_offset(found)
+    taken = set[int]()
     for data, batch in only_old(found):
         for record in () if batch.is_control else read_data(data, batch):
             if isinstance(record, Damage):
                 yield record
             elif record.offset >= begin:
-                again = [of.again[name] for name in _names(batch, record) if name in of.again]
+                again = _first_left([of.again[name] for name in _names(batch, record) if name in of.again], taken)
                 newer = None if record.key is None else of.newest.get(_hash(record.key))
                 ends = of.transactions.of(batch.producer_id, record.offset) if batch.is_transactional else None
-                yield Salvaged(batch, record, ends, newer, min(again, default=None))
+                yield Salvaged(batch, record, ends, newer, again)
 
 
-def _names(batch: DataBatch, record: DataRecord) -> list[Name]:
-    """What a record that was sent again has in common with it."""
-    producer = (batch.producer_id, batch.producer_epoch, record.sequence)
-    return [_content(record), *([producer] if record.sequence > NO_SEQUENCE else [])]
+def _first_left(candidates: Iterable[deque[int]], taken: set[int]) -> int | None:
+    """The first offset that no other record has taken, which is taken then: a record that was sent again once stands
+    for one of several that are alike."""
+    heads = []
+    for offsets in candidates:
+        while offsets and offsets[0] in taken:
+            offsets.popleft()
+        heads += list(offsets)[:1]
+    first = min(heads, default=None)
+    taken.update([] if first is None else [first])
+    return first
+
+
+def _names(batch: DataBatch, record: DataRecord) -> list[int]:
+    """What a record that was sent again has in common with it. The time of a retry may be the broker's, and clients
+    before KIP-360 may give a sequence again to another record."""
+    producer = (batch.producer_id, batch.producer_epoch, record.sequence, *_parts(record))
+    return [_content(record), *([_hash(repr(producer).encode())] if record.sequence > NO_SEQUENCE else [])]
 
 
 def _content(record: DataRecord) -> int:
-    parts = (record.timestamp_ms, _hash(record.key or b""), record.key is None, _hash(record.value or b""))
-    return _hash(repr((*parts, record.value is None)).encode())
+    return _hash(repr((record.timestamp_ms, *_parts(record))).encode())
+
+
+def _parts(record: DataRecord) -> tuple[int, bool, int, bool]:
+    return _hash(record.key or b""), record.key is None, _hash(record.value or b""), record.value is None
 
 
 def _hash(data: bytes) -> int:

@@ -36,7 +36,7 @@ LOST = [
 ]
 WON = [
     Written(3, 2, [(b"a", b"9")]),
-    Written(4, 2, [(b"x", b"7")], producer=(10, 0, 5)),
+    Written(4, 2, [(b"f", b"7")], producer=(10, 0, 5)),
     Written(5, 2, [(b"g", b"8")]),
 ]
 
@@ -68,7 +68,7 @@ def test_the_records_and_what_is_known_of_them(tmp_path: Path) -> None:
         (5, "committed", None, None),
         (7, "aborted", None, None),
         (9, "open", None, None),
-        (10, None, None, 4),  # the same producer, epoch and sequence
+        (10, None, 4, 4),  # the same producer, epoch and sequence
         (11, None, 5, 5),  # the same key, value and timestamp
     ]
     assert rows[0]["headers"] == [{"key": "trace", "value": {"base64": "/w=="}}]
@@ -100,6 +100,19 @@ def test_what_an_aborted_transaction_wrote_is_no_newer_value(tmp_path: Path) -> 
     _, rows = saved(tmp_path, won=won)
     assert [row["newer_offset"] for row in rows] == [None] * 7
     assert rows[4]["transaction"] == "committed"  # its marker went to the new leader
+
+
+def test_a_record_that_is_there_once_stands_for_one_of_several_that_are_alike(tmp_path: Path) -> None:
+    twice = [Written(3, 0, [(None, b"click")]), Written(4, 0, [(None, b"click")])]
+    found, rows = saved(tmp_path, [*SHARED, *twice], [*SHARED, Written(3, 2, [(None, b"click")])])
+    assert [row["sent_again_offset"] for row in rows] == [3, None]
+    assert found["sent_again"] == 1
+
+
+def test_a_sequence_that_another_record_has_is_no_record_that_was_sent_again(tmp_path: Path) -> None:
+    old, new = (Written(3, epoch, [(b"k", value)], producer=(7, 0, 5)) for epoch, value in ((0, b"old"), (2, b"new")))
+    _, rows = saved(tmp_path, [*SHARED, old], [*SHARED, new])
+    assert [row["sent_again_offset"] for row in rows] == [None]
 
 
 def test_only_the_files_that_were_asked_for_have_payloads(tmp_path: Path) -> None:
