@@ -25,6 +25,7 @@ from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
 from replay.offsets.partition_rows import evidence_of
 from replay.offsets.topic_ids import LIFETIME_COLUMNS, lifetimes_of, with_topic_ids
+from replay.plan.step import joined
 from replay.whatif.ahead import (
     EFFECTS,
     ELECT,
@@ -113,13 +114,17 @@ def ahead(
     voters = frozenset(quorum.get("voters") or ())
     timelines = configs.min_isr, configs.unclean
     possible = branches(bucket, steps)
-    found = {branch: list(_played(now, steps, branch, possible, voters, timelines, answer)) for branch in possible}
+    brokers = sorted(s.broker_id for s in facts.brokers.latest() if s.incarnation_id is not None)
+    down = voters & {*brokers} - now.active
+    found = {
+        branch: list(_played(now, steps, branch, possible, (voters, down), timelines, answer)) for branch in possible
+    }
     answer.rows = _merged(found, answer.steps)
     if restart_all:
-        brokers = sorted(s.broker_id for s in facts.brokers.latest() if s.incarnation_id is not None)
         given = branches(bucket, [ClusterAction(START, broker) for broker in brokers if broker not in now.active])
         nows = [(now, branch) for branch in given]
-        answer.order, answer.stuck = restart_order(nows, brokers, quorum.get("leader_id") or -1, timelines)
+        leader = quorum.get("leader_id")
+        answer.order, answer.stuck = restart_order(nows, brokers, -1 if leader is None else leader, timelines)
     _bound(lake, cluster, bucket, now, answer)
     answer.unknown |= dict(_unknown(answer, bucket, steps, restart_all))
     if voters & {s.broker for s in steps if s.kind == STOP} or (restart_all and voters & set(answer.order or ())):
@@ -154,17 +159,20 @@ def _played(
     steps: Sequence[ClusterAction],
     branch: Possibility,
     possible: Sequence[Possibility],
-    voters: frozenset[int],
+    quorum: tuple[frozenset[int], frozenset[int]],
     configs: Any,
     answer: AheadAnswer,
 ) -> Iterator[Row]:
-    stopped: set[int] = set()
+    """The rows of all steps. quorum: the voters, and those that are brokers and down: broker and controller are one
+    process."""
+    voters, down = quorum
+    stopped = set(down)
     for step in steps:
         stopped = (stopped | {step.broker} if step.kind == STOP else stopped - {step.broker}) & voters
         if voters and len(stopped) > (len(voters) - 1) // 2:
             answer.unknown[NO_CONTROLLER] = (
-                f"after '{step}' no majority of the controllers {sorted(voters)} runs: nobody is elected, and nothing "
-                "of the steps after it is predicted"
+                f"after '{step}' no majority of the controllers {sorted(voters)} runs, for {joined(sorted(stopped))} "
+                "do not: nobody is elected, and nothing of the steps after it is predicted"
             )
             return
         then = after(now, step, branch, configs)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from jobs.config.settings import load_settings
 from jobs.lake.lake import Lake
-from jobs.queries.ahead import AheadError, _condition, _merged, ahead, parse_elect, parse_set
+from jobs.queries.ahead import AheadAnswer, AheadError, _condition, _merged, ahead, parse_elect, parse_set
 from replay.arrow import schemas
 from replay.controller.profiles import PROFILES
 from replay.whatif.ahead import START, STOP, ClusterAction, Possibility
@@ -79,23 +79,39 @@ def test_steps_one_after_another_by_rules_that_are_open(lakes: Path) -> None:
     assert answer["notes"] == []
 
 
-def test_without_a_majority_of_the_controllers_nothing_more_is_predicted(lakes: Path) -> None:
-    """The brokers of this capture are not voters; its quorum is changed to have some."""
+def with_voters(lakes: Path, voters: list[int], steps: list[ClusterAction]) -> AheadAnswer:
+    """What `ahead` says of a capture in which no broker is a voter, had its quorum these voters."""
     lake = Lake(lakes / "unclean-4.4.0")
     (cluster,) = lake.clusters()
     rows = lake.read("quorum_history", cluster, schemas.QUORUM_HISTORY.names)
-    voters = pa.array([[1, 2, 3]] * len(rows), schemas.QUORUM_HISTORY.field("voters").type)
-    changed = rows.set_column(rows.schema.get_field_index("voters"), "voters", voters)
-    steps = [ClusterAction(START, 3), ClusterAction(STOP, 3), ClusterAction(STOP, 2), ClusterAction(START, 2)]
+    column = pa.array([voters] * len(rows), schemas.QUORUM_HISTORY.field("voters").type)
+    changed = rows.set_column(rows.schema.get_field_index("voters"), "voters", column)
     about = lake.made("quorum_history", cluster)
     lake.put("quorum_history", cluster, changed)
     answer = ahead(lake, cluster, steps, False, load_settings())
     lake.put("quorum_history", cluster, rows, about)
+    return answer
 
-    assert "after 'stop 2' no majority of the controllers [1, 2, 3] runs" in answer.unknown["no_controller"]
+
+def test_without_a_majority_of_the_controllers_nothing_more_is_predicted(lakes: Path) -> None:
+    steps = [ClusterAction(START, 3), ClusterAction(STOP, 3), ClusterAction(STOP, 2), ClusterAction(START, 2)]
+    answer = with_voters(lakes, [2, 3, 9], [ClusterAction(START, 2), *steps])
+
+    assert "after 'stop 2' no majority of the controllers [2, 3, 9] runs" in answer.unknown["no_controller"]
     assert "quorum" in answer.unknown
     assert not answer.safe
-    assert {r["step"] for r in answer.rows} <= {"start 3", "stop 3"}
+    assert {r["step"] for r in answer.rows} <= {"start 2", "start 3", "stop 3"}
+
+
+def test_a_controller_whose_broker_is_down_is_down(lakes: Path) -> None:
+    """One of three combined nodes is down: the stop of another one takes the majority away."""
+    answer = with_voters(lakes, [1, 8, 9], [ClusterAction(STOP, 1)])
+    assert "no_controller" not in answer.unknown
+    answer = with_voters(lakes, [1, 4, 9], [ClusterAction(START, 4), ClusterAction(STOP, 4)])
+    assert answer.unknown["no_controller"].startswith(
+        "after 'stop 4' no majority of the controllers [1, 4, 9] runs, for brokers 1 and 4 do not: "
+    )
+    assert not answer.safe
 
 
 def test_the_table(lakes: Path) -> None:
