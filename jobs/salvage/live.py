@@ -150,6 +150,20 @@ class LiveCluster:
             found |= {(topic, each.id): uuid_text(raw) if any(raw) else None for each in of.partitions}
         return found
 
+    def topic_config(self, topic: str) -> dict[str, str]:
+        """The effective configs of a topic; {} if the user may not describe them."""
+        from confluent_kafka.admin import ConfigResource
+
+        asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        (answer,) = self._admin.describe_configs([asked], request_timeout=self.wait_s).values()
+        with self.errors_of(f"{topic} at {self.bootstrap}"):
+            try:
+                return {name: entry.value for name, entry in self._result(answer).items() if entry.value is not None}
+            except self.kafka.KafkaException as error:
+                if error.args[0].code() == self.kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    return {}
+                raise
+
     def _offsets(self, places: list[Place], which: str) -> dict[Place, tuple[int, int]]:
         """(Offset, leader epoch) of each. which: earliest, latest or stable."""
         from confluent_kafka import IsolationLevel, admin

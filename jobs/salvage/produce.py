@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
 Row = dict[str, Any]
+_CLEANUP, _COMPACT = "cleanup.policy", "compact"
 LEDGER, ORIGIN = "produced.jsonl", "kraft-forensics-origin"
 _SETTLE_S, _AT_ONCE = 5.0, 1000
 
@@ -67,10 +68,15 @@ def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
         raise SalvageError(f"{folder}: has {len(topics)} topics: salvage one at a time (--partition) to produce them.")
     if target.topic in topics and not target.into_original:
         raise SalvageError(f"{target.topic} is the topic that lost the records: --into-original allows that.")
-    chosen = _Chosen(folder, summary, target.superseded)
-    result = Produced(sum(1 for _ in chosen.rows()), chosen.left_out)
     client = _Client(target)
     logs = client.logs()
+    config = client.cluster.topic_config(target.topic)
+    superseded = target.superseded
+    if superseded is None and target.into_original and _COMPACT in config.get(_CLEANUP, _COMPACT):
+        superseded = False
+    chosen = _Chosen(folder, summary, superseded)
+    result = Produced(sum(1 for _ in chosen.rows()), chosen.left_out)
+    _refuse_short_retention(target.topic, config, chosen)
     missing = [row["partition"] for row in summary["partitions"] if row["partition"] not in logs]
     if missing:
         raise SalvageError(f"{target.topic} has {len(logs)} partitions, and none with number {missing[0]}.")
@@ -91,6 +97,22 @@ def _summary(folder: Path) -> Row:
     except (OSError, ValueError) as error:
         raise SalvageError(f"{folder}: holds no records that `salvage --output` wrote: {error}") from error
     return found
+
+
+def _refuse_short_retention(topic: str, config: dict[str, str], chosen: _Chosen) -> None:
+    """Errors: SalvageError for records that the broker would delete again. By the time that they keep they are as old
+    as they were (UnifiedLog.deleteRetentionMsBreachedSegments, 4.3.1)."""
+    kept_ms = int(config.get("retention.ms", -1))
+    deletes = "delete" in config.get(_CLEANUP, "") and config.get("message.timestamp.type") != "LogAppendTime"
+    if not deletes or kept_ms < 0:
+        return
+    oldest_ms = time.time() * 1000 - kept_ms
+    old = sum(1 for row in chosen.rows() if row["timestamp_ms"] is not None and row["timestamp_ms"] < oldest_ms)
+    if old:
+        raise SalvageError(
+            f"{topic}: {old} of the records are older than its retention.ms={kept_ms}: it would delete them again. Set "
+            "retention.ms=-1 for it, or name another topic."
+        )
 
 
 def _origin(row: Row) -> str:

@@ -279,6 +279,39 @@ def test_records_are_produced_once_however_often(parted: Parted, tmp_path: Path)
     assert [record.timestamp_ms for record in records] == [TIME_MS + n for n in range(len(TAIL))]
 
 
+def test_records_that_the_topic_would_delete_again_are_refused(parted: Parted, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    salvage(parted.old, parted.current, ["quiet-0"], None, out, lambda line: None)
+    admin = AdminClient({"bootstrap.servers": parted.servers, "log_level": 0})
+    week = NewTopic("a-week", 1, 1, config={"retention.ms": str(7 * 86_400_000)})
+    admin.create_topics([week])["a-week"].result(60)
+    for send in (False, True):
+        with pytest.raises(SalvageError, match=f"a-week: {len(TAIL)} of the records are older than its retention.ms"):
+            send_again(out, ProduceOptions("a-week", parted.servers), send)
+    appended = NewTopic("appended", 1, 1, config={"retention.ms": "60000", "message.timestamp.type": "LogAppendTime"})
+    admin.create_topics([appended])["appended"].result(60)
+    assert send_again(out, ProduceOptions("appended", parted.servers), False).to_send == len(TAIL)
+
+
+def test_no_old_value_goes_after_a_newer_one_into_a_compacted_original(parted: Parted, tmp_path: Path) -> None:
+    """No lake says whether it is compacted: the cluster does."""
+    out = tmp_path / "out"
+    salvage(parted.old, parted.current, ["busy-0"], None, out, lambda line: None)
+    admin = AdminClient({"bootstrap.servers": parted.servers, "log_level": 0})
+    found = {}
+    for policy in ("compact", "delete"):
+        entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, "busy", incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(60)
+        wait_for(
+            f"busy has {policy}",
+            lambda policy=policy: LiveCluster(parted.servers).topic_config("busy")["cleanup.policy"] == policy,
+        )
+        into = ProduceOptions("busy", parted.servers, into_original=True)
+        found[policy] = send_again(out, into, False).left_out["its key has a newer value"]
+    assert found == {"compact": 2, "delete": 0}
+
+
 def test_clusters_and_topics_that_cannot_be_compared(parted: Parted, tmp_path: Path) -> None:
     home = tmp_path / "old"
     shutil.copytree(parted.old / "busy-0", home / "gone-0")
