@@ -40,8 +40,15 @@ from replay.plan.step import (
 )
 
 _STILL_NONE = (
-    "A partition that has no leader with all its replicas back had only members that stopped uncleanly: compare the "
-    "logs of its replicas before an unclean election."
+    "A partition that has no leader with all its replicas back had only members that stopped uncleanly or lost their "
+    "directory: compare the logs of its replicas before an unclean election."
+)
+# The first start gives the replica another directory, which only the next start finds online (LeaderAcceptor,
+# PartitionChangeBuilder.canElectLastKnownLeader, 4.3.1). tests/kafka/test_replaced_disk.py: the last known leader led
+# an empty log from its second start on.
+_REPLACED = (
+    "A member whose directory was replaced is not elected at its first start, and may be at a later one, with an empty "
+    "log: then the others truncate all that they have. Do not start it; compare the logs of the others."
 )
 # Layers of a config that the default of all brokers overrides (KafkaConfigSchema.resolveEffectiveTopicConfig).
 _BELOW_CLUSTER = ("cluster", "static", "default", "assumed_default")
@@ -148,11 +155,19 @@ def _start(given: PlanInput) -> Iterator[PlanStep]:
             *_compared(given, by_log),
             *(broker_state(given.brokers, b) for b in sorted(order)),
         ),
-        predictions=tuple(_elections(helped)),
+        assumptions=_as_left(members_of(helped)),
+        predictions=(*_elections(helped), *([_REPLACED] if helped else [])),
         actions=tuple(_by_hand(given, by_log, order)),
         brokers=order,
         **about_waiting(given, helped),
     )
+
+
+def _as_left(members: Sequence[int]) -> tuple[str, ...]:
+    if not members:
+        return ()
+    of = f"disk of {joined(members)} is" if len(members) == 1 else f"disks of {joined(members)} are"
+    return (f"The {of} as the process left {'it' if len(members) == 1 else 'them'}: not replaced, not of a backup.",)
 
 
 def _compared(given: PlanInput, by_log: Sequence[Waiting]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from jobs.incident.plan import as_row
 from replay.findings.statements import statement
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
-from replay.plan.start_order import BY_LOG, ELR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
+from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
 from replay.plan.step import Phase, PlanStep
 from tests.support.paths import ROOT
 from tests.support.report_rows import TOPIC_ID, exposure, finding, other_kind, state
@@ -129,6 +129,18 @@ def test_the_last_known_leader_starts_after_the_copies_are_compared() -> None:
     assert found["copy"].brokers == (1, 2, 3)
     assert found["copy"].text.endswith("Compare the copies of ledger-0 before broker 3 starts.")
     assert "is elected uncleanly as it comes back" in found["start"].predictions[0]
+
+
+@pytest.mark.parametrize("by", [ISR, ELR, LAST_KNOWN])
+def test_a_member_whose_disk_was_replaced_is_not_started(by: str) -> None:
+    """On a real 4.3.1 it led with an empty log from its second start on."""
+    found = steps(waiting=[waiting(by, unclean=OFF)], brokers=brokers(1, 2, 3))["start"]
+    assert found.assumptions == ("The disk of broker 3 is as the process left it: not replaced, not of a backup.",)
+    assert "Do not start it; compare the logs of the others." in found.predictions[-1]
+    several = steps(waiting=[waiting(by, (2, 3), OFF)], brokers=brokers(1, 2, 3))["start"]
+    assert several.assumptions == (
+        "The disks of brokers 2 and 3 are as the process left them: not replaced, not of a backup.",
+    )
 
 
 def test_how_much_space_a_copy_takes() -> None:
