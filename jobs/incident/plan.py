@@ -150,11 +150,9 @@ def _waiting(state: Row, copies: Mapping[int, Copy]) -> tuple[Any, ...]:
 def _active(lake: Lake, cluster: str) -> dict[int, tuple[int, int]]:
     """`active` of PlanInput."""
     could_lead = ~pc.field("fenced") & ~pc.field("in_controlled_shutdown")
-    found: dict[int, tuple[int, int]] = {}
-    for row in lake.rows("broker_history", cluster, ("broker_id", "broker_epoch", "offset"), could_lead):
-        epoch, since = found.get(row["broker_id"], (-1, -1))
-        found[row["broker_id"]] = max(epoch, row["broker_epoch"]), max(since, row["offset"])
-    return found
+    rows = lake.read("broker_history", cluster, ("broker_id", "broker_epoch", "offset"), could_lead)
+    last = rows.group_by("broker_id").aggregate([("broker_epoch", "max"), ("offset", "max")])
+    return {row["broker_id"]: (row["broker_epoch_max"], row["offset_max"]) for row in last.to_pylist()}
 
 
 def _sizes(lake: Lake, cluster: str, topics: set[str | None]) -> dict[tuple[str, int], dict[int, Row]]:
