@@ -140,16 +140,14 @@ class ClusterFacts:
 
     @cached_property
     def _silences(self) -> Sequence[tuple[int, int]]:
-        return apart(self.fail_overs)
+        return silences(self.fail_overs, self.heard_ms)
 
     def heard_by_ms(self, since_ms: int) -> int:
         """By when the controller has certainly heard, since a time, from a broker whose session is valid up to then."""
         heard_by_ms = since_ms + self.heard_ms
-        for index in range(bisect_right(self._silences, since_ms, key=itemgetter(1)), len(self._silences)):
-            last_ms, first_ms = self._silences[index]
-            if last_ms > heard_by_ms:
-                break
-            heard_by_ms = max(heard_by_ms, first_ms + self.heard_ms)
+        index = bisect_right(self._silences, since_ms, key=itemgetter(1))
+        if index < len(self._silences) and self._silences[index][0] <= heard_by_ms:
+            return self._silences[index][1] + self.heard_ms
         return heard_by_ms
 
     def last_heard_ms(self, valid_ms: int) -> int:
@@ -172,28 +170,26 @@ def heard_within_ms(session_timeout_ms: int) -> int:
     return int(session_timeout_ms * (1 + _LATENESS)) + _SLACK_MS
 
 
-def apart(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The spans in order, those that overlap as one: a controller may take over while another one fences many brokers,
-    one after the other."""
+def silences(fail_overs: Iterable[tuple[int, int]], heard_ms: int) -> list[tuple[int, int]]:
+    """The spans in which the controller may have heard nothing of a broker with a valid session, in order. Those that
+    overlap are one (a controller may take over while another one fences many brokers, one after the other), and so are
+    those with no more than heard_ms between them: nothing need be heard there either."""
     result: list[tuple[int, int]] = []
-    for first, last in sorted(spans):
-        if result and first <= result[-1][1]:
+    for first, last in sorted(fail_overs):
+        if result and first <= result[-1][1] + heard_ms:
             result[-1] = result[-1][0], max(last, result[-1][1])
         else:
             result.append((first, last))
     return result
 
 
-def last_heard_ms(valid_ms: int, heard_ms: int, fail_overs: Sequence[tuple[int, int]]) -> int:
-    """The earliest possible time of the last heartbeat of a broker whose session was valid at valid_ms. fail_overs: of
-    `apart`."""
-    at = valid_ms - heard_ms
-    for index in reversed(range(bisect_right(fail_overs, valid_ms, key=itemgetter(0)))):
-        last_ms, first_ms = fail_overs[index]
-        if first_ms <= at:
-            break
-        at = last_ms - heard_ms
-    return at
+def last_heard_ms(valid_ms: int, heard_ms: int, silent: Sequence[tuple[int, int]]) -> int:
+    """The earliest possible time of the last heartbeat of a broker whose session was valid at valid_ms. silent: of
+    `silences`."""
+    index = bisect_right(silent, valid_ms, key=itemgetter(0)) - 1
+    if index >= 0 and silent[index][1] >= valid_ms - heard_ms:
+        return silent[index][0] - heard_ms
+    return valid_ms - heard_ms
 
 
 def cluster_facts(

@@ -20,7 +20,7 @@ from itertools import groupby, pairwise
 from replay.arrow.ragged import Array
 from replay.cluster.boots import is_same_boot
 from replay.cluster.brokers import BrokerState, BrokerTimeline
-from replay.cluster.facts import Clock, ClusterFacts, apart, last_heard_ms
+from replay.cluster.facts import Clock, ClusterFacts, last_heard_ms, silences
 from replay.offsets.evidence import Scrape
 
 # metadata.version 3.7-IV0 as a level: brokers that support it do not advance the high watermark below min ISR.
@@ -165,12 +165,12 @@ def broker_sessions(
     controller's epoch, time of the first record of the next): a new controller treats every broker as just heard
     from.
     """
-    spans = apart(fail_overs)
-    return Sessions({b: list(_sessions(states, end_ms, heard_ms, spans)) for b, states in brokers.states.items()})
+    silent = silences(fail_overs, heard_ms)
+    return Sessions({b: list(_sessions(states, end_ms, heard_ms, silent)) for b, states in brokers.states.items()})
 
 
 def _sessions(
-    states: Sequence[BrokerState], end_ms: int, heard_ms: int, fail_overs: Sequence[tuple[int, int]]
+    states: Sequence[BrokerState], end_ms: int, heard_ms: int, silent: Sequence[tuple[int, int]]
 ) -> Iterator[Session]:
     groups = [list(group) for _, group in groupby(states, key=lambda s: s.incarnation_id)]
     for own, after in pairwise([*groups, []]):
@@ -182,7 +182,7 @@ def _sessions(
         # Between a state and a snapshot after a gap of the log, nothing is known.
         times = [s.timestamp_ms if a.anchored else a.timestamp_ms for s, a in zip(own, following, strict=False)]
         times += [] if later else [end_ms]
-        alive = max(_signs_of_life(own, times, heard_ms, fail_overs), default=first.timestamp_ms - heard_ms)
+        alive = max(_signs_of_life(own, times, heard_ms, silent), default=first.timestamp_ms - heard_ms)
         left = _controlled_shutdown(own)
         yield Session(
             broker_id=first.broker_id,
@@ -199,7 +199,7 @@ def _sessions(
 
 
 def _signs_of_life(
-    own: Sequence[BrokerState], until_ms: Iterable[int], heard_ms: int, fail_overs: Sequence[tuple[int, int]]
+    own: Sequence[BrokerState], until_ms: Iterable[int], heard_ms: int, silent: Sequence[tuple[int, int]]
 ) -> Iterator[int]:
     """Times at which the process that registered ran."""
     if not own[0].anchored:
@@ -214,7 +214,7 @@ def _signs_of_life(
             yield state.timestamp_ms
     for state, end_ms in zip(own, until_ms, strict=True):
         if not state.fenced:
-            yield last_heard_ms(end_ms, heard_ms, fail_overs)
+            yield last_heard_ms(end_ms, heard_ms, silent)
 
 
 def _controlled_shutdown(own: Sequence[BrokerState]) -> BrokerState | None:

@@ -63,3 +63,11 @@ def test_a_controller_that_takes_over_amid_many_fencings_does_not_hide_that_they
     for fail_overs in ([late], [late, amid]):
         session = broker_sessions(brokers, ms(200), 14_500, fail_overs).by_broker[1][0]
         assert session.alive_until_ms == ms(100) - 14_500
+
+
+def test_between_two_silences_that_are_close_a_broker_need_not_have_been_heard() -> None:
+    brokers = sessions(*up(1, 2, at=0), "129 fence 1")
+    for first, alive_ms in ((ms(112), ms(100)), (ms(105), ms(120))):
+        silent = [(ms(100), first), (ms(120), ms(130))]
+        session = broker_sessions(brokers, ms(200), 14_500, silent).by_broker[1][0]
+        assert session.alive_until_ms == alive_ms - 14_500
