@@ -35,6 +35,10 @@ class CheckKind(StrEnum):
     AGREEMENT = "agreement"
 
 
+# Kinds of checks whose violations are rows of their own table: a table without rows meets them.
+OF_OWN_ROWS = (CheckKind.VALIDITY, CheckKind.AGREEMENT)
+
+
 class Scope(StrEnum):
     """What a check must see at once. ROW: any rows of its table, and all of the others. TOPIC: all rows of some topics,
     of every table that has topic ids, and all of the others. CLUSTER: all rows of a cluster."""

@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from quality import main_file  # noqa: F401
-from quality.check import Check, Scope, columns_read, digests_of, needs_of
+from quality.check import OF_OWN_ROWS, Check, Scope, columns_read, digests_of, needs_of
 
 # What needs more memory is written to the temporary folder. Names in SQL are those of registered tables alone.
 _CONFIG = {"threads": 1, "memory_limit": "400MB", "python_enable_replacements": False}
@@ -184,7 +184,7 @@ class _Task:
                 self._made.add(name)
 
     def outcome(self, check: Check, rows: Rows) -> Outcome:
-        if check.scope is Scope.ROW and not len(rows):
+        if not len(rows) and (check.scope is Scope.ROW or check.kind in OF_OWN_ROWS):
             return Outcome()
         # Columns that a violation does not name would be carried through joins and sorts.
         named = ", ".join(f"'{column}'" for column in (*check.key, "why"))
