@@ -114,12 +114,7 @@ def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence) -> Iterator[Rep
 
 
 def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evidence) -> bool:
-    """Whether one process led the term, was alone up to its end, with min ISR 1, and knew that.
-
-    It must have said so. A broker that cannot apply a change of the metadata only logs that, and goes on to send
-    heartbeats, as it does while it waits for a disk (Kafka's BrokerMetadataPublisher.onMetadataUpdate,
-    BrokerLifecycleManager).
-    """
+    """Whether one process led the term, was alone up to its end, with min ISR 1, and knew that."""
     facts, states, session = terms.facts, terms.states, term.session
     rows = np.arange(term.first, term.end)
     if session is None or facts.anchored[rows].any() or not terms.served_by_one(term):
@@ -135,7 +130,15 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evid
     if since is None:
         return False
     error_ms, since_ms = terms.cluster.clock.error_ms, int(facts.timestamp_ms[since])
-    # It logged that partition epoch, or a later one, or its exporter showed that nobody else is in sync; and it ran on.
+    shown = evidence.scrapes.get(term.leader, ())
+    shown = [s for s in shown if s.captured_at_ms - error_ms > since_ms and read_by(s.row) + error_ms <= term.end_ms]
+    # Its session was valid up to the term's end, so the controller heard of it until shortly before.
+    heard_ms = terms.cluster.heard_by_ms(since_ms) + PROPAGATION_MS
+    if any(scrape.says_others_count and scrape.captured_at_ms - error_ms > heard_ms for scrape in shown):
+        return False
+    if terms.cluster.brokers.active(term.leader, int(facts.batch[since])) and heard_ms <= term.end_ms:
+        return True
+    # Or it logged that partition epoch, or a later one, or its exporter showed that it is alone; and it ran on.
     epochs, epoch = terms.recorded.partition_epochs, set(states.leader_epoch[rows].tolist())
     said = [
         read_by(line.row) + error_ms
@@ -146,11 +149,7 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evid
         and line.row["captured_at_ms"] - error_ms >= session.begin_ms
         and line.partition_epoch >= epochs[since - terms.first]
     ]
-    said += [
-        read_by(scrape.row) + error_ms
-        for scrape in evidence.scrapes.get(term.leader, [])
-        if scrape.says_enough_alone and scrape.captured_at_ms - error_ms > since_ms
-    ]
+    said += [read_by(scrape.row) + error_ms for scrape in shown if scrape.says_enough_alone]
     return bool(said) and session.ran_until(min(said) + PROPAGATION_MS)
 
 
