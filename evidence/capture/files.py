@@ -295,7 +295,7 @@ def _register(
     manifest = _manifest(files, location)
     nodes, clusters = _identities(files, limits.text_file_bytes)
     if manifest and manifest.cluster_id:
-        clusters.add(manifest.cluster_id)
+        clusters.setdefault(manifest.cluster_id, "the manifest")
     cluster = the_cluster(clusters, str(location))
     entries = []
     for found in files:
@@ -304,11 +304,13 @@ def _register(
     return Capture(capture_name(location), cluster, entries, refused, manifest, limits)
 
 
-def the_cluster(named: set[str], capture: str) -> str | None:
-    """The cluster id in a capture's files; None if they name none. Errors: CaptureError when they name several."""
+def the_cluster(named: Mapping[str, str], capture: str) -> str | None:
+    """The cluster id in a capture's files; None if they name none. named: each id, and a file that names it. Errors:
+    CaptureError when they name several."""
     if len(named) > 1:
+        found = ", ".join(f"{cluster} ({file})" for cluster, file in sorted(named.items()))
         raise CaptureError(
-            f"{capture}: files of {len(named)} clusters ({', '.join(sorted(named))}) in one capture. "
+            f"{capture}: files of {len(named)} clusters in one capture: {found}. "
             "Offsets of different clusters must not be mixed: capture each cluster separately."
         )
     return next(iter(named), None)
@@ -373,13 +375,13 @@ def _walk(root: Path, location: Location, most: int) -> tuple[list[Path], list[t
     return found, sorted(special)
 
 
-def _identities(files: list[Member], most_bytes: int) -> tuple[dict[PurePosixPath, int], set[str]]:
+def _identities(files: list[Member], most_bytes: int) -> tuple[dict[PurePosixPath, int], dict[str, str]]:
     """Node ids by folder, from meta.properties, else server.properties, and by the path of each such file itself; and
-    each cluster id they name. A folder whose files name several nodes, as Kafka's own config folder does, names none.
-    Errors: CaptureError if such a file has more than most_bytes."""
+    each cluster id they name, with the first file. A folder whose files name several nodes, as Kafka's own config
+    folder does, names none. Errors: CaptureError if such a file has more than most_bytes."""
     nodes: dict[PurePosixPath, int] = {}
     by_folder: dict[tuple[PurePosixPath, bool], set[int]] = defaultdict(set)
-    clusters: set[str] = set()
+    clusters: dict[str, str] = {}
     for path, local in ((each.path, each.local) for each in files):
         kind = kinds.classify(path)
         if kind not in (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES):
@@ -394,7 +396,7 @@ def _identities(files: list[Member], most_bytes: int) -> tuple[dict[PurePosixPat
             nodes[path] = node
             by_folder[path.parent, kind == kinds.META_PROPERTIES].add(node)
         if properties.get("cluster.id"):
-            clusters.add(properties["cluster.id"])
+            clusters.setdefault(properties["cluster.id"], str(path))
     for (folder, _), named in sorted(by_folder.items(), key=lambda each: each[0][1]):
         if len(named) == 1:
             nodes[folder] = min(named)

@@ -182,6 +182,8 @@ class _Writer:
 
 def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:
     """The cluster id in the capture's files and tool reports. Errors: CaptureError if there are several."""
-    reported = offsets.quorum_reports["quorum_cluster_id"].to_pylist()
-    named = {name for name in (capture.cluster_id, *reported) if name}
+    reports = offsets.quorum_reports.select(["quorum_cluster_id", "path"]).to_pylist()
+    named = {row["quorum_cluster_id"]: row["path"] for row in reports if row["quorum_cluster_id"]}
+    if capture.cluster_id:
+        named[capture.cluster_id] = "meta.properties or the manifest"
     return the_cluster(named, capture.name) or f"unknown-{capture.name}"
