@@ -777,6 +777,19 @@ def test_who_led_before_a_snapshot_may_count_old_log_ends() -> None:
     assert "not_held_old_log_ends" in codes(window(logged(), ALL_UP, history=history))
 
 
+def test_an_election_after_one_that_may_count_old_log_ends_is_judged() -> None:
+    """Broker 1 leads again at 40 without having followed, and broker 2, which had followed, after it."""
+    history = (
+        "10 isr=1,2,3",
+        "20 isr=1,2,3 leader=2",
+        "25 isr=1,3 leader=3",
+        "30 isr=1,2,3",
+        "40 isr=1,2,3 leader=1",
+        "60 isr=1,2,3 leader=2",
+    )
+    assert "not_held_old_log_ends" in codes(window(logged(), sessions(*UP), history=history))
+
+
 @pytest.mark.parametrize(
     ("lines", "brokers", "history"),
     [
