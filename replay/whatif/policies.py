@@ -21,7 +21,7 @@ BEFORE_ELR, BEFORE_ELR_UNCLEAN = "before_elr", "before_elr_unclean"
 # Policy -> description. Those in _RECOVERING choose among the replicas as last seen.
 POLICIES = {
     NONE: "nobody outside ISR and ELR: waits for them, or for an administrator (KIP-966, strategy None)",
-    BALANCED: "the longest log once the last known leader has answered (KIP-966, strategy Balanced)",
+    BALANCED: "waits for ISR, ELR and last known leader, then the longest log (KIP-966, strategy Balanced)",
     AGGRESSIVE: "the longest log of those that answer (KIP-966, strategy Aggressive)",
     ALL_REPLICAS: "the longest log of all replicas; waits for its broker",
     BEFORE_ELR: "ELR off: the last replica of the ISR stays in it",
@@ -78,8 +78,8 @@ class Recovery:
         observed = {b: last_seen_with_epoch(evidence, b, timestamp_ms, self.clock) for b in replicas}
         return Situation(
             replicas=replicas,
-            isr=[],
-            elr=[],
+            isr=members_of(leaderless.isr[index]),
+            elr=members_of(leaderless.elr[index]),
             alive=members_of(leaderless.alive[index]),
             waited_for=known[0] if len(known) == 1 else last if last >= 0 else None,
             last_seen={b: replica for b, replica in observed.items() if replica},

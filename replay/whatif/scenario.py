@@ -14,7 +14,7 @@ class Leaderless:
     """Partitions for which the controller finds nobody in ISR or ELR to elect, one element each.
 
     row: of the history, where the partition's stretch begins; offset: metadata offset. alive: acceptable replicas;
-    last_leader: -1 if none.
+    isr, elr: those that nobody can be elected from; last_leader: -1 if none.
     """
 
     row: Array
@@ -22,6 +22,8 @@ class Leaderless:
     timestamp_ms: Array
     replicas: Array
     alive: Array
+    isr: Array
+    elr: Array
     last_known_elr: Array
     last_leader: Array
 

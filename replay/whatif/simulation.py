@@ -181,7 +181,7 @@ class _Simulation:
         lists["replicas"] = where(kept, before.replicas, _in_order(lists["replicas"], inputs.target_replicas))
         leader, recovery = state.leader, state.recovery
         if self.recovers[steps].any():
-            chosen = self._recovered(steps, inputs, leader)
+            chosen = self._recovered(steps, inputs, leader, lists["isr"], lists["elr"])
             recovered = chosen != PAD
             leader = np.where(recovered, chosen, leader)
             recovery = np.where(recovered, RECOVERING, recovery)
@@ -282,8 +282,9 @@ class _Simulation:
                 lists["directories"] = np.take_along_axis(cases.directories, order, axis=1)
         return replace(cases, **lists)
 
-    def _recovered(self, steps: Array, cases: Cases, leader: Array) -> Array:
-        """The broker that the scenario elects for each leaderless partition; PAD for the others."""
+    def _recovered(self, steps: Array, cases: Cases, leader: Array, isr: Array, elr: Array) -> Array:
+        """The broker that the scenario elects for each leaderless partition; PAD for the others. leader, isr, elr: as
+        the controller leaves them."""
         chosen = np.full(len(steps), PAD)
         for number, run in enumerate(self.runs):
             rows = np.flatnonzero((leader == NO_LEADER) & (self.run[steps] == number))
@@ -296,6 +297,8 @@ class _Simulation:
                         timestamp_ms=self.steps.timestamp_ms[steps[rows]],
                         replicas=cases.replicas[rows],
                         alive=cases.acceptable[rows],
+                        isr=isr[rows],
+                        elr=elr[rows],
                         last_known_elr=cases.last_known_elr[rows],
                         last_leader=self.last_leader[subject],
                     )

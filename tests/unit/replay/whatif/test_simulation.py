@@ -271,6 +271,16 @@ def test_strategies_choose_by_the_logs_that_were_seen(policy: str, leaders: list
     assert [leader for i, leader in enumerate(found) if not i or found[i - 1] != leader] == leaders
 
 
+@pytest.mark.parametrize(("policy", "leader"), [("balanced", 1), ("none", 1), ("aggressive", 3)])
+def test_only_aggressive_does_not_wait_for_a_fenced_member_of_the_elr(policy: str, leader: int) -> None:
+    """Broker 2, the last leader, is back first, uncleanly; broker 1, of the ELR, later. KIP-966: "If there are fenced
+    ELR members [...] Otherwise, we will wait for the fenced ELR members to be unfenced"."""
+    known = simulated(states(*STANDING), around(sessions(*LOST)), [50], *SEEN)
+    leaders = [each for each, _, _ in steps_through(known.course(known.by_policy(f"unclean_recovery_{policy}")), 0)]
+    assert leaders[:2] == [1, 2]
+    assert next(each for each in leaders[2:] if each >= 0) == leader
+
+
 def test_a_log_that_was_never_seen_leaves_the_choice_open() -> None:
     known = simulated(states(*EMPTY), around(sessions(*BOTH_RESTARTED)), [45, 50])
     (row,) = known.compared(known.by_policy("unclean_recovery_balanced"))
