@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
+from evidence.kinds import CLEAN_SHUTDOWN
 from evidence.tables import LOG_END_OFFSETS, NODE_CLOCKS
 from jobs.config.settings import Settings
 from jobs.console.options import DocumentFormat
@@ -31,6 +32,7 @@ from replay.whatif.ahead import (
     ELECT,
     NO_CONTROLLER,
     OPENS_WINDOW,
+    REPLACED_DIRECTORY,
     SET,
     START,
     STOP,
@@ -45,7 +47,6 @@ from replay.whatif.ahead import (
     newest,
     restart_order,
     rows_of,
-    stopped_cleanly,
 )
 
 Row = dict[str, Any]
@@ -113,7 +114,8 @@ def ahead(
     quorum = (lake.rows("quorum_history", cluster, ("offset", "leader_id", "voters")) or [{}])[-1]
     voters = frozenset(quorum.get("voters") or ())
     timelines = configs.min_isr, configs.unclean
-    possible = branches(bucket, steps)
+    clean = _stopped_cleanly(lake, cluster, facts)
+    possible = branches(bucket, steps, clean)
     brokers = sorted(s.broker_id for s in facts.brokers.latest() if s.incarnation_id is not None)
     down = voters & {*brokers} - now.active
     found = {
@@ -121,15 +123,24 @@ def ahead(
     }
     answer.rows = _merged(found, answer.steps)
     if restart_all:
-        given = branches(bucket, [ClusterAction(START, broker) for broker in brokers if broker not in now.active])
+        starts = [ClusterAction(START, broker) for broker in brokers if broker not in now.active]
+        given = branches(bucket, starts, clean)
         nows = [(now, branch) for branch in given]
         leader = quorum.get("leader_id")
         answer.order, answer.stuck = restart_order(nows, brokers, -1 if leader is None else leader, timelines)
-    _bound(lake, cluster, bucket, now, answer)
+    _bound(lake, cluster, bucket, now, clean, answer)
     answer.unknown |= dict(_unknown(answer, bucket, steps, restart_all))
     if voters & {s.broker for s in steps if s.kind == STOP} or (restart_all and voters & set(answer.order or ())):
         answer.unknown["quorum"] = "whether the other controllers run: a broker that stops is one of them"
     return answer
+
+
+def _stopped_cleanly(lake: Lake, cluster: str, facts: ClusterFacts) -> frozenset[int]:
+    """The brokers whose last session left the file of a clean stop."""
+    where = pc.field("source") == CLEAN_SHUTDOWN
+    files = lake.rows("log_end_offsets", cluster, ("broker_id", "broker_epoch"), where)
+    left = {(row["broker_id"], row["broker_epoch"]) for row in files}
+    return frozenset(s.broker_id for s in facts.brokers.latest() if (s.broker_id, s.broker_epoch) in left)
 
 
 def _check(steps: Sequence[ClusterAction], now: Now, facts: ClusterFacts) -> None:
@@ -206,9 +217,10 @@ def _merged(found: dict[Possibility, list[Row]], steps: Sequence[str]) -> list[R
     )
 
 
-def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, answer: AheadAnswer) -> None:
+def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, clean: frozenset[int], answer: AheadAnswer) -> None:
     """Set loss_max of elections from outside ISR and ELR where log ends bound it."""
     wanted = [r for r in answer.rows if UNCLEAN in r["effects"] and r["recorded_leader"] < 0]
+    wanted = [r for r in wanted if REPLACED_DIRECTORY not in r["effects"]]
     if not wanted:
         return
     topics = pc.field("topic").isin(sorted({r["topic"] for r in wanted}))
@@ -220,7 +232,7 @@ def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, answer: AheadAnsw
     for row in wanted:
         at = numbers[row["topic_id"], row["partition"]]
         holder = int(now.cases.last_known_elr[at][0])
-        if now.cases.leader[at] >= 0 or not stopped_cleanly(bucket.facts.brokers.states.get(holder, [])):
+        if now.cases.leader[at] >= 0 or holder not in clean:
             continue
         since_ms = now.names["timestamp_ms"][at].as_py()
         row["loss_max"] = loss_bound(

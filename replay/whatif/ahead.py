@@ -8,7 +8,7 @@ maybeElectUncleanLeaders), ConfigurationControlManager (a changed min.insync.rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -20,7 +20,6 @@ from replay.arrow.ragged import INT64_MAX, Array, members_of
 from replay.arrow.schemas import PARTITION
 from replay.arrow.sets import empty, has, is_in, join, keep, same_set, size, where
 from replay.cluster.broker_events import CONTROLLED_SHUTDOWN, UNFENCE
-from replay.cluster.brokers import BrokerState
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigTimeline
 from replay.cluster.facts import Clock
 from replay.controller.partition_change_builder import (
@@ -43,12 +42,14 @@ Row = dict[str, Any]
 
 STOP, START, SET, ELECT = "stop", "start", "set", "elect"
 LEADERLESS, UNCLEAN, LAST_COPY = "leaderless", "unclean_election", "last_copy"
+REPLACED_DIRECTORY = "replaced_directory"
 RECOVERY_LOST, UNDER_MIN_ISR, NOT_ELECTED = "recovery_lost", "under_min_isr", "not_elected"
 ONE_LEFT, NO_CONTROLLER = "one_left", "no_controller"
 # Effect -> what it means. All but ONE_LEFT make a step unsafe.
 EFFECTS = {
     LEADERLESS: "loses its leader; a window opens",
     UNCLEAN: "gets a leader from outside ISR and ELR; acknowledged records may be lost",
+    REPLACED_DIRECTORY: "gets a leader that ran and did not lead: its directory was replaced, its log may be empty",
     LAST_COPY: "no member of ISR or ELR is alive any more",
     RECOVERY_LOST: "no broker can be elected by rule any more: its last known leader is forgotten",
     UNDER_MIN_ISR: "has fewer members in its ISR than min.insync.replicas: acks=all is refused",
@@ -56,6 +57,8 @@ EFFECTS = {
     ONE_LEFT: "is one failure from loss",
 }
 OPENS_WINDOW = (LEADERLESS, UNCLEAN)
+_LOSES = {UNCLEAN, REPLACED_DIRECTORY}
+MOST_DOUBTFUL = 6
 _END = INT64_MAX - 1
 
 
@@ -92,7 +95,10 @@ class Now:
 
     names: (topic_id, topic, partition), with timestamp_ms of the state. online: the replicas whose directory is online.
     active: brokers that are registered, unfenced and not shutting down.
-    allowed: unclean.leader.election.enable. most_min_isr: the controller's cap of min.insync.replicas.
+    allowed: unclean.leader.election.enable. most_min_isr: the controller's cap of min.insync.replicas. passed_over: of
+    a partition without a leader those whom it waits for and that are active, in a directory that is online: it was
+    assigned after the last election, in place of the one that had their log
+    (ReplicationControlManager.handleAssignReplicasToDirs elects by the old one, 3.9.1 to 4.3.1).
     """
 
     names: pa.Table
@@ -101,6 +107,7 @@ class Now:
     active: frozenset[int]
     allowed: Array
     most_min_isr: Array
+    passed_over: Array
 
     @property
     def topic(self) -> Array:
@@ -108,9 +115,10 @@ class Now:
 
     @property
     def copies(self) -> Array:
-        """How many members of ISR and ELR are active, of each partition."""
+        """How many members of ISR and ELR are active, with the directory that has their log, of each partition."""
         held = join(self.cases.isr, self.cases.elr)
-        return size(keep(held, np.isin(held, list(self.active))))
+        whole = is_in(held, self.online) & ~is_in(held, self.passed_over)
+        return size(keep(held, np.isin(held, list(self.active)) & whole))
 
     @property
     def under_min_isr(self) -> Array:
@@ -132,28 +140,27 @@ def newest(bucket: Bucket) -> Now:
     online = keep(cases.replicas, everyone.acceptable(cases.replicas, cases.directories, states))
     active = frozenset(state.broker_id for state in bucket.facts.brokers.latest() if state.active)
     names = bucket.history.select([*(f.name for f in PARTITION), "timestamp_ms"]).take(pa.array(rows))
-    return Now(names, cases, online, active, configs.unclean, configs.most_min_isr)
+    last = where(size(cases.last_known_elr) == 1, cases.last_known_elr, empty(cases.last_known_elr))
+    held = where(size(cases.isr) > 0, cases.isr, where(size(cases.elr) > 0, cases.elr, last))
+    could = np.isin(held, list(active)) & is_in(held, online) & (cases.leader < 0)[:, None]
+    return Now(names, cases, online, active, configs.unclean, configs.most_min_isr, keep(held, could))
 
 
-def stopped_cleanly(states: Sequence[BrokerState]) -> bool:
-    """Whether the last session of a broker that is not active ended with a controlled shutdown. It may have been
-    killed during that."""
-    return bool(states) and not states[-1].active and states[-1].in_controlled_shutdown
-
-
-def branches(bucket: Bucket, steps: Sequence[ClusterAction]) -> list[Possibility]:
-    """Every possible release, with each broker that starts back after a clean or an unclean stop if both may be."""
+def branches(bucket: Bucket, steps: Sequence[ClusterAction], clean: Collection[int] = ()) -> list[Possibility]:
+    """Every possible release, with each broker that starts back after a clean or an unclean stop if both may be; of
+    more than MOST_DOUBTFUL only all of them after the one or the other. clean: brokers known to have stopped cleanly. A
+    controlled shutdown shows no such stop: the controller lets a broker go before it closes its logs, and a broker that
+    is killed in it is fenced, too (BrokerServer.shutdown, BrokerHeartbeatManager.calculateNextBrokerState)."""
     stopped = {s.broker for s in steps if s.kind == STOP}
-    brokers = bucket.facts.brokers.states
-    doubtful = sorted(
-        {s.broker for s in steps if s.kind == START and s.broker not in stopped}
-        - {broker for broker, states in brokers.items() if stopped_cleanly(states)}
+    doubtful = sorted({s.broker for s in steps if s.kind == START and s.broker not in stopped} - {*clean})
+    either = (False, True)
+    ways = (
+        product(either, repeat=len(doubtful))
+        if len(doubtful) <= MOST_DOUBTFUL
+        else ((way,) * len(doubtful) for way in either)
     )
-    ways = [
-        frozenset(b for b, is_unclean in zip(doubtful, way, strict=True) if is_unclean)
-        for way in product((False, True), repeat=len(doubtful))
-    ]
-    return [Possibility(PROFILES[name], way) for name in bucket.profiles.at(_END) for way in ways]
+    found = [frozenset(b for b, is_unclean in zip(doubtful, way, strict=True) if is_unclean) for way in ways]
+    return [Possibility(PROFILES[name], way) for name in bucket.profiles.at(_END) for way in found]
 
 
 def after(now: Now, step: ClusterAction, branch: Possibility, configs: tuple[ConfigTimeline, ConfigTimeline]) -> Now:
@@ -239,7 +246,8 @@ def _apply(now: Now, inputs: Cases, concerned: Array, profile: Profile) -> Now:
     kept = {name: where(concerned, getattr(state, name), getattr(now.cases, name)) for name in LISTS}
     for name in ("leader", "recovery"):
         kept[name] = np.where(concerned, getattr(state, name), getattr(now.cases, name))
-    return replace(now, cases=replace(now.cases, **kept))
+    passed_over = where(kept["leader"] < 0, now.passed_over, empty(now.passed_over))
+    return replace(now, cases=replace(now.cases, **kept), passed_over=passed_over)
 
 
 def effects(before: Now, then: Now, step: ClusterAction | None = None) -> list[list[str]]:
@@ -253,6 +261,7 @@ def effects(before: Now, then: Now, step: ClusterAction | None = None) -> list[l
     found = {
         LEADERLESS: (was.leader >= 0) & (now.leader < 0),
         UNCLEAN: moved & ~clean,
+        REPLACED_DIRECTORY: moved & has(before.passed_over, now.leader),
         LAST_COPY: (before.copies > 0) & (then.copies == 0),
         RECOVERY_LOST: waits & (was.leader < 0),
         UNDER_MIN_ISR: then.under_min_isr & ~before.under_min_isr,
@@ -278,7 +287,8 @@ def rows_of(before: Now, then: Now, step: ClusterAction, condition: str | None) 
     """The partitions that a step changes: rows {step, condition: predicted only if this holds, null: in any case;
     topic_id, topic, partition, recorded_leader: before the step, leader: after it, -1: none; isr, elr: after it;
     effects: names of EFFECTS; loss_max: acknowledged offsets that the step itself loses at most}. loss_max is 0 where
-    nobody leads or the leader is of ISR or ELR, else null: a caller that knows log ends may bound it."""
+    nobody leads or the leader is of ISR or ELR, with its own directory, else null: a caller that knows log ends may
+    bound it."""
     found = effects(before, then, step)
     rows = changed_rows(before, then, found)
     names = before.names.select([f.name for f in PARTITION]).take(pa.array(rows)).to_pylist()
@@ -292,7 +302,7 @@ def rows_of(before: Now, then: Now, step: ClusterAction, condition: str | None) 
             "isr": sorted(members_of(then.cases.isr[row])),
             "elr": sorted(members_of(then.cases.elr[row])),
             "effects": found[row],
-            "loss_max": None if UNCLEAN in found[row] else 0,
+            "loss_max": 0 if _LOSES.isdisjoint(found[row]) else None,
         }
 
 

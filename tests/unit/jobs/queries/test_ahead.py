@@ -10,10 +10,21 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from evidence.tables import NODE_CLOCKS
 from jobs.cli import app
 from jobs.config.settings import load_settings
+from jobs.detect.inputs import judging_inputs
 from jobs.lake.lake import Lake
-from jobs.queries.ahead import AheadAnswer, AheadError, _condition, _merged, ahead, parse_elect, parse_set
+from jobs.queries.ahead import (
+    AheadAnswer,
+    AheadError,
+    _condition,
+    _merged,
+    _stopped_cleanly,
+    ahead,
+    parse_elect,
+    parse_set,
+)
 from replay.arrow import schemas
 from replay.controller.profiles import PROFILES
 from replay.whatif.ahead import START, STOP, ClusterAction, Possibility
@@ -112,6 +123,17 @@ def test_a_controller_whose_broker_is_down_is_down(lakes: Path) -> None:
         "after 'stop 4' no majority of the controllers [1, 4, 9] runs, for brokers 1 and 4 do not: "
     )
     assert not answer.safe
+
+
+@pytest.mark.parametrize(("name", "clean"), [("elr", {1, 2, 3, 4}), ("logs-4.1.1", set())])
+def test_only_the_file_of_a_clean_stop_shows_one(lakes: Path, name: str, clean: set[int]) -> None:
+    """All brokers of both captures had asked for a controlled shutdown; one has their files, too."""
+    lake = Lake(lakes / name)
+    (cluster,) = lake.clusters()
+    clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
+    facts = judging_inputs(lake, cluster, load_settings(), clocks)[1]
+    assert all(state.in_controlled_shutdown for state in facts.brokers.latest())
+    assert _stopped_cleanly(lake, cluster, facts) == clean
 
 
 def test_the_table(lakes: Path) -> None:

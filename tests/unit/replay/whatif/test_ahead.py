@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from replay.cluster.broker_events import CONTROLLED_SHUTDOWN, UNFENCE
@@ -18,9 +19,11 @@ from replay.whatif.ahead import (
     ELECT,
     LAST_COPY,
     LEADERLESS,
+    MOST_DOUBTFUL,
     NOT_ELECTED,
     ONE_LEFT,
     RECOVERY_LOST,
+    REPLACED_DIRECTORY,
     SET,
     START,
     STOP,
@@ -107,6 +110,25 @@ def test_what_it_says_is_what_the_controller_wrote(name: str, kind: str, step: s
     assert checked >= (2 if (name, step) != ("logs-4.0.2", STOP) else 0)
 
 
+def test_who_asked_for_a_controlled_shutdown_may_have_been_killed_in_it() -> None:
+    """The controller fences a broker that it lets go before that closes its logs, and one whose session ends in its
+    controlled shutdown (BrokerServer.shutdown, BrokerHeartbeatManager.calculateNextBrokerState)."""
+    bucket = bucket_of("elr", 1 << 60)
+    assert bucket.facts.brokers.states[2][-1].in_controlled_shutdown
+    start = [ClusterAction(START, 2)]
+
+    assert {branch.unclean for branch in branches(bucket, start)} == {frozenset(), frozenset({2})}
+    assert {branch.unclean for branch in branches(bucket, start, clean=[2])} == {frozenset()}
+    assert {branch.unclean for branch in branches(bucket, [ClusterAction(STOP, 2), *start])} == {frozenset()}
+
+
+def test_of_many_brokers_that_may_have_stopped_either_way_all_are_taken_to_have_done_the_same() -> None:
+    many = [ClusterAction(START, broker) for broker in range(MOST_DOUBTFUL + 1)]
+
+    ways = {branch.unclean for branch in branches(bucket_of("elr", 1 << 60), many)}
+    assert ways == {frozenset(), frozenset(range(MOST_DOUBTFUL + 1))}
+
+
 def at_end(name: str = "elr") -> tuple[Bucket, Now, Possibility]:
     bucket = bucket_of(name, 1 << 60)
     return bucket, newest(bucket), Possibility(PROFILES[bucket.profiles.at(1 << 60)[-1]], frozenset())
@@ -170,6 +192,30 @@ def test_a_changed_min_isr_clears_the_elr_and_with_it_the_way_back() -> None:
     assert {row["topic"] for row in rows} == {topic}
     assert all(row["elr"] == [] and RECOVERY_LOST in row["effects"] for row in rows)
     assert not is_safe(e for row in rows for e in row["effects"])
+
+
+def test_a_member_that_runs_and_does_not_lead_may_be_elected_with_an_empty_log_by_any_start() -> None:
+    """Its directory was replaced and assigned: handleAssignReplicasToDirs elects by the old one, and the next
+    handleBrokerUnfenced looks at all partitions without a leader (ReplicationControlManager, 3.9.1 to 4.3.1)."""
+    bucket = bucket_of.__wrapped__("elr", 1 << 60)
+    own = bucket.facts.brokers.states[2]
+    own[-1] = replace(own[-1], fenced=False, in_controlled_shutdown=False)
+    now, branch = newest(bucket), at_end()[2]
+    step = ClusterAction(START, 4)
+    rows = [r for r in rows_of(now, after(now, step, branch, configs(bucket)), step, None) if r["leader"] == 2]
+
+    assert rows
+    assert all(REPLACED_DIRECTORY in row["effects"] and row["loss_max"] is None for row in rows)
+    assert not now.copies[(now.passed_over == 2).any(axis=1)].any()
+    assert not (after(now, step, branch, configs(bucket)).passed_over == 2).any()
+
+
+def test_a_copy_in_a_directory_that_failed_is_no_copy() -> None:
+    _, now, _ = with_leaders()
+    failed = replace(now, online=np.where(now.online == 2, -1, now.online))
+    place = next(i for i in range(len(now.names)) if {1, 2} <= set(now.cases.isr[i].tolist()))
+
+    assert failed.copies[place] == now.copies[place] - 1
 
 
 def test_unclean_election_that_is_switched_on_elects_whoever_is_alive() -> None:
