@@ -17,15 +17,17 @@ from jobs.incident.lookup import among
 from jobs.lake.lake import Lake
 from jobs.views.in_duckdb import ask
 from replay.cluster.facts import Clock
+from replay.controller.acceptable_leaders import UNASSIGNED
 from replay.findings.kinds import HWM_REGRESSION, LEADERLESS, RULE_MISMATCH
 from replay.loss.verdicts import EXCLUDED
 from replay.offsets.evidence import Replica, index_rows
+from replay.partitions.reducer import MIGRATING
 from replay.plan.clients import OFFSETS, TRANSACTIONS
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
 from replay.plan.prevention import MOST_LONGEST
 from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Copy, Waiting, to_elect
-from replay.plan.step import MOST_PLACES, UNCLEAN, PlanStep
+from replay.plan.step import MOST_PLACES, UNCLEAN, PlanStep, is_active
 
 Row = dict[str, Any]
 Copies = Mapping[tuple[str, int], Mapping[int, Copy]]
@@ -36,10 +38,10 @@ _MOST_ROWS = 1 << 14
 _UNCLEAN = "unclean_leader_election_enable"
 _STATE = (
     *("topic_id", "topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "adding_replicas"),
-    *("removing_replicas", _UNCLEAN, f"{_UNCLEAN}_source"),
+    *("removing_replicas", "directories", _UNCLEAN, f"{_UNCLEAN}_source"),
 )
 _CONFIG = ("resource_type", "resource_name", "name", "effective_value", "source")
-_BROKER = ("offset", "broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown")
+_BROKER = ("offset", "broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown", "log_dirs")
 _SIZE = ("topic", "partition", "broker_id", "size_bytes", "source", "captured_at_ms")
 _AT_END = pc.field("end_offset").is_null()
 _READ = pc.field("captured_at_ms").is_valid() & pc.field("broker_id").is_valid()
@@ -68,7 +70,9 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
     configs = lake.rows("config_history", cluster, _CONFIG, _AT_END)
     parts = lake.parts("partition_history", cluster, _STATE, WANTED)
     last_seen, copies = _logs(lake, cluster)
-    waiting, alone, alone_count = states_that_wait(parts, configs, copies)
+    brokers = {row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)}
+    waiting, alone, alone_count = states_that_wait(parts, configs, copies, brokers)
+    quorum = (lake.rows("quorum_history", cluster, ("offset", "voters")) or [{}])[-1]
     of = lake, cluster
     lost, bugs = (
         ask("incident/plan_findings", of, {"kind": k, "most": MOST_READ}) for k in (HWM_REGRESSION, RULE_MISMATCH)
@@ -89,7 +93,8 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         partition_counts={r["topic_id"]: r["partitions"] for r in topics if r["topic"] in (OFFSETS, TRANSACTIONS)},
         configs=configs,
         features={row["name"]: row["level"] for row in features},
-        brokers={row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)},
+        voters=frozenset(quorum.get("voters") or ()),
+        brokers=brokers,
         active=_active(lake, cluster),
         last_seen=last_seen,
         sizes=_sizes(lake, cluster, {*(each.topic for each in waiting), *(row["topic"] for row in lost)}),
@@ -98,11 +103,14 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
 
 
 def states_that_wait(
-    parts: Iterable[pa.Table], configs: Iterable[Row] = (), copies: Copies = MappingProxyType({})
+    parts: Iterable[pa.Table],
+    configs: Iterable[Row] = (),
+    copies: Copies = MappingProxyType({}),
+    brokers: Mapping[int, Row] = MappingProxyType({}),
 ) -> tuple[list[Waiting], list[Row], dict[int, int]]:
     """`waiting`, `alone` and `alone_count` of PlanInput. parts: PARTITION_HISTORY, those of `WANTED`. configs:
     CONFIG_HISTORY in force: a state has those of its begin. copies: (topic_id, partition) -> broker -> its log, as read
-    since the state began. All partitions count: one that is left out may be the one
+    since the state began. brokers: of PlanInput. All partitions count: one that is left out may be the one
     whose records an order of starts loses."""
     in_force = {
         row["resource_name"]: (row["effective_value"] == "true", row["source"])
@@ -119,7 +127,7 @@ def states_that_wait(
                     since_begin = state[_UNCLEAN], state[f"{_UNCLEAN}_source"]
                     state[_UNCLEAN], state[f"{_UNCLEAN}_source"] = in_force.get(state["topic"], since_begin)
                     own = copies.get((state["topic_id"], state["partition"]), {})
-                    waiting.setdefault(_waiting(state, own), []).append(state["partition"])
+                    waiting.setdefault(_waiting(state, own, brokers), []).append(state["partition"])
                 held = [*state["isr"], *state["elr"]]
                 if len(held) == 1 and len(state["replicas"]) > 1:
                     alone_count[held[0]] += 1
@@ -130,7 +138,7 @@ def states_that_wait(
     return sorted(found, key=lambda each: (each.topic or "", each.topic_id, each.members)), alone, dict(alone_count)
 
 
-def _waiting(state: Row, copies: Mapping[int, Copy]) -> tuple[Any, ...]:
+def _waiting(state: Row, copies: Mapping[int, Copy], brokers: Mapping[int, Row]) -> tuple[Any, ...]:
     """The fields of Waiting that partitions of one class share. The ELR keeps a broker that a reassignment took from
     the replicas, and only these are elected; the last known leader is, if it is alone in its list and nobody is in the
     ELR (PartitionChangeBuilder.maybePopulateTargetElr, electAnyLeader, canElectLastKnownLeader, 4.3.1)."""
@@ -139,12 +147,22 @@ def _waiting(state: Row, copies: Mapping[int, Copy]) -> tuple[Any, ...]:
     by, found = next(((name, found) for name, found in lists if found), (NOBODY, []))
     members = sorted(set(found).intersection(state["replicas"]))
     by = by if members else NOBODY
-    if (best := to_elect(state["replicas"], {*members, *known} & {*state["replicas"]}, copies)) is not None:
+    may_lead = {*members, *known} & {*state["replicas"]}
+    passed_over = tuple(b for b in members if is_active(brokers, b) and _is_online(state, brokers[b]))
+    if (best := to_elect(state["replicas"], may_lead, copies)) is not None:
         by, members = BY_LOG, [best]
     layer = state[f"{_UNCLEAN}_source"]
     unclean = ON if state[_UNCLEAN] else UNKNOWN if layer in (None, "assumed_default") else OFF
     named = state["topic_id"], state["topic"]
-    return (*named, tuple(sorted(state["replicas"])), tuple(members), by, unclean, layer or "assumed_default")
+    config = unclean, layer or "assumed_default"
+    return (*named, tuple(sorted(state["replicas"])), tuple(members), by, *config, passed_over)
+
+
+def _is_online(state: Row, broker: Row) -> bool:
+    """Whether the directory that the log has for a broker's replica is online (BrokerRegistration.hasOnlineDir)."""
+    placed = dict(zip(state["replicas"], state["directories"] or (), strict=False))
+    online = broker["log_dirs"]
+    return online is None or placed.get(broker["broker_id"], UNASSIGNED) in (*online, UNASSIGNED, MIGRATING)
 
 
 def _active(lake: Lake, cluster: str) -> dict[int, tuple[int, int]]:

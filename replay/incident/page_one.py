@@ -171,7 +171,7 @@ def _now(given: PlanInput, answer: Row) -> Iterator[str]:
     if alone:
         yield f"{_have(count(alone, 'partition'), alone)} one safe copy left."
     if answer["replayed_states"] and not (down or waiting or alone):
-        yield "Every broker is up; every partition has a leader and more than one safe copy."
+        yield "Every broker is up; every partition has a leader, and with several replicas more than one safe copy."
 
 
 def _have(subject: str, number: int, verb: str = "has") -> str:

@@ -44,7 +44,7 @@ _SALVAGE = "What only such a copy has can be listed, saved and produced again: d
 def copy(given: PlanInput) -> Iterator[PlanStep]:
     """What a start rewrites or truncates, where records are lost or an election will be unclean. Before such an
     election also the logs of replicas that run: they truncate as soon as there is a leader."""
-    unclean = [each for each in given.waiting if each.by in (LAST_KNOWN, BY_LOG, NOBODY)]
+    unclean = [each for each in given.waiting if each.by in (LAST_KNOWN, BY_LOG, NOBODY) or each.passed_over]
     pairs = [(b, row) for each in unclean for row in places_of(given, [each]) for b in each.replicas]
     lost = [(b, row) for b, row in _holders(given) if not _followed(given, b, row)]
     running = sorted({b for b, _ in pairs if is_active(given.brokers, b)} - {b for b, _ in lost})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,11 +20,11 @@ class PlanInput:
     last_replica_standing, longest first; known_bugs: rule_mismatch with a known bug. left_out: how many windows were
     not read. current: topic name -> id of the topic that has it; partition_counts: topic id -> number of partitions, of
     the internal topics in `lost`. configs: CONFIG_HISTORY in force; features: name -> level, empty if not known;
-    brokers: broker -> its BROKER_HISTORY row; active: broker -> (highest broker epoch with which it could lead,
-    metadata offset of the last change after which it could), absent if it never could. last_seen: (topic_id,
-    partition) -> broker -> {log_end_offset, high_watermark}, as last read; null where never read. sizes: (topic name,
-    partition) -> broker -> {size_bytes, source, captured_at_ms} of its segments, as last read. finding_ids: (topic_id,
-    partition) -> its finding, of `waiting`.
+    voters: of the metadata quorum, empty if not known; brokers: broker -> its BROKER_HISTORY row; active: broker ->
+    (highest broker epoch with which it could lead, metadata offset of the last change after which it could), absent if
+    it never could. last_seen: (topic_id, partition) -> broker -> {log_end_offset, high_watermark}, as last read; null
+    where never read. sizes: (topic name, partition) -> broker -> {size_bytes, source, captured_at_ms} of its segments,
+    as last read. finding_ids: (topic_id, partition) -> its finding, of `waiting`.
     """
 
     waiting: Sequence[Waiting] = ()
@@ -38,6 +38,7 @@ class PlanInput:
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     configs: Sequence[Row] = ()
     features: Mapping[str, int] = field(default_factory=dict)
+    voters: frozenset[int] = frozenset()
     brokers: Mapping[int, Row] = field(default_factory=dict)
     active: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     last_seen: Mapping[tuple[str, int], Mapping[int, Row]] = field(default_factory=dict)
@@ -49,6 +50,20 @@ class PlanInput:
         """Brokers that could not lead, and have replicas of partitions that lack a leader or a second copy."""
         replicas = {b for each in self.waiting for b in each.replicas} | {b for s in self.alone for b in s["replicas"]}
         return frozenset(b for b in replicas if not is_active(self.brokers, b))
+
+    @property
+    def combined(self) -> frozenset[int]:
+        """Voters that are brokers, too: both are one process."""
+        return self.voters & {*self.brokers}
+
+    def takes_majority(self, brokers: Collection[int]) -> bool:
+        """Whether no majority of the voters runs while these brokers do not."""
+        return bool(self.voters) and 2 * len(self.combined & {*brokers}) >= len(self.voters)
+
+    @property
+    def has_no_majority(self) -> bool:
+        """Whether no majority of the voters ran when the log ended, by the brokers that are voters."""
+        return self.takes_majority([b for b in self.brokers if not is_active(self.brokers, b)])
 
     @property
     def candidates(self) -> frozenset[int]:

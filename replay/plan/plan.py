@@ -11,7 +11,7 @@ Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from replay.plan.clients import clients
 from replay.plan.copies import copy, find_old_copies
@@ -43,12 +43,16 @@ _STILL_NONE = (
     "A partition that has no leader with all its replicas back had only members that stopped uncleanly or lost their "
     "directory: compare the logs of its replicas before an unclean election."
 )
-# The first start gives the replica another directory, which only the next start finds online (LeaderAcceptor,
-# PartitionChangeBuilder.canElectLastKnownLeader, 4.3.1). tests/kafka/test_replaced_disk.py: the last known leader led
-# an empty log from its second start on.
+# The first start gives the replica another directory, which only later elections find online: of the next start of any
+# broker, or of the check for preferred leaders (ReplicationControlManager.handleAssignReplicasToDirs,
+# handleBrokerUnfenced, maybeBalancePartitionLeaders, 3.9.1 to 4.3.1). tests/kafka/test_replaced_disk.py.
+_LATER = (
+    "at the next start of any broker, or at a check for preferred leaders, with an empty log: then the others truncate "
+    "all that they have."
+)
 _REPLACED = (
-    "A member whose directory was replaced is not elected at its first start, and may be at a later one, with an empty "
-    "log: then the others truncate all that they have. Do not start it; compare the logs of the others."
+    f"A member whose directory was replaced is not elected as it starts, but {_LATER} Do not start it; compare the "
+    "logs of the others."
 )
 # Layers of a config that the default of all brokers overrides (KafkaConfigSchema.resolveEffectiveTopicConfig).
 _BELOW_CLUSTER = ("cluster", "static", "default", "assumed_default")
@@ -59,7 +63,9 @@ def make_plan(given: PlanInput) -> list[PlanStep]:
     off = list(_turn_off_unclean(given))
     done = {action.topic for step in off for action in step.actions}
     return [
+        *_keep_controllers(given, bool(off)),
         *off,
+        *_stop_replaced(given),
         *copy(given),
         *find_old_copies(given),
         *_start(given),
@@ -70,6 +76,68 @@ def make_plan(given: PlanInput) -> list[PlanStep]:
         *clients(given),
         *prevention(given, done),
     ]
+
+
+def _keep_controllers(given: PlanInput, off: bool) -> Iterator[PlanStep]:
+    """Where brokers that are down before a config is set, or must be for an election by hand, take the majority of the
+    controllers with them. off: whether the plan has such a config."""
+    by_hand = [each for each in given.waiting if each.by in (BY_LOG, NOBODY)]
+    stopped = [
+        each.outsiders if each.by == BY_LOG else sorted(each.replicas, key=lambda b: b in given.combined)[1:]
+        for each in by_hand
+    ]
+    if (off and given.has_no_majority) or any(map(given.takes_majority, stopped)):
+        down = [b for b in sorted(given.combined) if not is_active(given.brokers, b)]
+        yield PlanStep(
+            Phase.PREVENT,
+            "keep_controllers",
+            f"Let a majority of the controllers {_listed(given.voters)} run: where the broker must be down, as a "
+            "controller alone (process.roles=controller).",
+            "leaderless",
+            EXPOSURE,
+            facts=(
+                f"Of these voters {joined(sorted(given.combined))} were brokers, too.",
+                *(broker_state(given.brokers, b) for b in down),
+            ),
+            assumptions=("Where such a broker was down its controller was, for both are one process.",),
+            predictions=(
+                "Without a majority no config is set and nobody is elected; once there is one, whoever runs may be.",
+                "With that role, and its controller's listener alone, a node opens no log of a topic.",
+            ),
+            brokers=tuple(sorted(given.combined)),
+            **about_waiting(given, given.waiting),
+        )
+
+
+def _listed(nodes: Collection[int]) -> str:
+    return some([str(node) for node in sorted(nodes)])
+
+
+def _stop_replaced(given: PlanInput) -> Iterator[PlanStep]:
+    """Before any start: brokers whose replicas the next election finds, with an empty log."""
+    rows = [each for each in given.waiting if each.passed_over]
+    brokers = tuple(sorted({broker for each in rows for broker in each.passed_over}))
+    if brokers:
+        number = count(sum(each.count for each in rows), "partition")
+        yield PlanStep(
+            Phase.PREVENT,
+            "stop_replaced",
+            f"Stop {joined(brokers)} before any start: {number} got no leader while a member ran, so that its "
+            "directory was replaced.",
+            "leaderless",
+            EXPOSURE,
+            facts=tuple(
+                f"Broker {b} was active, with its directory online, and did not lead: "
+                f"{named([each for each in rows if b in each.passed_over])}."
+                for b in brokers
+            ),
+            predictions=(
+                f"It is elected {_LATER}",
+                f"What a stop does to other partitions: kraft-forensics ahead --stop {brokers[0]}.",
+            ),
+            brokers=brokers,
+            **about_waiting(given, rows),
+        )
 
 
 def _turn_off_unclean(given: PlanInput) -> Iterator[PlanStep]:
@@ -85,7 +153,7 @@ def _turn_off_unclean(given: PlanInput) -> Iterator[PlanStep]:
     whole = len(own) < len({each.topic for each in risky})
     where = [some(topics, 5)] if topics else []
     where += ["all brokers"] if whole else []
-    by_controller = not any(is_active(given.brokers, b) for b in given.brokers)
+    by_controller = given.has_no_majority or not any(is_active(given.brokers, b) for b in given.brokers)
     names = [*([None] if whole else []), *sorted(topic for topic in own if topic is not None and is_legal(topic))]
     on, unknown = ([each for each in risky if (each.unclean == ON) is known] for known in (True, False))
     yield PlanStep(
@@ -135,15 +203,22 @@ def _start(given: PlanInput) -> Iterator[PlanStep]:
     if not order and not by_log:
         return
     one = len(order) == 1
-    text = f"Start broker {order[0]}" if one else f"Start brokers in the order {', '.join(map(str, order))}"
-    if helped:
+    starts = f"start broker {order[0]}" if one else f"start brokers in the order {', '.join(map(str, order))}"
+    # Had it died with a majority of the controllers, the log would not show it.
+    alone = sorted({row["leader"] for row in given.alone if row["leader"] >= 0})
+    text = f"Once {joined(alone)} run{'s' * (len(alone) == 1)}, {starts}" if alone else starts.capitalize()
+    if not order:
+        text, then = "", ""
+    elif helped:
         then = f"; wait for the leaders {'of the partitions that need it' if one else 'after each'}."
     else:
         then = f": {count(sum(given.alone_count.values()), 'partition')} had one copy left in the ISR or ELR."
     if by_log:
         number = sum(each.count for each in by_log)
         if_none = "if it gets none" if number == 1 else "if they get none"
-        then += f" Elect the leader{'s' * (number > 1)} of {count(number, 'partition')} by hand {if_none}."
+        leaders = f"leader{'s' * (number > 1)} of {count(number, 'partition')}"
+        then += f"{' ' * bool(order)}Elect the {leaders} by hand {if_none}."
+    by_hand = tuple(_by_hand(given, by_log, order))
     yield PlanStep(
         Phase.START,
         "start",
@@ -156,11 +231,20 @@ def _start(given: PlanInput) -> Iterator[PlanStep]:
             *(broker_state(given.brokers, b) for b in sorted(order)),
         ),
         assumptions=_as_left(members_of(helped)),
-        predictions=(*_elections(helped), *([_REPLACED] if helped else [])),
-        actions=tuple(_by_hand(given, by_log, order)),
+        predictions=(*_elections(helped), *([_REPLACED] if helped else []), *_meanwhile(given, by_hand)),
+        actions=by_hand,
         brokers=order,
         **about_waiting(given, helped),
     )
+
+
+def _meanwhile(given: PlanInput, by_hand: Sequence[Action]) -> Iterator[str]:
+    if given.has_no_majority:
+        controllers = _listed(given.voters)
+        yield f"Nobody is elected before a majority of the controllers {controllers} runs: do not wait until then."
+    if stopped := sorted({broker for action in by_hand for broker in action.brokers}):
+        asked = ",".join(map(str, stopped))
+        yield f"What such stops do to other partitions: kraft-forensics ahead --stop-all-in-order {asked}."
 
 
 def _as_left(members: Sequence[int]) -> tuple[str, ...]:

@@ -29,8 +29,9 @@ class Waiting:
     replicas: ids, sorted; members: those whose return Kafka answers with an election while unclean election is off:
     the ISR, else the ELR, else the last known leader, as `by` says; none for NOBODY. BY_LOG: the one replica that is to
     be elected by hand, as the captured logs have it (`to_elect`). unclean: ON, OFF, or UNKNOWN if no
-    config in the evidence sets unclean.leader.election.enable; layer: where it is set. partitions: the first ones;
-    count: how many there are.
+    config in the evidence sets unclean.leader.election.enable; layer: where it is set. passed_over: those whom Kafka
+    may elect that were active, in a directory that was online, and did not lead: it was assigned after the last
+    election, in place of the one that had their log. partitions: the first ones; count: how many there are.
     """
 
     topic_id: str
@@ -40,6 +41,7 @@ class Waiting:
     by: str
     unclean: str
     layer: str
+    passed_over: tuple[int, ...] = ()
     partitions: tuple[int, ...] = (0,)
     count: int = 1
 

@@ -114,7 +114,7 @@ def broker_state(brokers: Mapping[int, Row], broker: int) -> str:
     if not row["fenced"]:
         asked = ", and had asked for a controlled shutdown" if row["in_controlled_shutdown"] else ""
         return f"Broker {broker} was active when the log ended{asked}."
-    how = ", after a controlled shutdown" if row["in_controlled_shutdown"] else ""
+    how = ", after it had asked for a controlled shutdown" if row["in_controlled_shutdown"] else ""
     return f"Broker {broker} was fenced when the log ended{how} (metadata offset {row['offset']})."
 
 

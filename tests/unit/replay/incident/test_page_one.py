@@ -111,6 +111,6 @@ def test_how_the_cluster_stood_when_the_log_ended() -> None:
     assert words(brokers={1: up, 2: down})["now"] == ["Broker 2 is down."]
     assert words(brokers={1: down, 2: down})["now"] == ["All brokers are down."]
     assert words(brokers={1: up})["now"] == [
-        "Every broker is up; every partition has a leader and more than one safe copy."
+        "Every broker is up; every partition has a leader, and with several replicas more than one safe copy."
     ]
     assert words(brokers={1: up}, alone_count={1: 3})["now"] == ["3 partitions have one safe copy left."]

@@ -242,7 +242,8 @@ def test_an_unknown_leader_is_not_named(leader: int | None) -> None:
 def test_a_fenced_broker_is_not_said_to_have_stopped_in_some_way() -> None:
     found = steps(waiting=[waiting()], brokers={3: broker(), 1: broker(in_controlled_shutdown=True)})["start"]
     assert "Broker 3 was fenced when the log ended (metadata offset 98)." in found.facts
-    assert "Broker 1 was fenced when the log ended, after a controlled shutdown (metadata offset 98)." in found.facts
+    asked = "after it had asked for a controlled shutdown"
+    assert f"Broker 1 was fenced when the log ended, {asked} (metadata offset 98)." in found.facts
     assert "Broker 2 was not registered when the log ended." in found.facts
 
 
@@ -253,6 +254,70 @@ def test_the_disk_of_a_last_replica_is_kept() -> None:
     assert found["start"].brokers == (1,)
     # No min ISR: the state has the one of its begin, and it does not matter here.
     assert found["keep_disks"].facts == ("Broker 3 alone in the ISR and ELR: 1 partition.",)
+
+
+def test_who_is_alone_in_the_isr_must_run_before_others_start() -> None:
+    """Its death is not in the log if a majority of the controllers died with it. With unclean election on, a replica
+    that starts would be elected once its session is over."""
+    alone = state(110, 3, [3], replicas=[3, 1], min_isr=1)
+    found = steps(alone=[alone], alone_count={3: 1}, brokers={3: broker(fenced=False), 1: broker()})["start"]
+    assert found.text == "Once broker 3 runs, start broker 1: 1 partition had one copy left in the ISR or ELR."
+
+
+def test_a_config_needs_a_majority_of_the_controllers() -> None:
+    """Brokers 2 and 3 stopped after another, and with them two of three controllers: no broker that runs, and no
+    controller, answers a change of a config (QuorumController.appendWriteEvent: only the active controller does)."""
+    known = {**brokers(2, 3), 1: broker(fenced=False)}
+    given = {"waiting": [waiting()], "brokers": known, "voters": frozenset({1, 2, 3})}
+    found = steps(**given)
+    assert list(found)[:2] == ["keep_controllers", "turn_off_unclean"]
+    assert found["keep_controllers"].text == (
+        "Let a majority of the controllers 1, 2, 3 run: where the broker must be down, as a controller alone "
+        "(process.roles=controller)."
+    )
+    assert "--bootstrap-controller" in commands(**given)["turn_off_unclean"][0]
+    assert found["start"].predictions[-1] == (
+        "Nobody is elected before a majority of the controllers 1, 2, 3 runs: do not wait until then."
+    )
+    for voters in ({2, 8, 9}, {7, 8, 9}, set()):
+        assert "keep_controllers" not in steps(**{**given, "voters": frozenset(voters)})
+    off = steps(**{**given, "waiting": [waiting(unclean=OFF)]})
+    assert "keep_controllers" not in off
+    assert off["start"].predictions == found["start"].predictions
+
+
+@pytest.mark.parametrize(("by", "members"), [(BY_LOG, (2,)), (NOBODY, ())])
+def test_an_election_by_hand_needs_a_majority_of_the_controllers(by: str, members: tuple[int, ...]) -> None:
+    known = dict.fromkeys((1, 2, 3), broker(fenced=False))
+    given = {"waiting": [waiting(by, members, OFF)], "brokers": known}
+    for voters, needed in (({1, 2, 3}, True), ({1, 3, 9}, True), ({1, 8, 9}, False), (set(), False)):
+        assert ("keep_controllers" in steps(**given, voters=frozenset(voters))) is needed
+
+
+def test_an_election_by_hand_says_what_must_stop_for_it() -> None:
+    known = dict.fromkeys((1, 2, 3), broker(fenced=False))
+    found = steps(waiting=[waiting(BY_LOG, (2,), OFF)], brokers=known)["start"]
+    assert found.text == "Elect the leader of 1 partition by hand if it gets none."
+    assert found.predictions[-1] == (
+        "What such stops do to other partitions: kraft-forensics ahead --stop-all-in-order 1,3."
+    )
+
+
+def test_a_member_that_runs_and_does_not_lead_stops_before_any_start() -> None:
+    """Its directory was replaced: the next unfenced broker, or check for preferred leaders, makes it leader with an
+    empty log (ReplicationControlManager.handleBrokerUnfenced, maybeBalancePartitionLeaders, 3.9.1 to 4.3.1)."""
+    known = {**brokers(1, 2), 3: broker(fenced=False)}
+    rows = [waiting(unclean=OFF, passed_over=(3,)), waiting(topic="mail", topic_id="m", members=(2,), unclean=OFF)]
+    found = steps(waiting=rows, brokers=known)
+    assert list(found)[:3] == ["stop_replaced", "copy", "start"]
+    assert found["stop_replaced"].text == (
+        "Stop broker 3 before any start: 1 partition got no leader while a member ran, so that its directory was "
+        "replaced."
+    )
+    assert found["stop_replaced"].facts == (
+        "Broker 3 was active, with its directory online, and did not lead: ledger-0.",
+    )
+    assert found["copy"].brokers == (1, 2, 3)
 
 
 def test_configs_that_lose_records_are_changed_once_all_are_back() -> None:

@@ -293,6 +293,35 @@ def test_nobody_waits_for_a_broker_that_is_no_replica_any_more(
     assert (row.by, row.members) == (by, members)
 
 
+@pytest.mark.parametrize(
+    ("lists", "log_dirs", "passed_over"),
+    [
+        ({"elr": [1]}, ["old", "new"], (1,)),
+        ({"last_known_elr": [1]}, ["new"], (1,)),
+        ({"isr": [1]}, None, (1,)),
+        ({"elr": [1]}, ["old"], ()),
+        ({"elr": [3], "last_known_elr": [1]}, ["new"], ()),
+    ],
+)
+def test_a_member_that_ran_in_an_online_directory_and_did_not_lead_was_passed_over(
+    lists: dict[str, list[int]], log_dirs: list[str] | None, passed_over: tuple[int, ...]
+) -> None:
+    """BrokerRegistration.hasOnlineDir. Not so one in a directory that failed, and one that Kafka does not elect."""
+    name = "unclean_leader_election_enable"
+    state = {"topic_id": "i", "topic": "t", "partition": 0, "leader": -1, "replicas": [3, 1], name: False}
+    state |= {
+        "isr": [],
+        "elr": [],
+        "last_known_elr": [],
+        f"{name}_source": "topic",
+        "directories": ["x", "new"],
+    } | lists
+    runs = {"broker_id": 1, "incarnation_id": "i", "fenced": False, "in_controlled_shutdown": False}
+    brokers = {1: {**runs, "log_dirs": log_dirs}, 3: {**runs, "broker_id": 3, "fenced": True, "log_dirs": ["x"]}}
+    ((row,), _, _) = states_that_wait([pa.Table.from_pylist([state])], brokers=brokers)
+    assert row.passed_over == passed_over
+
+
 @pytest.mark.parametrize("name", ["unclean", "unclean-4.4.0", "elr", "churn", "diverge", "logs-unclean"])
 def test_the_plan_of_a_capture_elects_only_members(name: str) -> None:
     history, _ = history_of(decode(capture(name)))
