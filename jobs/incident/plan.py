@@ -40,7 +40,7 @@ _STATE = (
     *("topic_id", "topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "adding_replicas"),
     *("removing_replicas", "directories", _UNCLEAN, f"{_UNCLEAN}_source"),
 )
-_CONFIG = ("resource_type", "resource_name", "name", "effective_value", "source")
+_CONFIG = ("resource_type", "resource_name", "name", "value", "effective_value", "source")
 _BROKER = ("offset", "broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown", "log_dirs")
 _SIZE = ("topic", "partition", "broker_id", "size_bytes", "source", "captured_at_ms")
 _AT_END = pc.field("end_offset").is_null()

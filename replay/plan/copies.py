@@ -30,6 +30,7 @@ from replay.plan.step import (
     place,
     size_text,
     some,
+    visible,
 )
 
 _CUT = "docs/findings.md#logs-that-were-cut-back"
@@ -81,12 +82,24 @@ def copy(given: PlanInput) -> Iterator[PlanStep]:
                 if running
                 else []
             ),
+            *_tiered(given, [row for _, row in pairs]),
             _SALVAGE,
         ),
         actions=tuple(action for b in brokers for action in _copy_logs(b, by_broker[b], more[b])),
         brokers=brokers,
         **about(row for _, row in pairs),
     )
+
+
+def _tiered(given: PlanInput, rows: Sequence[Row]) -> Iterator[str]:
+    """Of topics with remote.storage.enable (RemoteLogManager.cleanupExpiredRemoteLogSegments, 3.9.1 to 4.3.1)."""
+    configs = [c for c in given.configs if (c["resource_type"], c["name"]) == ("topic", "remote.storage.enable")]
+    on = {config["resource_name"] for config in configs if config["value"] == "true"}
+    if topics := sorted({row["topic"] for row in rows} & on):
+        yield (
+            f"With tiered storage ({some([visible(topic) for topic in topics], 5)}) a new leader deletes remote "
+            "segments of leader epochs before its own first one: copy these segments, too."
+        )
 
 
 def _folders(given: PlanInput, broker: int, rows: Sequence[Row]) -> Iterator[str]:

@@ -157,6 +157,18 @@ def test_how_much_space_a_copy_takes() -> None:
     assert "A copy takes about 1.2 GiB on node 1 for 1 of 2 partitions (listing of 2026-11-18 11:06:40 UTC)." in facts
 
 
+def test_remote_segments_are_copied_too() -> None:
+    """A new leader deletes those whose leader epochs are all before the first of its own log
+    (RemoteLogManager.cleanupExpiredRemoteLogSegments, 3.9.1 to 4.3.1)."""
+    for value, told in (("true", True), ("false", False)):
+        given = [
+            {**config(topic, "remote.storage.enable", on), "effective_value": None, "value": on}
+            for topic, on in (("ledger", value), ("mail", "true"))
+        ]
+        found = steps(waiting=[waiting(LAST_KNOWN, unclean=OFF)], brokers=brokers(1, 2, 3), configs=given)["copy"]
+        assert any("With tiered storage (ledger) a new leader" in text for text in found.predictions) is told
+
+
 def test_where_nobodys_return_helps_an_election_is_the_last_resort() -> None:
     rows = [waiting(NOBODY, (), OFF), waiting(members=(1,), topic="mail", topic_id="m", replicas=(1, 2))]
     found = steps(waiting=rows, brokers=brokers(1, 2, 3))
