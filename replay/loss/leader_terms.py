@@ -149,7 +149,7 @@ class LeaderTerms:
         return LeaderTerm(leader, first, end, begin_ms, max(begin_ms, end_ms), session, unbroken, kept)
 
     @cached_property
-    def _is_written_by_clients(self) -> bool:
+    def is_written_by_clients(self) -> bool:
         """Whether only clients and leaders write to the topic: brokers append to a coordinator's by themselves, and
         what is in tiered storage outlives the process that wrote it."""
         topic = self.recorded.topic
@@ -164,7 +164,7 @@ class LeaderTerms:
     def _served_by_one(self, leader: int, session: Session | None, first: int, end: int) -> bool:
         """Whether one process of the leader was registered, and so could be reached, in rows [first, end): no new
         incarnation registered after the batch of the first row and before that of the end."""
-        if session is None or self.facts.anchored[first] or not self._is_written_by_clients:
+        if session is None or self.facts.anchored[first] or not self.is_written_by_clients:
             return False
         batches = self.facts.batch
         inside = self.sessions.begun(leader, int(batches[first]), int(batches[end]) - 1)

@@ -17,7 +17,8 @@ InSyncReplicasCount, LogManager.shutdown.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,25 +37,36 @@ from replay.offsets.watermark_floor import Report
 def alone_in_isr(terms: LeaderTerms, evidence: Evidence) -> Iterator[Report]:
     """High watermarks of leaders that were alone in their ISR and not below min ISR.
 
-    The high watermark of such a leader is at its log's end: the log end that two successive readings of the same
-    process show was acknowledged.
+    Such a leader commits what it appends, but a request thread may have to wait for that, as long as a disk hangs
+    (Kafka's UnifiedLog.maybeIncrementHighWatermark needs the lock of the log). So a log end was committed once as many
+    higher ones were read as there are threads: each of these is the end of another batch.
     """
     error = terms.cluster.clock.error_ms
     for broker, scrapes in evidence.scrapes.items():
-        for number, scrape in enumerate(scrapes[:-1]):
-            if not scrape.says_enough_alone or not scrape.log_end_offset or scrape.process_start_ms is None:
-                continue
-            later = scrapes[number + 1]
-            same = later.process_start_ms == scrape.process_start_ms and later.says_enough_alone
-            if not same or later.log_end_offset != scrape.log_end_offset:
-                continue
-            begin, end = scrape.captured_at_ms - error, read_by(later.row) + error
-            session = terms.sessions.last_begun(broker, begin)
-            if session is None or not session.was_alone_until(later.captured_at_ms - error):
-                continue
-            epoch = _led_alone(terms, broker, terms.cluster.last_heard_ms(begin) - PROPAGATION_MS, end)
-            if epoch is not None and later.captured_at_ms > read_by(scrape.row):
-                yield Report(scrape.log_end_offset, end, epoch, later.row, "floor_leader_alone")
+        threads = terms.cluster.request_threads.get(broker)
+        if threads is None or not terms.is_written_by_clients:
+            continue
+        for ends in _ends_read_alone(scrapes):
+            for first, last in zip(ends, ends[threads:], strict=False):
+                begin, end = first.captured_at_ms - error, read_by(last.row) + error
+                session = terms.sessions.last_begun(broker, begin)
+                if session is None or not session.was_alone_until(last.captured_at_ms - error):
+                    continue
+                epoch = _led_alone(terms, broker, terms.cluster.last_heard_ms(begin) - PROPAGATION_MS, end)
+                if epoch is not None:
+                    yield Report(first.log_end_offset or 0, end, epoch, first.row, "floor_leader_alone")
+
+
+def _ends_read_alone(scrapes: Sequence[Scrape]) -> Iterable[list[Scrape]]:
+    """Of each process, its readings that say that it leads and is alone: the first one of each log end that is higher
+    than those before it."""
+    by_process: dict[int, list[Scrape]] = defaultdict(list)
+    for scrape in scrapes:
+        if scrape.says_enough_alone and scrape.log_end_offset and scrape.process_start_ms is not None:
+            own = by_process[scrape.process_start_ms]
+            if not own or scrape.log_end_offset > (own[-1].log_end_offset or 0):
+                own.append(scrape)
+    return by_process.values()
 
 
 def _led_alone(terms: LeaderTerms, broker: int, begin_ms: int, end_ms: int) -> int | None:

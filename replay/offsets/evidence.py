@@ -114,6 +114,12 @@ class Scrape:
     row: Row
 
     @property
+    def says_it_leads(self) -> bool:
+        """Whether the broker leads in its own eyes. One that was elected may wait for a disk before it does, and follow
+        and send heartbeats all the same (Kafka's BrokerMetadataPublisher, 4.3.1)."""
+        return (self.in_sync_replicas_count or 0) >= 1
+
+    @property
     def says_enough_alone(self) -> bool:
         """Whether the broker leads in its own eyes, alone in the ISR and not below min ISR."""
         return self.in_sync_replicas_count == 1 and self.under_min_isr is False
@@ -127,7 +133,7 @@ class Scrape:
     @property
     def says_below_min_isr(self) -> bool:
         """Whether the broker leads in its own eyes, below min ISR."""
-        return bool(self.under_min_isr) and (self.in_sync_replicas_count or 0) >= 1
+        return bool(self.under_min_isr) and self.says_it_leads
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +307,7 @@ def log_end_ceiling(
     above = [(e.start_offset, e.row) for e in own or entries]
     if not own:
         ends = [e for e in running_log_ends(evidence, leader, *led_ms, clock) if of_the_process(e.row)]
-        above += [(e.log_end_offset, e.row) for e in ends if e.log_end_offset]
+        above += [(e.log_end_offset, e.row) for e in ends if e.log_end_offset and e.says_it_leads]
     best = min(above, key=lambda pair: pair[0], default=None)
     return Bound(best[0], best[1]) if best else OPEN
 

@@ -43,30 +43,54 @@ AGAIN = sessions(*UP, *REGISTERED_AGAIN)
 # Brokers 2 and 3 are fenced all the while.
 ALONE = sessions(*UP, "18 fence 2", "18 fence 3", "50 fence 1", "55 unfence 2")
 ALONE_HISTORY = ("10 isr=1,2,3 min=1", *UNCLEAN[1:])
-TWO_READINGS = ("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=150 proc=0")
+TWO_READINGS = ("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=151 proc=0")
+# Broker 1 has one request thread.
+ONE = {1: 1}
 
 
 def test_a_leader_alone_in_its_isr_has_its_high_watermark_at_its_logs_end() -> None:
-    verdict, least, _, said = window(ALONE_HISTORY, *TWO_READINGS, LINE, brokers=ALONE)
+    verdict, least, _, said = window(ALONE_HISTORY, *TWO_READINGS, LINE, brokers=ALONE, request_threads=ONE)
     assert (verdict, least, said["floor_leader_alone"]["value"]) == ("proven", 70, 150)
+
+
+@pytest.mark.parametrize(
+    ("ends", "known", "floor"),
+    [
+        # A thread has appended up to 150 and waits for the log to commit it: another one has its lock, and waits for a
+        # disk (UnifiedLog.append, maybeIncrementHighWatermark, 4.3.1). The log end stands still meanwhile.
+        ((150, 150, 150), {"request_threads": ONE}, None),
+        ((150, 151, 152), {"request_threads": {1: 3}}, None),
+        ((150, 151, 151, 152), {"request_threads": {1: 2}}, 150),
+        ((150, 151, 152, 153), {"request_threads": {1: 2}}, 151),
+        ((150, 151), {}, None),
+        # Its coordinator's threads append, too.
+        ((150, 151), {"request_threads": ONE, "topic": "__consumer_offsets"}, None),
+    ],
+)
+def test_each_request_thread_may_have_appended_what_is_not_yet_committed(
+    ends: tuple[int, ...], known: dict[str, Any], floor: int | None
+) -> None:
+    shown = [f"{30 + 3 * at} b1 isr=1 under=0 leo={end} proc=0" for at, end in enumerate(ends)]
+    *_, said = window(ALONE_HISTORY, *shown, LINE, brokers=ALONE, **known)
+    assert said.get("floor_leader_alone", {"value": None})["value"] == floor
 
 
 @pytest.mark.parametrize(
     ("readings", "brokers"),
     [
         (TWO_READINGS[:1], ALONE),
-        (("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=150 proc=31"), ALONE),
-        (("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=151 proc=0"), ALONE),
-        (("30 b1 isr=1 under=1 leo=150 proc=0", "33 b1 isr=1 under=1 leo=150 proc=0"), ALONE),
+        (("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=151 proc=31"), ALONE),
+        (("30 b1 isr=1 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=150 proc=0"), ALONE),
+        (("30 b1 isr=1 under=1 leo=150 proc=0", "33 b1 isr=1 under=1 leo=151 proc=0"), ALONE),
         # The leader still counted another member when it had that log end.
-        (("30 b1 isr=2 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=150 proc=0"), ALONE),
+        (("30 b1 isr=2 under=0 leo=150 proc=0", "33 b1 isr=1 under=0 leo=151 proc=0"), ALONE),
         # Too soon after the others left, and with a follower that runs.
-        (("22 b1 isr=1 under=0 leo=150 proc=0", "24 b1 isr=1 under=0 leo=150 proc=0"), ALONE),
+        (("22 b1 isr=1 under=0 leo=150 proc=0", "24 b1 isr=1 under=0 leo=151 proc=0"), ALONE),
         (TWO_READINGS, sessions(*UP, "18 fence 2", "50 fence 1")),
     ],
 )
 def test_what_does_not_show_that_a_leader_was_alone(readings: tuple[str, ...], brokers: BrokerTimeline) -> None:
-    *_, said = window(ALONE_HISTORY, *readings, LINE, brokers=brokers)
+    *_, said = window(ALONE_HISTORY, *readings, LINE, brokers=brokers, request_threads=ONE)
     assert "floor_leader_alone" not in said
 
 
@@ -81,7 +105,7 @@ def test_what_does_not_show_that_a_leader_was_alone(readings: tuple[str, ...], b
 )
 def test_what_the_metadata_log_must_show_of_a_lone_leader(second: tuple[str, ...]) -> None:
     history = (ALONE_HISTORY[0], *second, *ALONE_HISTORY[2:])
-    *_, said = window(history, *TWO_READINGS, LINE, brokers=ALONE)
+    *_, said = window(history, *TWO_READINGS, LINE, brokers=ALONE, request_threads=ONE)
     assert "floor_leader_alone" not in said
 
 
@@ -89,7 +113,7 @@ def test_a_lone_leader_of_a_snapshot_may_have_had_another_min_isr_before() -> No
     """It was lowered before the snapshot, and nothing was written since."""
     for first, known in (("19", True), ("19 checkpoint", False)):
         history = (f"{first} isr=1 min=1", *ALONE_HISTORY[2:])
-        *_, said = window(history, *TWO_READINGS, LINE, brokers=ALONE)
+        *_, said = window(history, *TWO_READINGS, LINE, brokers=ALONE, request_threads=ONE)
         assert ("floor_leader_alone" in said) == known
 
 
@@ -97,16 +121,16 @@ def test_a_replica_that_was_active_when_a_leader_was_left_alone_may_hold_its_hig
     """It may have caught up; to fence it does not move the high watermark."""
     brokers = sessions(*UP, "18 fence 3", "22 fence 2", "60 fence 1", "65 unfence 2")
     history = (*ALONE_HISTORY[:2], "60 isr= leader=-1", "70 isr=2 leader=2 recovering", "90 isr=2,3 recovered")
-    readings = ("34 b1 isr=1 under=0 leo=150 proc=0", "37 b1 isr=1 under=0 leo=150 proc=0")
+    readings = ("34 b1 isr=1 under=0 leo=150 proc=0", "37 b1 isr=1 under=0 leo=151 proc=0")
     line = "80 b2 e0@0 e2@80"
-    *_, said = window(history, *readings, line, brokers=brokers, at=70)
+    *_, said = window(history, *readings, line, brokers=brokers, at=70, request_threads=ONE)
     assert "floor_leader_alone" not in said
     # It was fenced in the same millisecond, a record later.
     at_once = (history[0], f"{history[1]} at=22", *history[2:])
-    *_, said = window(at_once, *readings, line, brokers=brokers, at=70)
+    *_, said = window(at_once, *readings, line, brokers=brokers, at=70, request_threads=ONE)
     assert "floor_leader_alone" not in said
     brokers = sessions(*UP, "18 fence 3", "20 fence 2", "60 fence 1", "65 unfence 2")
-    *_, said = window(history, *readings, line, brokers=brokers, at=70)
+    *_, said = window(history, *readings, line, brokers=brokers, at=70, request_threads=ONE)
     assert "floor_leader_alone" in said
 
 

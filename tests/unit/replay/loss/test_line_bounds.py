@@ -86,7 +86,7 @@ def test_what_is_no_first_line_of_the_new_leader(line: str) -> None:
 
 def test_a_log_end_read_later_takes_nothing_from_the_line() -> None:
     """It is only an upper bound, since the leader may have appended before it was read."""
-    lines, read_later = logged(WON, "b1 stays e0 p1 hw=150"), "75 b2 leo=120 proc=1"
+    lines, read_later = logged(WON, "b1 stays e0 p1 hw=150"), "75 b2 isr=1 leo=120 proc=1"
     without_line = window(logged("b1 stays e0 p1 hw=150"), FROZEN, read_later)
     assert [window(lines, FROZEN, read_later)["loss_min"], without_line["loss_min"]] == [70, 30]
 

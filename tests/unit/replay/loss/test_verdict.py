@@ -298,54 +298,61 @@ def test_evidence_of_another_topic_id_or_partition() -> None:
 
 def test_a_log_end_from_before_the_replica_was_cut_back() -> None:
     """Broker 2 was seen at 60 before the election, then followed broker 1 up to 150 and was elected with that."""
-    assert verdict(UNCLEAN, LOST[0], "22 b2 leo=60", "26 b2 leo=150") == ("possible", 0, None)
+    assert verdict(UNCLEAN, LOST[0], "22 b2 isr=1 leo=60", "26 b2 isr=1 leo=150") == ("possible", 0, None)
 
 
 def test_a_log_end_of_the_winner_from_after_its_time_as_leader() -> None:
     later = (*UNCLEAN, "70 isr=3 leader=3", "90 isr=2,3")
-    assert verdict(later, LOST[0], "80 b2 leo=60") == ("possible", 0, None)
-    assert verdict(later, LOST[0], "65 b2 leo=140") == ("proven", 10, None)
+    assert verdict(later, LOST[0], "80 b2 isr=1 leo=60") == ("possible", 0, None)
+    assert verdict(later, LOST[0], "65 b2 isr=1 leo=140") == ("proven", 10, None)
 
 
 def test_a_log_end_of_the_winner_from_after_its_restart() -> None:
     brokers = sessions(*up(1, 2, at=0), *RETURNED, "45 register 2 b", "46 unfence 2")
-    assert verdict(UNCLEAN, LOST[0], "50 b2 leo=60", brokers=brokers) == ("possible", 0, None)
-    assert verdict(UNCLEAN, LOST[0], "43 b2 leo=60", brokers=brokers) == ("proven", 90, None)
+    assert verdict(UNCLEAN, LOST[0], "50 b2 isr=1 leo=60", brokers=brokers) == ("possible", 0, None)
+    assert verdict(UNCLEAN, LOST[0], "43 b2 isr=1 leo=60", brokers=brokers) == ("proven", 90, None)
     # The process that was elected still answers, but no longer leads, and may have truncated its log.
-    assert verdict(UNCLEAN, LOST[0], "50 b2 leo=60 proc=20", brokers=brokers) == ("possible", 0, None)
+    assert verdict(UNCLEAN, LOST[0], "50 b2 isr=1 leo=60 proc=20", brokers=brokers) == ("possible", 0, None)
 
 
 def test_a_log_end_of_the_winner_from_before_it_knew_that_it_led() -> None:
     """It may have fetched more before it began to lead."""
-    assert verdict(UNCLEAN, LOST[0], "41.5 b2 leo=60") == ("possible", 0, None)
-    assert verdict(UNCLEAN, LOST[0], "42.1 b2 leo=60") == ("proven", 90, None)
+    assert verdict(UNCLEAN, LOST[0], "41.5 b2 isr=1 leo=60") == ("possible", 0, None)
+    assert verdict(UNCLEAN, LOST[0], "42.1 b2 isr=1 leo=60") == ("proven", 90, None)
     # A new controller treats it as just heard from: it may not have been heard of since its election for longer.
     took_over = ((ms(41), ms(46)),)
-    assert verdict(UNCLEAN, LOST[0], "47.9 b2 leo=60", fail_overs=took_over) == ("possible", 0, None)
-    assert verdict(UNCLEAN, LOST[0], "48.1 b2 leo=60", fail_overs=took_over) == ("proven", 90, None)
+    assert verdict(UNCLEAN, LOST[0], "47.9 b2 isr=1 leo=60", fail_overs=took_over) == ("possible", 0, None)
+    assert verdict(UNCLEAN, LOST[0], "48.1 b2 isr=1 leo=60", fail_overs=took_over) == ("proven", 90, None)
+
+
+@pytest.mark.parametrize(("shown", "found"), [("isr=1 ", "proven"), ("isr=0 ", "possible"), ("", "possible")])
+def test_a_log_end_of_a_winner_that_does_not_say_that_it_leads(shown: str, found: str) -> None:
+    """Its metadata publisher waits for a disk: it sends heartbeats, and fetches from broker 1 until it learns of its
+    election (BrokerMetadataPublisher, ReplicaManager.applyDelta, 4.3.1)."""
+    assert verdict(UNCLEAN, LOST[0], f"45 b2 {shown}leo=60")[0] == found
 
 
 def test_a_log_end_from_behind_the_end_of_the_metadata_log() -> None:
-    assert verdict(UNCLEAN, LOST[0], "80 b2 leo=60", log_end=70) == ("possible", 0, None)
-    assert verdict(UNCLEAN, LOST[0], "80 b2 leo=60", log_end=90) == ("proven", 90, None)
+    assert verdict(UNCLEAN, LOST[0], "80 b2 isr=1 leo=60", log_end=70) == ("possible", 0, None)
+    assert verdict(UNCLEAN, LOST[0], "80 b2 isr=1 leo=60", log_end=90) == ("proven", 90, None)
 
 
 def test_a_log_end_from_a_gap_in_the_log_or_behind_it() -> None:
     lines = (*UNCLEAN, "100 checkpoint isr=3 leader=3 epoch=9")
-    assert verdict(lines, LOST[0], "80 b2 leo=60") == ("possible", 0, None)
-    assert verdict(lines, LOST[0], "110 b2 leo=60") == ("possible", 0, None)
-    assert verdict(lines, LOST[0], "50 b2 leo=60") == ("proven", 90, None)
+    assert verdict(lines, LOST[0], "80 b2 isr=1 leo=60") == ("possible", 0, None)
+    assert verdict(lines, LOST[0], "110 b2 isr=1 leo=60") == ("possible", 0, None)
+    assert verdict(lines, LOST[0], "50 b2 isr=1 leo=60") == ("proven", 90, None)
 
 
 def test_without_a_known_end_of_the_log_the_last_record_is_it() -> None:
     cluster = quick()
     for time, expected in (("50", "proven"), ("80", "possible")):
-        rows = offsets_table(evidence(LOST[0], f"{time} b2 leo=60"))
+        rows = offsets_table(evidence(LOST[0], f"{time} b2 isr=1 leo=60"))
         assert [f["verdict"] for f in windows(detect(states(*UNCLEAN), rows, cluster).findings)] == [expected]
 
 
 def test_a_log_end_of_zero_while_a_broker_starts() -> None:
-    assert verdict(UNCLEAN, LOST[0], "45 b2 leo=0") == ("possible", 0, None)
+    assert verdict(UNCLEAN, LOST[0], "45 b2 isr=1 leo=0") == ("possible", 0, None)
 
 
 def test_a_high_watermark_that_restarts_from_the_logs_start() -> None:

@@ -56,7 +56,7 @@ def ceiling(*lines: str, term: tuple[float, float] = (10, 100), error_ms: int = 
     return log_end_ceiling(index_rows(evidence(*lines)), 3, 4, span, lambda _: True, Clock(error_ms)).value
 
 
-@pytest.mark.parametrize("shown", ["e0@0 e4@", "leo="])
+@pytest.mark.parametrize("shown", ["e0@0 e4@", "isr=1 leo="])
 def test_what_may_be_of_a_later_process_is_no_bound(shown: str) -> None:
     """It may have less than the process that was elected."""
     rows = index_rows(evidence(f"20 b3 {shown}80", f"30 b3 {shown}60"))
@@ -65,9 +65,9 @@ def test_what_may_be_of_a_later_process_is_no_bound(shown: str) -> None:
 
 
 def test_own_line_first_then_the_least_of_everything() -> None:
-    assert ceiling("20 b3 e0@0 e4@80", "20 b2 e0@0 e4@70", "30 b3 leo=60") == 80
+    assert ceiling("20 b3 e0@0 e4@80", "20 b2 e0@0 e4@70", "30 b3 isr=3 leo=60") == 80
     assert ceiling("20 b2 e0@0 e4@90", "20 b1 e0@0 e4@85") == 85
-    assert ceiling("20 b2 e0@0 e4@90", "30 b3 leo=88") == 88
+    assert ceiling("20 b2 e0@0 e4@90", "30 b3 isr=3 leo=88") == 88
 
 
 def test_an_own_line_that_deletion_moved_up_is_still_a_bound() -> None:
@@ -85,18 +85,18 @@ def test_lines_of_other_epochs_say_nothing() -> None:
 )
 def test_its_log_end_counts_only_while_it_surely_led(time: float, counts: bool) -> None:
     assert PROPAGATION_MS == 1_000
-    assert ceiling(f"{time} b3 leo=88") == (88 if counts else None)
+    assert ceiling(f"{time} b3 isr=3 leo=88") == (88 if counts else None)
 
 
 def test_clock_error_shrinks_the_term() -> None:
-    assert ceiling("13 b3 leo=88", error_ms=1_000) == 88
-    assert ceiling("13 b3 leo=88", error_ms=2_000) is None
-    assert ceiling("98 b3 leo=88", error_ms=1_500) is None
+    assert ceiling("13 b3 isr=3 leo=88", error_ms=1_000) == 88
+    assert ceiling("13 b3 isr=3 leo=88", error_ms=2_000) is None
+    assert ceiling("98 b3 isr=3 leo=88", error_ms=1_500) is None
 
 
 def test_a_log_end_of_zero_and_other_replicas_log_ends_are_no_bound() -> None:
-    assert ceiling("20 b3 leo=0", "20 b2 leo=5") is None
-    assert ceiling("20 b3 leo=0", "30 b3 leo=88") == 88
+    assert ceiling("20 b3 isr=3 leo=0", "20 b2 leo=5") is None
+    assert ceiling("20 b3 isr=3 leo=0", "30 b3 isr=3 leo=88") == 88
 
 
 # A replica as it was last seen.
