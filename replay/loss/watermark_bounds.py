@@ -339,7 +339,11 @@ class _Member:
         return self.terms.sessions.at(self.broker, int(self.terms.facts.batch[row]))
 
     def stopped(self) -> Iterator[Bound]:
-        """Its log end at a clean stop, after which no process of it fetched from the leader."""
+        """Its log end at a clean stop, after which no process of it fetched from the leader as long as that led.
+
+        The leader may not know for long that it is no member: its metadata publisher waits for a disk (JBOD: another
+        one), and it sends heartbeats all the same. So it may count on what the next process fetches.
+        """
         session = self.session(self.joined)
         if session is None or session != self.session(self.last):
             return
@@ -351,7 +355,7 @@ class _Member:
         for row in (row for row in rows if row["captured_at_ms"] is not None):
             # Or all of its lines were read, also those that it wrote up to the stop.
             whole = logged is not None and logged.had_ended_by(read_by(row) + self.error_ms) and self._was_gone(session)
-            late = clock.surely_after(row, self._left_ms())
+            late = clock.surely_after(row, self.term.end_ms + PROPAGATION_MS)
             if late and (clock.surely_before(row, self.at_ms(self.row)) or whole):
                 yield Bound(row["log_end_offset"], row, inference=MEMBERS_LOG_END)
 
@@ -385,14 +389,6 @@ class _Member:
             own = session.was_alone_until(until_ms) and self._kept_log_dirs(session)
             if read - self.error_ms >= gone_ms and (own or self._ran_on(session, until_ms)):
                 yield Bound(line.log_end, line.row, inference=MEMBERS_LOG_END)
-
-    def _left_ms(self) -> int:
-        """From when on nothing that a new process of it fetches moves the high watermark: the leader knew
-        that it was no member, or that somebody else leads."""
-        after, gone_ms = self.last + 1, self.term.end_ms + PROPAGATION_MS
-        known_ms = self.terms.cluster.heard_by_ms(self.at_ms(after)) + PROPAGATION_MS
-        led_until_ms = min([self.term.end_ms, *self._leader_again_ms()])
-        return min(gone_ms, known_ms) if after < self.term.end and known_ms <= led_until_ms else gone_ms
 
     def _was_gone(self, session: Session) -> bool:
         """Whether the session's process wrote its last line before it can have followed the leader that was elected."""
