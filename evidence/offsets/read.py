@@ -96,8 +96,8 @@ def read_offsets(
 
     uncertainty_ms: how long one round of capturing may have taken if neither the manifest nor an archive gives it. A
     value was read within that time after the file's capture time; the clock's error widens the interval on both sides.
-    A replication-offset-checkpoint of a broker that had been down for long has its rows twice: as it was read, and as
-    of when it was last written, if the manifest says that.
+    A replication-offset-checkpoint that had not been written for long, since its broker was down or waited for a disk,
+    has its rows as of when it was last written, if the manifest says that.
     Rows of the same replica and source are not joined.
     """
     files = list(files)
@@ -119,7 +119,7 @@ def read_offsets(
         accounts[file.path] = _account(file, found)
         common = {"source": file.kind, **_when(file, file.captured_at_ms, file.read_within_ms(uncertainty_ms))}
         broker = {"broker_id": None if file.kind in _NAME_NODES else file.node_id}
-        for when in (common, *_as_written(file)):
+        for when in [*_as_written(file)] or [common]:
             shared = {**common, **when, **broker, **found.of_file, **provenance(capture, file, 0)}
             if isinstance(found.offsets, pa.RecordBatch):
                 offsets.add_columns(shared, found.offsets)
