@@ -154,6 +154,18 @@ class _Counted(io.BufferedIOBase):
         return chunk
 
 
+class _Header(tarfile.TarInfo):
+    """A member's header. One that is damaged is an error: tarfile takes it for the end, and the rest would be lost."""
+
+    @classmethod
+    def fromtarfile(cls, tar: tarfile.TarFile) -> _Header:
+        position = tar.offset
+        try:
+            return super().fromtarfile(tar)
+        except tarfile.InvalidHeaderError as error:  # type: ignore[attr-defined]
+            raise tarfile.ReadError(f"byte {position}: {error}") from error
+
+
 class _Unpacking:
     def __init__(self, archive: Path, folder: Path, limits: Limits, named: str) -> None:
         self.archive = archive
@@ -186,7 +198,7 @@ class _Unpacking:
     def unpack_tar(self) -> None:
         with _open_tar(self.archive) as raw:
             counted = _Counted(raw, self)
-            with tarfile.open(fileobj=counted, mode="r|", bufsize=_CHUNK_BYTES) as tar:
+            with tarfile.open(fileobj=counted, mode="r|", bufsize=_CHUNK_BYTES, tarinfo=_Header) as tar:
                 for member in tar:
                     self.members += 1
                     self.spend(0)
@@ -195,7 +207,9 @@ class _Unpacking:
                         continue
                     source = tar.extractfile(member)
                     if source is not None:
-                        self._take(member.name, source, _tar_time(member))
+                        # The holes of a sparse file are no bytes of the tar: they count here, its data twice.
+                        content = _Counted(source, self) if member.issparse() else source
+                        self._take(member.name, content, _tar_time(member))
                 while counted.read():
                     pass
                 # Every tar ends with blocks of zeros. One that ends with a member was cut off.

@@ -360,6 +360,29 @@ def test_an_archive_that_unpacks_to_more_than_is_allowed_is_refused(archive: str
     assert sum(p.stat().st_size for p in target.rglob("*")) <= 4 << 20
 
 
+def test_the_holes_of_a_sparse_file_count(tmp_path: Path) -> None:
+    """GNU tar -S: 10 KB may unpack to any size."""
+    header = bytearray(info("c/holes", tarfile.GNUTYPE_SPARSE).tobuf(tarfile.GNU_FORMAT))
+    size = f"{8 << 20:011o}".encode()
+    header[386:410] = size + b"\0" + bytes(12).replace(b"\0", b"0", 11)
+    header[483:494] = size
+    header[148:156] = f"{sum(header[:148] + b' ' * 8 + header[156:]):06o}\0 ".encode()
+    packed = tmp_path / "holes.tar"
+    packed.write_bytes(header + bytes(1024))
+    (tmp_path / "target").mkdir()
+    with pytest.raises(CaptureError, match="it may be a decompression bomb"):
+        unpack(packed, tmp_path / "target", Limits(capture_bytes=4 << 20))
+
+
+def test_a_damaged_header_does_not_end_an_archive(tmp_path: Path) -> None:
+    packed = tar_of(tmp_path / "c.tar", *((info(f"c/{name}"), b"x") for name in "abc"))
+    data = bytearray(gzip.decompress(packed.read_bytes()))
+    data[1024 + 150] ^= 1
+    packed.write_bytes(data)
+    with pytest.raises(CaptureError, match=r"c\.tar: the archive cannot be read: byte 1024: bad checksum"):
+        unpack(packed, tmp_path)
+
+
 def test_a_header_that_claims_a_great_size_is_bounded_too(tmp_path: Path) -> None:
     # The size of an extended header is what tarfile reads into memory before it gives any member.
     packed = tmp_path / "header.tar.gz"
