@@ -63,7 +63,9 @@ def sniff(head: bytes) -> str | None:
         known = next((kind for kind, names in _JSON_KINDS if all(name in head for name in names)), None)
         return known or _log_kind(head)
     lines = [line for line in start.split(b"\n") if line.strip()]
-    is_offsets = lines and all(re.fullmatch(_OFFSET_LINE, line) for line in lines[:-1] or lines)
+    # One damaged line must not hide the others; the last may be cut.
+    fitting = [re.fullmatch(_OFFSET_LINE, line) is not None for line in lines[:-1] or lines]
+    is_offsets = any(fitting) and 2 * sum(fitting) >= len(fitting)
     return kinds.GET_OFFSETS if is_offsets else _log_kind(head)
 
 

@@ -56,7 +56,7 @@ def clean_metrics(data: bytes, names: MetricNames) -> pa.RecordBatch | None:
     text with none of the metrics gives no rows.
     """
     fields = {metric.encode(): field for metric, field in names.fields().items()}
-    if not all(map(_METRIC.fullmatch, fields)):
+    if b"\0" in data or not all(map(_METRIC.fullmatch, fields)):
         return None
     found = [_samples_of(metric, field, data, names) for metric, field in fields.items()]
     if any(samples is None for samples in found):

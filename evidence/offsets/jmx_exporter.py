@@ -61,7 +61,7 @@ class MetricNames:
 
 def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damage]]:
     """A log_end_offsets row for each sample of the metrics in `names`, with its replica and its value, at its line;
-    and damage for each of their lines that cannot be read.
+    and damage for each of their lines that cannot be read, and for each with zero bytes, which may have been one.
 
     The leader's metrics are left out for each partition with an InSyncReplicasCount of 0: this broker did not lead it.
     A sample with a timestamp has its own time (Prometheus' /federate, and others that repeat what they have read). A
@@ -73,6 +73,10 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
     of_place: dict[tuple[str, str, int], Labels] = {}
     targets: set[Labels] = set()
     for position, raw, ended in text_lines(data):
+        if b"\0" in raw:
+            message = "zero bytes: a stretch that was not written, or a text in UTF-16"
+            damage.append(Damage(position, len(raw), None, "bad_metric", message))
+            continue
         found = _METRIC.match(raw)
         metric = found[1].decode() if found else ""
         if metric not in wanted:

@@ -100,8 +100,10 @@ def _pool() -> ProcessPoolExecutor:
 
 def slices(table: pa.Table) -> dict[Place, pa.Table]:
     """The rows of each (topic id, partition)."""
-    table = table.sort_by([("topic_id", "ascending"), ("partition", "ascending")]).combine_chunks()
-    counts = table.group_by(["topic_id", "partition"], use_threads=False).aggregate([([], "count_all")])
+    order = [("topic_id", "ascending"), ("partition", "ascending")]
+    table = table.sort_by(order).combine_chunks()
+    # Arrow's groups are not always in the order of their first rows.
+    counts = table.group_by(["topic_id", "partition"]).aggregate([([], "count_all")]).sort_by(order)
     found, first = {}, 0
     for row in counts.to_pylist():
         found[row["topic_id"], row["partition"]] = table.slice(first, row["count_all"])

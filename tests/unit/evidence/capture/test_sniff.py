@@ -51,6 +51,8 @@ def test_dumps_are_known(file: object) -> None:
         (b'{"brokerEpoch":1,"topicPartitionLogInfoList":[]}', kinds.REPLICA_LOG_INFO),
         (b"\xef\xbb\xbforders:0:12\n", kinds.GET_OFFSETS),
         (b"orders:0:12", kinds.GET_OFFSETS),
+        (b"orders:0:12\nord\xe9rs:1:7\norders:2:9\n", kinds.GET_OFFSETS),
+        (b"\n".join([b"a:0:1", b"b", b"c", b"d:0:2\n"]), None),
         (b"", None),
         (b"\n\n\n", None),
         (b"12:30:45 the broker started\n12:30:46 and stopped\n", None),

@@ -137,6 +137,17 @@ def test_a_sample_that_was_cut_off_is_damage_even_if_it_reads_well() -> None:
     assert damage.message.endswith("the line does not end: its value may lack digits")
 
 
+@pytest.mark.parametrize("read_as", [None, "utf-16-le", "utf-16"])
+def test_lines_with_zero_bytes_are_damage_whatever_they_were(read_as: str | None) -> None:
+    """A stretch that a power loss left unwritten, or what PowerShell's `>` makes of an exporter's text."""
+    whole = b"kafka_log_Log_LogEndOffset" + LABELS + b" 12\n"
+    text = bytes(30) + whole[30:] if read_as is None else whole.decode().encode(read_as)
+    rows, damage = read_metrics(text + whole, NAMES)
+    assert [row["log_end_offset"] for row in rows] == ([] if read_as else [12])
+    assert {(d.reason, d.message.partition(":")[0]) for d in damage} == {("bad_metric", "zero bytes")}
+    assert clean_metrics(text + whole, NAMES) is None
+
+
 def test_other_metrics_comments_and_blank_lines_are_left_aside() -> None:
     data = b"""# TYPE kafka_log_Log_LogEndOffset gauge
 kafka_log_Log_Size{topic="orders",partition="3"} NaN
