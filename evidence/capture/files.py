@@ -390,7 +390,11 @@ def _identities(files: list[Member], most_bytes: int) -> tuple[dict[PurePosixPat
             size = local.stat().st_size
             if size > most_bytes:
                 raise CaptureError(f"{local}: {size} bytes, limits.text_file_bytes = {most_bytes} allows fewer.")
-            properties = read_properties(local.read_bytes())
+            data = local.read_bytes()
+        if kind == kinds.META_PROPERTIES:
+            # Kafka ends every line: one without an end was cut off, and its node id may lack digits.
+            data = data[: max(data.rfind(b"\n"), data.rfind(b"\r")) + 1]
+        properties = read_properties(data)
         node = int32_of(properties.get("node.id", properties.get("broker.id", "")))
         if node is not None:
             nodes[path] = node

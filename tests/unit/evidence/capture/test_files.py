@@ -183,6 +183,16 @@ def test_a_name_that_is_no_utf8_is_spelled_out(tmp_path: Path) -> None:
         assert "odd-\\udcff.log" in [f.path for f in capture.files]
 
 
+def test_a_cut_meta_properties_names_no_other_node(tmp_path: Path) -> None:
+    """`node.id=12` may be left of 123: the folder names the node, or nothing does."""
+    text = b"cluster.id=x0\nnode.id=12"
+    write_files(tmp_path, {"broker-123/meta.properties": text, "data/meta.properties": text})
+    files = {"broker-123/replication-offset-checkpoint": b"0\n0\n", "data/replication-offset-checkpoint": b"0\n0\n"}
+    capture = opened(write_files(tmp_path, files))
+    assert capture.cluster_id == "x0"
+    assert {f.path: f.node_id for f in capture.files if f.path in files} == dict(zip(files, (123, None), strict=True))
+
+
 def test_files_of_two_clusters_are_refused_by_name(tmp_path: Path) -> None:
     folder = write_files(tmp_path, {**FILES, "broker-1/meta.properties": b"cluster.id=c2\nnode.id=1\n"})
     with pytest.raises(CaptureError, match=r"files of 2 clusters in one capture: c1 \(\S+\), c2 \(\S+\)\.") as caught:
