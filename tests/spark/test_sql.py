@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from typer.testing import Result
@@ -21,21 +20,17 @@ from jobs.lake.tables import TABLES
 from jobs.views.catalogue import views
 from jobs.views.read_only import NotReadOnlyError, tables_of
 from jobs.views.sql import ReadOnlySql, SqlError
-from replay.arrow.schemas import ELECTIONS, FINDINGS
 from tests.support.invoked import invoke
+from tests.support.report_rows import evidence_file, lake_of
 
 CLUSTER = "c1"
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    files = Lake(tmp_path_factory.mktemp("sql") / "lake")
-    files.create()
     rows = [{"finding_id": f"f{n}", "kind": "leaderless", "partition": n, "loss_min": n} for n in range(3)]
-    files.put("findings", CLUSTER, pa.Table.from_pylist(rows, schema=FINDINGS))
     election = {"topic_id": "t", "partition": 1, "offset": 5}
-    files.put("elections", CLUSTER, pa.Table.from_pylist([election], schema=ELECTIONS))
-    return files
+    return lake_of(tmp_path_factory.mktemp("sql") / "lake", CLUSTER, findings=rows, elections=[election])
 
 
 @pytest.fixture
@@ -208,13 +203,10 @@ def test_only_tables_that_a_statement_names_are_opened(spark: SparkSession) -> N
 
 
 def test_a_table_that_grew_is_read_anew(spark: SparkSession, tmp_path: Path) -> None:
-    files = Lake(tmp_path / "lake")
-    files.create()
-    sql = ReadOnlySql(files.root)
+    sql = ReadOnlySql(lake_of(tmp_path / "lake", CLUSTER).root)
     counts = []
     for n in (1, 2):
-        rows = [{"finding_id": f"f{i}"} for i in range(n)]
-        files.put("findings", CLUSTER, pa.Table.from_pylist(rows, schema=FINDINGS))
+        lake_of(tmp_path / "lake", CLUSTER, findings=[{"finding_id": f"f{i}"} for i in range(n)])
         counts += sql.run("select count(*) as n from findings")[1]
     assert counts == [{"n": 1}, {"n": 2}]
 
@@ -260,14 +252,9 @@ def test_statements_may_come_from_a_script(sql: ReadOnlySql, lake: Lake) -> None
 
 
 def test_of_several_clusters_one_can_be_named(sql: ReadOnlySql, lake: Lake, tmp_path: Path) -> None:
-    several = Lake(tmp_path / "several")
-    several.create()
-    file = dict.fromkeys(("parsed_bytes", "quarantined_bytes", "trailing_bytes", "size_bytes"), 0)
     for cluster, losses in (("one", [5]), ("two", [30, 40])):
         rows = [{"finding_id": str(lost), "kind": "hwm_regression", "loss_min": lost} for lost in losses]
-        several.put("findings", cluster, pa.Table.from_pylist(rows, schema=FINDINGS))
-        schema = TABLES["evidence_files"].file_schema
-        several.put("evidence_files", cluster, pa.Table.from_pylist([{n: file.get(n) for n in schema.names}], schema))
+        several = lake_of(tmp_path / "several", cluster, findings=rows, evidence_files=[evidence_file()])
     query = "select sum(loss_min) as lost from windows"
     of_all, of_one = cli(several, query), cli(several, query, "--cluster", "two")
     assert (of_all.stdout, "rows of 2 clusters: --cluster names one" in of_all.stderr) == ("lost\n75\n", True)

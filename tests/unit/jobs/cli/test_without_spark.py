@@ -7,15 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from evidence.tables import EVIDENCE_FILES
 from jobs.cli import app
-from jobs.lake.lake import Lake
-from replay.arrow.schemas import FINDINGS
 from tests.support.paths import ORACLE, ROOT, capture
+from tests.support.report_rows import evidence_file, lake_of
 
 
 def test_inspect_prints_one_json_object_a_record() -> None:
@@ -87,13 +84,8 @@ def test_doctor_checks_java_jars_disk_and_permissions(tmp_path: Path) -> None:
 
 
 def test_commands_that_only_read_import_neither_spark_nor_the_compiler(tmp_path: Path) -> None:
-    lake = Lake(tmp_path / "lake")
-    lake.create()
     row = {"finding_id": "abcdef12", "kind": "leaderless", "verdict": "proven", "severity": "low", "topic": "t"}
-    lake.put("findings", "c1", pa.Table.from_pylist([row], schema=FINDINGS))
-    counts = {"size_bytes": 1, "parsed_bytes": 1, "quarantined_bytes": 0, "trailing_bytes": 0}
-    file = {"capture": "c", "path": "p", "sha256": "00", "kind": "other", "status": "parsed", **counts}
-    lake.append("evidence_files", "c1", pa.Table.from_pylist([file], schema=EVIDENCE_FILES))
+    lake = lake_of(tmp_path / "lake", "c1", findings=[row], evidence_files=[evidence_file()])
     words = [["explain", "abcdef12"], ["windows"], ["findings"], ["describe"], ["verdict"], ["report"]]
     words.append(["whatif", "--min-isr", "1"])  # there is no history to simulate
     commands = [["inspect", str(ORACLE / "every-record.log")], *([*each, "--lake", str(lake.root)] for each in words)]

@@ -5,29 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from jobs.console.output import Format
-from jobs.lake.lake import Lake
-from jobs.lake.tables import TABLES
 from jobs.queries.flagged_windows import print_windows
+from tests.support.report_rows import evidence_file, lake_of
 
 OPEN = {"kind": "hwm_regression", "topic": "orders", "verdict": "possible", "severity": "medium", "loss_min": 0}
-
-
-def filled(lake: Lake, **tables: list[dict[str, Any]]) -> Lake:
-    file = dict.fromkeys(("parsed_bytes", "quarantined_bytes", "trailing_bytes", "size_bytes"), 0)
-    lake.create()
-    for name, rows in ({"evidence_files": [file]} | tables).items():
-        lake.put(name, "c", pa.Table.from_pylist(rows, TABLES[name].file_schema))
-    return lake
 
 
 def test_a_window_of_a_deleted_topic_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     findings = [{**OPEN, "finding_id": name, "topic_id": name, "partition": 0} for name in ("old", "new")]
     states = [{"topic": "orders", "topic_id": "old", "offset": 5, "timestamp_ms": 5, "removed": True}]
-    lake = filled(Lake(tmp_path / "lake"), findings=findings, partition_history=states)
+    lake = lake_of(tmp_path, "c", evidence_files=[evidence_file()], findings=findings, partition_history=states)
     print_windows(lake, Format.TABLE)
     of = {line.split()[-1]: line for line in capsys.readouterr().out.splitlines() if line.startswith("orders-0")}
     assert {name: "(deleted)" in line for name, line in of.items()} == {"old": True, "new": False}
@@ -45,7 +35,7 @@ def test_likely_is_a_column_if_a_window_leans(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], likely: dict[str, Any], shown: str | None
 ) -> None:
     rows = [{**OPEN, "finding_id": str(n), "partition": n, **row} for n, row in enumerate(({}, likely))]
-    lake = filled(Lake(tmp_path / "lake"), findings=rows)
+    lake = lake_of(tmp_path, "c", evidence_files=[evidence_file()], findings=rows)
     print_windows(lake, Format.TABLE)
     printed = capsys.readouterr().out
     assert "orders-1" in printed

@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
 from jobs.lake.lake import Lake
 from jobs.queries.listing import FilterError, list_findings
-from replay.arrow.schemas import FINDINGS
+from tests.support.report_rows import lake_of
 
 CLUSTER = "c1"
 ROWS: list[dict[str, Any]] = [
@@ -28,15 +27,12 @@ TIMES = {"w1": (100, 200), "w2": (150, None), "w3": (300, 400), "l1": (300, 310)
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    files = Lake(tmp_path_factory.mktemp("listing") / "lake")
-    files.create()
     rows = [
         {"topic": "t", "partition": n, "rule_version": 2, "rule": "r", **row}
         | dict(zip(("start_timestamp_ms", "end_timestamp_ms"), TIMES[row["finding_id"]], strict=True))
         for n, row in enumerate(ROWS)
     ]
-    files.put("findings", CLUSTER, pa.Table.from_pylist(rows, schema=FINDINGS))
-    return files
+    return lake_of(tmp_path_factory.mktemp("listing"), CLUSTER, findings=rows)
 
 
 def ids(lake: Lake, **wanted: Any) -> list[str]:

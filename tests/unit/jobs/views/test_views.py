@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import kraft_forensics
@@ -16,6 +15,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import needed, views
 from tests.support.paths import ROOT
+from tests.support.report_rows import evidence_file, lake_of
 
 CLUSTER = "c1"
 Row = dict[str, Any]
@@ -23,18 +23,15 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    files = Lake(tmp_path_factory.mktemp("views") / "lake")
-    files.create()
-    put(files, "log_batches", [batch(0, 9, 1, 1_000, 9_500), batch(10, 20, 3, 12_000, 20_000)])
-    put(files, "partition_history", STATES)
-    put(files, "broker_history", BROKERS)
-    put(files, "quorum_history", [controller(0, 1, 3000, 1_000), controller(10, 3, 3001, 12_000)])
-    put(files, "log_end_offsets", LOG_ENDS)
-    return files
-
-
-def put(lake: Lake, name: str, rows: list[Row], cluster: str = CLUSTER) -> None:
-    lake.put(name, cluster, pa.Table.from_pylist(rows, TABLES[name].file_schema))
+    return lake_of(
+        tmp_path_factory.mktemp("views"),
+        CLUSTER,
+        log_batches=[batch(0, 9, 1, 1_000, 9_500), batch(10, 20, 3, 12_000, 20_000)],
+        partition_history=STATES,
+        broker_history=BROKERS,
+        quorum_history=[controller(0, 1, 3000, 1_000), controller(10, 3, 3001, 12_000)],
+        log_end_offsets=LOG_ENDS,
+    )
 
 
 def batch(base: int, last: int, epoch: int, from_ms: int, until_ms: int) -> Row:
@@ -126,9 +123,8 @@ def test_times_are_timestamps_in_utc_beside_ms(lake: Lake) -> None:
 
 
 def test_a_time_outside_the_calendar_is_null(tmp_path: Path) -> None:
-    lake = Lake(tmp_path / "lake")
-    lake.create()
-    put(lake, "elections", [{"topic_id": "t", "partition": 0, "offset": 1, "leader": 1, "timestamp_ms": 2**63 - 1}])
+    election = {"topic_id": "t", "partition": 0, "offset": 1, "leader": 1, "timestamp_ms": 2**63 - 1}
+    lake = lake_of(tmp_path, CLUSTER, elections=[election])
     assert rows(lake, "select changed_at, changed_ms from leader_changes") == [(None, 2**63 - 1)]
 
 
@@ -186,29 +182,24 @@ def test_the_most_exact_log_end_of_each_time_is_taken(lake: Lake) -> None:
 
 
 def test_a_policy_that_always_waits_differs_in_no_window(tmp_path: Path) -> None:
-    lake = Lake(tmp_path / "lake")
-    lake.create()
-    put(lake, "counterfactuals", [{"finding_id": f"f{n}", "policy": "none", "outcome": "waits"} for n in range(2)])
+    waits = [{"finding_id": f"f{n}", "policy": "none", "outcome": "waits"} for n in range(2)]
+    lake = lake_of(tmp_path, CLUSTER, counterfactuals=waits)
     names = "policy, windows, elected, waits, differs, loss_min, loss_max"
     assert rows(lake, f"select {names} from loss_by_policy") == [("none", 2, 0, 2, 0, 0, 0)]
 
 
 def test_evidence_has_a_row_for_each_piece(tmp_path: Path) -> None:
-    lake = Lake(tmp_path / "lake")
-    lake.create()
     pieces = [{"role": "before", "value": 7, "offset": None}, {"role": "election", "value": None, "offset": 9}]
-    put(lake, "findings", [{"finding_id": "f", "kind": "k", "evidence": pieces}, {"finding_id": "g", "evidence": []}])
+    findings = [{"finding_id": "f", "kind": "k", "evidence": pieces}, {"finding_id": "g", "evidence": []}]
+    lake = lake_of(tmp_path, CLUSTER, findings=findings)
     found = rows(lake, "select finding_id, role, value, metadata_offset from finding_evidence order by role")
     assert found == [("f", "before", 7, None), ("f", "election", None, 9)]
 
 
 def test_names_may_have_the_rows_of_one_cluster_alone(tmp_path: Path) -> None:
-    lake = Lake(tmp_path / "lake")
-    lake.create()
-    file = dict.fromkeys(("parsed_bytes", "quarantined_bytes", "trailing_bytes", "size_bytes"), 0)
     for cluster, lost in (("one", 5), ("two", 70)):
-        for name, row in (("evidence_files", file), ("findings", {"kind": "hwm_regression", "loss_min": lost})):
-            put(lake, name, [row], cluster)
+        findings = [{"kind": "hwm_regression", "loss_min": lost}]
+        lake = lake_of(tmp_path, cluster, evidence_files=[evidence_file()], findings=findings)
     for cluster, expected in ((None, 75), ("one", 5), ("two", 70)):
         with kraft_forensics.duckdb(lake.root, cluster=cluster) as connection:
             assert connection.sql("select sum(loss_min) from windows").fetchall() == [(expected,)]
