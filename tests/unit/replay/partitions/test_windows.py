@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,35 +32,68 @@ def of(*lines: str, suspicious: tuple[int, ...] = ()) -> list[Window]:
 LEADERLESS = ("10 isr=1,2", "20 isr=1", "30 isr= elr=1 leader=-1", "40 isr=2 elr= leader=2 recovering")
 
 
-def test_leaderless_opens_and_enough_isr_closes() -> None:
-    assert of(*LEADERLESS, "50 isr=2,3 recovered") == [(30, 40, 50)]
+# Name -> (states, windows).
+CASES: dict[str, tuple[tuple[str, ...], list[Window]]] = {
+    "no history": ((), []),
+    "leaderless opens it and enough members of the ISR close it": (
+        (*LEADERLESS, "50 isr=2,3 recovered"),
+        [(30, 40, 50)],
+    ),
+    "the election itself closes it where one is enough": (
+        ("10 isr=1 min=1", "30 isr= leader=-1", "40 isr=2 leader=2"),
+        [(30, 40, 40)],
+    ),
+    "a window that is open at the log's end": (LEADERLESS, [(30, 40, None)]),
+    "leaderless at the log's end: there is no election to judge": (LEADERLESS[:3], []),
+    "a stranger in charge, although nobody was leaderless": (
+        ("10 isr=1,2", "20 isr=3 leader=3", "30 isr=1,3"),
+        [(20, 20, 30)],
+    ),
+    # The ISR was [3, 4], both being added; the revert takes them off and makes the first old replica the ISR.
+    "a stranger that a cancelled reassignment brings in": (
+        ("10 replicas=1,2,3,4 isr=3,4 adding=3,4 leader=3", "20 replicas=1,2 isr=1 adding= leader=1", "30 isr=1,2"),
+        [(20, 20, 30)],
+    ),
+    "a finished reassignment": (
+        ("10 replicas=1,2,3,4 isr=1,2,3,4 removing=1 adding=4", "20 replicas=2,3,4 isr=2,3,4 removing= leader=2"),
+        [],
+    ),
+    "elections within the ISR and the ELR": (
+        ("10 isr=1,2,3", "20 isr=2,3 leader=2", "30 isr=2 elr=3", "40 isr=3 elr=2 leader=3"),
+        [],
+    ),
+    "every election in a window is judged": (
+        (*LEADERLESS, "45 isr= elr=2 leader=-1", "50 isr=2 elr= leader=2", "60 isr=2,3"),
+        [(30, 40, 60), (30, 50, 60)],
+    ),
+    "several windows in one partition": (
+        (*LEADERLESS, "50 isr=2,3", "60 isr= elr=2,3 leader=-1", "70 isr=3 elr=2 leader=3", "80 isr=2,3 elr="),
+        [(30, 40, 50), (60, 70, 80)],
+    ),
+    "an election after the window is not judged": ((*LEADERLESS, "50 isr=2,3", "60 isr=3 leader=3"), [(30, 40, 50)]),
+    "a window does not cross a snapshot": (
+        (*LEADERLESS, "60 checkpoint isr=2,3 leader=2 epoch=9", "70 isr=3 leader=3", "80 isr=2,3"),
+        [(30, 40, None)],
+    ),
+    "a snapshot of a leaderless state": (
+        ("10 isr=1,2", "60 checkpoint isr= elr=2 leader=-1 epoch=9", "70 isr=2 elr= leader=2", "80 isr=1,2"),
+        [(60, 70, 80)],
+    ),
+    "a partition with fewer replicas than min ISR can be safe": (
+        (
+            *("10 replicas=1 isr=1 min=2", "20 isr= elr=1 leader=-1", "30 isr=1 elr= leader=1", "40 isr= leader=-1"),
+            "50 isr=1 leader=1",
+        ),
+        [(20, 30, 30), (40, 50, 50)],
+    ),
+    "a removed partition is not exposed": (("10 isr=1,2", "20 isr= leader=-1", "30 removed"), []),
+}
 
 
-def test_the_election_itself_closes_it_where_one_is_enough() -> None:
-    assert of("10 isr=1 min=1", "30 isr= leader=-1", "40 isr=2 leader=2") == [(30, 40, 40)]
-
-
-def test_a_window_that_is_open_at_the_logs_end() -> None:
-    assert of(*LEADERLESS) == [(30, 40, None)]
-
-
-def test_leaderless_at_the_logs_end_has_no_election_to_judge() -> None:
-    assert of(*LEADERLESS[:3]) == []
-
-
-def test_a_stranger_in_charge_opens_a_window_although_nobody_was_leaderless() -> None:
-    assert of("10 isr=1,2", "20 isr=3 leader=3", "30 isr=1,3") == [(20, 20, 30)]
-
-
-def test_a_stranger_brought_in_by_a_cancelled_reassignment_opens_a_window() -> None:
-    """The ISR was [3, 4], both being added; the revert takes them off and makes the first old replica the ISR."""
-    lines = ("10 replicas=1,2,3,4 isr=3,4 adding=3,4 leader=3", "20 replicas=1,2 isr=1 adding= leader=1", "30 isr=1,2")
-    assert of(*lines) == [(20, 20, 30)]
-
-
-def test_a_finished_reassignment_opens_none() -> None:
-    lines = ("10 replicas=1,2,3,4 isr=1,2,3,4 removing=1 adding=4", "20 replicas=2,3,4 isr=2,3,4 removing= leader=2")
-    assert of(*lines) == []
+@pytest.mark.parametrize("name", CASES)
+def test_windows_of_one_partition(name: str) -> None:
+    lines, expected = CASES[name]
+    assert of(*lines) == expected
 
 
 def test_a_winner_that_its_leader_takes_in_while_the_reassignment_ends_opens_none() -> None:
@@ -73,24 +107,6 @@ def test_a_winner_that_its_leader_takes_in_while_the_reassignment_ends_opens_non
     assert of(*lines) == [(20, 20, 20)]
 
 
-def test_elections_within_the_isr_and_elr_open_none() -> None:
-    assert of("10 isr=1,2,3", "20 isr=2,3 leader=2", "30 isr=2 elr=3", "40 isr=3 elr=2 leader=3") == []
-
-
-def test_every_election_in_a_window_is_judged() -> None:
-    lines = (*LEADERLESS, "45 isr= elr=2 leader=-1", "50 isr=2 elr= leader=2", "60 isr=2,3")
-    assert of(*lines) == [(30, 40, 60), (30, 50, 60)]
-
-
-def test_several_windows_in_one_partition() -> None:
-    lines = (*LEADERLESS, "50 isr=2,3", "60 isr= elr=2,3 leader=-1", "70 isr=3 elr=2 leader=3", "80 isr=2,3 elr=")
-    assert of(*lines) == [(30, 40, 50), (60, 70, 80)]
-
-
-def test_an_election_after_the_window_is_not_judged() -> None:
-    assert of(*LEADERLESS, "50 isr=2,3", "60 isr=3 leader=3") == [(30, 40, 50)]
-
-
 def test_windows_do_not_cross_partitions() -> None:
     first = states(*LEADERLESS)
     second = states("35 isr=1,2", "41 isr=2 leader=2", "50 isr=1,2", partition=1)
@@ -98,33 +114,10 @@ def test_windows_do_not_cross_partitions() -> None:
     assert windows(together(first, second, third)) == [(30, 40, None), (55, 65, 75)]
 
 
-def test_windows_do_not_cross_a_snapshot() -> None:
-    lines = (*LEADERLESS, "60 checkpoint isr=2,3 leader=2 epoch=9", "70 isr=3 leader=3", "80 isr=2,3")
-    assert of(*lines) == [(30, 40, None)]
-
-
-def test_a_snapshot_of_a_leaderless_state_opens_a_window() -> None:
-    lines = ("10 isr=1,2", "60 checkpoint isr= elr=2 leader=-1 epoch=9", "70 isr=2 elr= leader=2", "80 isr=1,2")
-    assert of(*lines) == [(60, 70, 80)]
-
-
 def test_a_suspicious_election_is_a_window_of_its_own() -> None:
     lines = ("10 isr=1,2,3", "20 isr=2,3 leader=2", "30 isr=3 leader=3", "40 isr=2,3")
     assert of(*lines, suspicious=(20,)) == [(20, 20, 20)]
     assert of(*lines, suspicious=(20, 30)) == [(20, 20, 20), (30, 30, 40)]
-
-
-def test_a_partition_with_fewer_replicas_than_min_isr_can_be_safe() -> None:
-    lines = ("10 replicas=1 isr=1 min=2", "20 isr= elr=1 leader=-1", "30 isr=1 elr= leader=1", "40 isr= leader=-1")
-    assert of(*lines, "50 isr=1 leader=1") == [(20, 30, 30), (40, 50, 50)]
-
-
-def test_a_removed_partition_is_not_exposed() -> None:
-    assert of("10 isr=1,2", "20 isr= leader=-1", "30 removed") == []
-
-
-def test_no_history() -> None:
-    assert of() == []
 
 
 STATES = [
