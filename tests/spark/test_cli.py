@@ -15,9 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from jobs.console.options import FailOn
 from jobs.lake.lake import Lake
-from jobs.verdict.status import levels
 from tests.spark.conftest import Job
 from tests.support import writer
 from tests.support.invoked import cli
@@ -55,20 +53,6 @@ def test_detect_fails_on_a_severity_and_names_the_verdict_files(job: Job, tmp_pa
         False,
         sorted(job.clusters.values()),
     )
-
-
-def test_levels_of_a_quiet_lake(job: Job, tmp_path: Path) -> None:
-    """Excluded findings have a severity, too, but it does not affect the exit code."""
-    shutil.copytree(job.pipeline.root / "findings", tmp_path / "findings")
-    shutil.copytree(job.pipeline.root / "evidence_files", tmp_path / "evidence_files")
-    shutil.copytree(job.pipeline.root / "partition_history", tmp_path / "partition_history")
-    lake = Lake(tmp_path)
-    lake.create()
-    for cluster in job.clusters.values():
-        lake.put("findings", cluster, lake.read("findings", cluster, where=pc.field("verdict") == "excluded"))
-    found = levels(lake)
-    assert not found & FailOn.INFO.levels()
-    assert not found & FailOn.UNKNOWN.levels()
 
 
 def test_the_verdict_of_a_run(job: Job) -> None:

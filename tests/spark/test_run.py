@@ -17,18 +17,6 @@ def test_partition_history_equals_kafkas_replay(job: Job, name: str) -> None:
     assert_equals_replay(history, captured_replay(name, 3000))
 
 
-@pytest.mark.parametrize("name", CAPTURES)
-def test_a_record_is_committed_once_a_majority_holds_it(job: Job, name: str) -> None:
-    """The controllers were stopped one by one: the last one wrote a few records that no other has."""
-    batches = sorted(job.lake.rows("log_batches", job.clusters[name]), key=lambda b: b["base_offset"])
-    majority = [len(b["nodes"]) >= 2 for b in batches]
-    assert [b["commit_state"] for b in batches] == ["committed" if m else "unknown" for m in majority]
-    assert sum(majority) > 0.95 * len(batches)
-    records = job.lake.rows("metadata_records", job.clusters[name], ("batch_base_offset", "commit_state"))
-    states = {b["base_offset"]: b["commit_state"] for b in batches}
-    assert all(r["commit_state"] == states[r["batch_base_offset"]] for r in records)
-
-
 def test_quality_is_met_and_documented(job: Job) -> None:
     results = job.lake.read("quality_results", None, ["success"])["success"].to_pylist()
     assert len(results) > 3 * 100

@@ -142,6 +142,11 @@ def test_unknown_is_where_nothing_was_replayed(lake: Lake) -> None:
     assert (alarms(lake, "unknown"), alarms(lake, "new-unknown"), alarms(lake, "possible")) == (True, True, False)
 
 
+def test_an_excluded_window_has_a_severity_and_raises_no_alarm(lake: Lake) -> None:
+    find(lake, LOSS | {"verdict": "excluded", "severity": "info"})
+    assert (alarms(lake, "info"), alarms(lake, "unknown")) == (False, False)
+
+
 def test_acknowledgements_are_listed_and_undone(lake: Lake) -> None:
     find(lake, LOSS, OTHER)
     words = ("--note", "restored", "--by", "ann", "--format", "json")
