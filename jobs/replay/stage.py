@@ -115,7 +115,8 @@ def _cluster_histories(
 
 def _metrics(lake: Lake, results: list[ReplayedBucket], course: ClusterCourse) -> list[DataFile]:
     """The files of cluster_metrics."""
-    of_cluster = running(pa.concat_tables([*(r.moves for r in results), summed(anchors(course))]))
+    of_buckets = (pa.ipc.open_stream(r.moves).read_all() for r in results)
+    of_cluster = running(pa.concat_tables([*of_buckets, summed(anchors(course))]))
     files = [r.electable for r in results if r.electable]
     release()
     if len(of_cluster):

@@ -29,13 +29,14 @@ _ENDS = ("end_offset", "end_timestamp_ms")
 class ReplayedBucket:
     """What a task wrote and found. history: the new file; None if there is none. is_replaced: whether the lake's files
     of this bucket are out of date. rows: new rows of partition_history. electable: rows of cluster_metrics. moves:
-    metrics.MOVES, added up. sessions: broker_sessions.SESSION_EVIDENCE."""
+    metrics.MOVES, added up, as a compressed stream of Arrow's: of 10 GB of log all buckets' are more than Spark's driver
+    takes (spark.driver.maxResultSize). sessions: broker_sessions.SESSION_EVIDENCE."""
 
     history: DataFile | None
     is_replaced: bool
     rows: int
     electable: DataFile | None
-    moves: pa.Table
+    moves: bytes
     sessions: pa.Table
 
 
@@ -77,7 +78,7 @@ class ReplayTask:
             is_replaced=is_replaced,
             rows=new,
             electable=self._written("cluster_metrics", metrics, item),
-            moves=summed(moves(rows, states, self.state.configs, self.course)),
+            moves=_packed(summed(moves(rows, states, self.state.configs, self.course))),
             sessions=sessions,
         )
 
@@ -119,6 +120,13 @@ class ReplayTask:
             values = pc.if_else(pa.array(at >= 0), ended, history[name].combine_chunks())
             history = history.set_column(history.schema.get_field_index(name), PARTITION_HISTORY.field(name), values)
         return pa.concat_tables([history, added.filter(pa.array(new))]), int(new.sum()), bool(len(added))
+
+
+def _packed(rows: pa.Table) -> bytes:
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(rows)
+    return stream.getvalue().to_pybytes()
 
 
 def reduced(changes: pa.Table, state: ClusterState) -> pa.Table:
