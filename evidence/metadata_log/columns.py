@@ -131,12 +131,11 @@ class CompiledDecoder:
         kernel, columns, count = self.records, parsed.columns, parsed.rows
         parsed.text.resize(int(parsed.text_ends[-1]), shrink_to_fit=True)
         longs, flags = columns.longs[:, :count], columns.flags[:, :count]
-        types = pa.array(["NO_OP_RECORD", "PARTITION_CHANGE_RECORD", "PARTITION_RECORD"])
         arrays = self._constants(count) | {
             "offset": pa.array(longs[kernel.OFFSET]),
             "epoch": pa.array(columns.ints[kernel.BATCH_EPOCH, :count]),
             "timestamp_ms": pa.array(longs[kernel.TIMESTAMP]),
-            "type": types.take(pa.array(flags[kernel.KIND])),
+            "type": kernel.TYPES.take(pa.array(flags[kernel.KIND])),
             "version": pa.array(flags[kernel.VERSION].astype(np.int16)),
             "payload": pa.StringArray.from_buffers(count, pa.py_buffer(parsed.text_ends), parsed.text),
             "partition_change": self._change(columns, count),

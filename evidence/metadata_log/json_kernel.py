@@ -1,6 +1,6 @@
-"""Compiled loops that write Kafka's JSON form of the rows that `partition_kernel.parse` found, and lines of `inspect`.
+"""A compiled loop that writes Kafka's JSON form of the rows that `partition_kernel.parse` found.
 
-The text equals that of `to_json` in evidence/metadata_log/rows.py for the same record or row, byte for byte.
+The text equals that of `to_json` in evidence/metadata_log/rows.py for the same record, byte for byte.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import numpy as np
 from evidence.metadata_log.batch_kernel import Array, compiled, inlined
 from evidence.metadata_log.partition_kernel import (
     ADDING,
-    AT,
-    BATCH_EPOCH,
     CHANGE,
     DIRECTORIES,
     ELR,
@@ -25,16 +23,13 @@ from evidence.metadata_log.partition_kernel import (
     LEADER,
     LEADER_EPOCH,
     LISTS,
-    OFFSET,
     PARTITION,
     PARTITION_EPOCH,
     RECOVERY,
     REMOVING,
     REPLICAS,
     SLACK,
-    TIMESTAMP,
     UUID_TEXT,
-    VERSION,
     Columns,
 )
 
@@ -62,23 +57,6 @@ _ORDER = np.zeros((3, 11), dtype=np.int64)
 _SCALARS = (LEADER, LEADER_EPOCH, PARTITION_EPOCH)
 _ORDER[FULL] = (REPLICAS, ISR, REMOVING, ADDING, *_SCALARS, DIRECTORIES, RECOVERY, ELR, LAST_KNOWN_ELR)
 _ORDER[CHANGE] = (ISR, LEADER, REPLICAS, REMOVING, ADDING, RECOVERY, ELR, LAST_KNOWN_ELR, DIRECTORIES, *_SCALARS[1:])
-# What stands between the values of a line of `inspect`; the type and version by kind of record.
-LINE_PARTS = (
-    b'{"offset":',
-    b',"timestamp":',
-    b',"leaderEpoch":',
-    b',"data":',
-    b"}\n",
-    b',"type":"NO_OP_RECORD","version":',
-    b',"type":"PARTITION_CHANGE_RECORD","version":',
-    b',"type":"PARTITION_RECORD","version":',
-)
-_OFFSET_PART, _TIMESTAMP_PART, _EPOCH_PART, _DATA_PART, _LAST_PART, _TYPE_PART = range(6)
-_PART_BYTES = 2 * SLACK
-_PARTS = np.frombuffer(b"".join(part.ljust(_PART_BYTES) for part in LINE_PARTS), dtype=np.uint8)
-_PART_LENGTHS = np.array([len(part) for part in LINE_PARTS], dtype=np.int64)
-# At most: all parts but two of the types, and five numbers.
-_LINE_BYTES = len(LINE_PARTS) * _PART_BYTES
 # Bytes of JSON for each byte of a record, at most: an empty list in a tagged field takes 3 bytes and gives 28.
 _GROWTH = 10
 
@@ -135,59 +113,6 @@ def write_json(rows: int, columns: Columns, text: Array, text_ends: Array) -> No
         text[to] = 125
         to += 1
         text_ends[i + 1] = to
-
-
-def line_room(rows: int, text_bytes: int, end_bytes: int) -> int:
-    """The most bytes that `rows` lines can take. text_bytes: of all their JSON; end_bytes: of `end` in write_lines."""
-    return text_bytes + rows * (_LINE_BYTES + end_bytes) + SLACK
-
-
-@compiled
-def write_lines(
-    rows: int,
-    columns: Columns,
-    text: Array,
-    text_ends: Array,
-    end: Array,
-    end_bytes: int,
-    lines: Array,
-    line_ends: Array,
-) -> None:
-    """Write a line of `inspect` for each of the first `rows` rows to `lines`.
-
-    text, text_ends: from write_json. end: what each line has between `data` and the position, `end_bytes` long and
-    followed by SLACK bytes. line_ends: a 0, then the end of each line.
-    """
-    longs, ints, flags = columns.longs, columns.ints, columns.flags
-    to = 0
-    line_ends[0] = 0
-    for i in range(rows):
-        to = _number(longs[OFFSET, i], lines, _part(_OFFSET_PART, lines, to))
-        to = _number(longs[TIMESTAMP, i], lines, _part(_TIMESTAMP_PART, lines, to))
-        to = _number(ints[BATCH_EPOCH, i], lines, _part(_EPOCH_PART, lines, to))
-        to = _number(flags[VERSION, i], lines, _part(_TYPE_PART + flags[KIND, i], lines, to))
-        to = _part(_DATA_PART, lines, to)
-        to = _copy_all(text, np.int64(text_ends[i]), np.int64(text_ends[i + 1]), lines, to)
-        to = _copy_all(end, 0, end_bytes, lines, to)
-        to = _part(_LAST_PART, lines, _number(longs[AT, i], lines, to))
-        line_ends[i + 1] = to
-
-
-@inlined
-def _part(which: int, out: Array, to: int) -> Any:
-    begin = which * _PART_BYTES
-    return _copy_all(_PARTS, begin, begin + _PART_LENGTHS[which], out, to)
-
-
-@inlined
-def _copy_all(source: Array, begin: int, end: int, out: Array, to: int) -> Any:
-    """Copy source[begin:end), in steps of SLACK bytes. Returns the position after it in `out`."""
-    following = to + end - begin
-    while begin < end:
-        _copy(source, begin, out, to)
-        begin += SLACK
-        to += SLACK
-    return following
 
 
 @inlined

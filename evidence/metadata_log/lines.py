@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 
 import google_crc32c
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from evidence.errors import Damage
 from evidence.metadata_log.batch_kernel import Array
 from evidence.metadata_log.compiled_reader import CompiledReader, Parsed
-from evidence.metadata_log.json_kernel import line_room, write_lines
-from evidence.metadata_log.partition_kernel import AT, SLACK
+from evidence.metadata_log.partition_kernel import AT, BATCH_EPOCH, KIND, OFFSET, TIMESTAMP, TYPES, VERSION
 from evidence.wire.records import Record
 
 _NOTHING = np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -41,20 +42,20 @@ def range_lines(
 
 def _written(parsed: Parsed, end: bytes) -> tuple[Array, Array, Array]:
     """The lines of rows (uint8), a 0 and the end of each line, and the position of each row in the file."""
-    rows, columns = parsed.rows, parsed.columns
-    lines = np.empty(line_room(rows, int(parsed.text_ends[-1]), len(end)), dtype=np.uint8)
-    line_ends = np.empty(rows + 1, dtype=np.int64)
-    write_lines(
-        rows,
-        columns,
-        np.frombuffer(parsed.text, dtype=np.uint8),
-        parsed.text_ends,
-        np.frombuffer(end + bytes(SLACK), dtype=np.uint8),
-        len(end),
-        lines,
-        line_ends,
+    count, (longs, ints, flags, *_) = parsed.rows, parsed.columns
+    values = (
+        ('{"offset":', longs[OFFSET, :count]),
+        (',"timestamp":', longs[TIMESTAMP, :count]),
+        (',"leaderEpoch":', ints[BATCH_EPOCH, :count]),
+        (',"type":"', TYPES.take(pa.array(flags[KIND, :count]))),
+        ('","version":', flags[VERSION, :count]),
+        (',"data":', pa.StringArray.from_buffers(count, pa.py_buffer(parsed.text_ends), parsed.text)),
+        (end.decode(), longs[AT, :count]),
     )
-    return lines, line_ends, columns.longs[AT, :rows]
+    parts = [part for name, column in values for part in (name, pa.array(column).cast(pa.string()))]
+    _, line_ends, lines = pc.binary_join_element_wise(*parts, "}\n", "").buffers()
+    ends = np.frombuffer(line_ends, dtype=np.int32)[: count + 1]
+    return np.frombuffer(lines, dtype=np.uint8), ends, longs[AT, :count]
 
 
 def compile_loops() -> None:

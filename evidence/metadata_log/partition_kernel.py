@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from evidence.metadata_log.batch_kernel import (
     BASE_OFFSET,
@@ -28,6 +29,7 @@ from evidence.metadata_log.batch_kernel import (
 
 # The kind of a record.
 NO_OP, CHANGE, FULL = 0, 1, 2
+TYPES = pa.array(["NO_OP_RECORD", "PARTITION_CHANGE_RECORD", "PARTITION_RECORD"])
 # The fields of a partition record that may be missing, and their bits in Columns.given. All but the last four are
 # lists: rows of Columns.ends and, except DIRECTORIES, of Columns.numbers.
 REPLICAS, ISR, REMOVING, ADDING, ELR, LAST_KNOWN_ELR, DIRECTORIES, LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY = (
