@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from replay.arrow.ragged import Array
@@ -27,12 +28,8 @@ def new_rows(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> pa.Table:
 def matches(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> Array:
     """int64: for each row the number of a row of `known` with the same key, -1 if there is none."""
     numbers = _numbers(rows, known, key)
-    own, others = numbers[len(known) :], numbers[: len(known)]
-    if not len(others):
-        return np.full(len(own), -1, dtype=np.int64)
-    order = np.argsort(others, kind="stable")
-    at = np.minimum(np.searchsorted(others[order], own), len(others) - 1)
-    found: Array = np.where(others[order][at] == own, order[at], -1)
+    own, others = pa.array(numbers[len(known) :]), pa.array(numbers[: len(known)])
+    found: Array = pc.index_in(own, others).fill_null(-1).to_numpy().astype(np.int64)
     return found
 
 
