@@ -79,8 +79,6 @@ def report(
     lake: Any = DEFAULT_LAKE,
     output: Path | None = None,
     form: str = "html",
-    full: bool = False,
-    digests: bool = False,
     incident: str | None = None,
     topic: str | None = None,
 ) -> None:
@@ -90,10 +88,6 @@ def report(
 
     try:
         chosen = ReportFormat("md" if form == "markdown" else form)
-        if full or digests:
-            if chosen is not ReportFormat.MARKDOWN:
-                raise ValueError("--full and --digests belong to --format md")
-            chosen = ReportFormat.DIGESTS if digests else ReportFormat.FULL
         focus = Focus(*(parse_span(incident) if incident is not None else (None, None)), topic)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error

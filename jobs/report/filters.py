@@ -152,12 +152,6 @@ def escaped(text: object) -> str:
     return _MARKED.sub(r"\\\1", visible(text))
 
 
-def code_text(command: str) -> Markup:
-    """A command as code in Markdown. Backticks cannot be escaped there: with one in it, the command is text."""
-    shown = visible(command)
-    return Markup(escaped(shown) if "`" in shown else f"`{shown}`")
-
-
 def _text(value: object) -> str:
     return UNKNOWN if value is None else str(value)
 

@@ -20,7 +20,6 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from jobs.incident.focus import Focus
-from jobs.incident.lookup import window_key
 from jobs.report import filters, sections, words
 from jobs.report.rendering import environment
 from jobs.report.rows import (
@@ -77,9 +76,6 @@ def render_report(report: ReportInput) -> str:
     by_finding = groups(report.counterfactuals, itemgetter("finding_id"))
     by_partition = groups(_ordered(report.elections, "offset"), itemgetter("topic_id", "partition"))
     details = [_detail(item, report, by_finding, by_partition) for item in lists[Section.WINDOWS] if item.detailed]
-    windows = {window_key(row): row for row in rows[Section.EXCLUDED] + rows[Section.WINDOWS]}
-    cited = [detail["evidence"] for detail in details]
-    cited += [sections.pieces(row) for name in (Section.CUT_LOGS, Section.RULES, Section.FAULTS) for row in rows[name]]
     totals = {section.value: report.totals.of(section) for section in Section}
     cluster = report.cluster_id
     return (
@@ -98,12 +94,9 @@ def render_report(report: ReportInput) -> str:
             timeline=timeline_of(report.events, anchors, _states(details)),
             record_command=words.record_command(cluster),
             marked=_marked(report),
-            anchors=anchors,
             flagged=lists[Section.WINDOWS],
             excluded=lists[Section.EXCLUDED],
             further=further,
-            other_rules=sections.predicted_windows(rows[Section.OTHER_RULES], windows, anchors),
-            predicted=len(rows[Section.OTHER_RULES]),
             policies=sections.policies_by_family(report.policies),
             exposed=sections.exposure_groups(lists[Section.EXPOSURES], report.exposure_groups),
             exposed_listed=len(lists[Section.EXPOSURES]),
@@ -121,7 +114,6 @@ def render_report(report: ReportInput) -> str:
             quality_passed=sum(1 for row in report.quality if row["success"] is True),
             brokers=[sections.broker_life(broker, found) for broker, found in report.events.brokers.items()],
             rules=words.rules_text(report.totals.groups),
-            cited=_cited_files(cited),
             glossary=words.TERMS,
             max_listed=MAX_LISTED,
             max_captures=MAX_CAPTURES,
@@ -235,17 +227,6 @@ def _by_family(counterfactuals: Iterable[Row]) -> list[tuple[str, list[Row]]]:
     rows.sort(key=lambda row: words.policy_rank(row["policy"]))
     by_family = groups(sections.same_answers(rows, "family"), itemgetter("family"))
     return [(words.FAMILIES[name], found) for name, found in by_family.items()]
-
-
-def _cited_files(evidence: Iterable[Iterable[Mapping[str, Any]]]) -> list[tuple[str, str, str]]:
-    """The distinct (capture, path, SHA-256) in the evidence shown."""
-    cited = {
-        (str(piece["capture"]), str(piece["path"]), str(piece["sha256"]))
-        for pieces in evidence
-        for piece in pieces
-        if piece["path"] is not None
-    }
-    return sorted(cited)
 
 
 def _ordered(rows: Iterable[Row], *columns: str) -> list[Row]:

@@ -1,4 +1,4 @@
-"""The report's other sections: predictions, policies, exposures, truncated logs, brokers; and which states of a
+"""The report's other sections: policies, exposures, truncated logs, brokers; and which states of a
 partition the page shows."""
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
-from jobs.incident.lookup import window_key
 from jobs.report.rows import Row, Section, Totals
 from jobs.report.words import FAMILIES, policy_family, policy_rank
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, of_section
@@ -20,34 +19,6 @@ MAX_PIECES = 3  # pieces of evidence to show per finding in a list
 MAX_SESSIONS = 100  # rows of a broker's history
 _ANSWER = ("outcome", "leader", "last_written_leader_epoch", "log_end_offset", "loss_min", "loss_max", "explanation")
 EXPOSURE_NAMES = {LEADERLESS: "without a leader", LAST_REPLICA: "one replica left"}
-
-
-def predicted_windows(
-    rows: Sequence[Row], windows: Mapping[tuple[Any, ...], Row], anchors: Mapping[str, str]
-) -> list[Row]:
-    """Predictions by window: rows {row, recorded, anchor, answers}. recorded: the window's finding; anchor: id of its
-    place; each is None if the page does not show it. answers: one for each leader and loss, with its `policies`,
-    `kinds` and `findings`.
-
-    rows: in the section's order, which keeps the predictions of a window together; windows: findings of the judged
-    windows, by `window_key`; anchors: finding_id -> id of its place."""
-    return [
-        {
-            "row": found[0],
-            "recorded": (window := windows.get(key)),
-            "anchor": anchors.get(window["finding_id"]) if window else None,
-            "answers": [
-                same[0]
-                | {
-                    "policies": sorted({row["policy"] for row in same}, key=policy_rank),
-                    "kinds": sorted({str(row["kind"]) for row in same}),
-                    "findings": [row["finding_id"] for row in same],
-                }
-                for same in groups(found, itemgetter("loss_min", "loss_max", "would_be_leader")).values()
-            ],
-        }
-        for key, found in groups(rows, window_key).items()
-    ]
 
 
 def exposures(totals: Totals) -> list[Row]:

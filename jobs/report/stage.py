@@ -19,19 +19,17 @@ from jobs.lake.storage import first_bytes, shown, within, write_whole
 from jobs.report.load import TABLES_SHOWN, load_report
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_index, render_report
 from jobs.report.rows import ReportInput, Row
-from jobs.report.texts import as_json, as_markdown, as_postmortem, as_ticket, document_of
+from jobs.report.texts import as_json, as_postmortem, as_ticket, document_of
 
 # Raise this when a code change changes the page.
-PAGE_VERSION = 12
+PAGE_VERSION = 13
 
 
 class ReportFormat(StrEnum):
-    """--format of a report. MARKDOWN: a ticket; the whole report is FULL, with digests DIGESTS."""
+    """--format of a report. MARKDOWN: a ticket."""
 
     HTML = "html"
     MARKDOWN = "md"
-    FULL = "full"
-    DIGESTS = "digests"
     POSTMORTEM = "postmortem"
     JSON = "json"
 
@@ -46,8 +44,6 @@ def _rendered(lake: Lake, form: ReportFormat, report: ReportInput) -> str:
             return render_report(report)
         case ReportFormat.JSON:
             return as_json(report)
-        case ReportFormat.FULL | ReportFormat.DIGESTS:
-            return as_markdown(report, form is ReportFormat.DIGESTS)
     document = document_of(report, page_in(lake, report.cluster_id))
     return as_postmortem(document, report.causes) if form is ReportFormat.POSTMORTEM else as_ticket(document)
 

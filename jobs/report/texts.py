@@ -1,5 +1,5 @@
-"""The incident in plain text and Markdown: the verdict on a terminal, a ticket, a draft of a postmortem, and the report
-in full. Each renders page one (jobs/incident/document.py); names from a capture cannot mark anything up."""
+"""The incident in plain text and Markdown: the verdict on a terminal, a ticket, and a draft of a postmortem; the report
+as JSON. Each renders page one (jobs/incident/document.py); names from a capture cannot mark anything up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from jobs.console.output import plain, printable
 from jobs.console.text import wrapped
-from jobs.report import filters, sections, words
+from jobs.report import filters, words
 from jobs.report.rendering import environment
 from jobs.report.rows import MAX_LISTED, ReportInput, Row, Section, by_section
 from replay.incident.causes import labelled
@@ -20,12 +20,6 @@ _IN_TICKET, _MOST_IN_TICKET = 8, 40  # moments, losses, fewer if there are more 
 _MOST_LINES = 25  # on a terminal; what goes if there are more: (moments, whether the predictions stay)
 _LESS = (*((most, True) for most in range(6, 1, -1)), (2, False), (0, False))
 _MOST_UNKNOWN = 3
-_MOST_LISTED = 50  # of a list, in Markdown
-_TITLES = {
-    Section.CUT_LOGS: "Truncated logs",
-    Section.RULES: "Deviations from Kafka's rules",
-    Section.FAULTS: "Faults in the log and the evidence",
-}
 
 
 def document_of(report: ReportInput, link: str | None = None) -> Row:
@@ -153,36 +147,3 @@ def as_json(report: ReportInput) -> str:
         "made_from": report.made_from,
     }
     return json.dumps(plain(document), indent=1) + "\n"
-
-
-def as_markdown(report: ReportInput, digests: bool = False) -> str:
-    """The report as Markdown: answer, plan, windows, policies, exposures, evidence, and the digests of what it is made
-    from. Names from a capture cannot mark anything up."""
-    found = by_section(report.findings)
-    lists = [("Exposures", [_exposure(row) for row in report.exposure_groups], 0)]
-    for section, title in _TITLES.items():
-        rows = found[section]
-        texts = [f"{filters.partition_text(row)}: {_first_line(row)} ({row['finding_id']})" for row in rows]
-        lists.append((title, texts, report.totals.of(section) - len(texts)))
-    template = environment(filters.escaped).get_template("full.md.j2")
-    return template.render(
-        report=report,
-        focus=words.focus_text(report.focus),
-        tally=report.totals.windows(),
-        windows=[*found[Section.WINDOWS], *found[Section.EXCLUDED]],
-        policies=sections.policies_by_family(report.policies),
-        lists=lists,
-        digests=digests,
-        most_lines=_MOST_LISTED,
-    )
-
-
-def _exposure(row: Row) -> str:
-    often, where = words.count(row["findings"], "time"), words.count(row["partitions"], "partition")
-    longest = words.span_text(row["longest_ms"], row["unended"] > 0)
-    kind = sections.EXPOSURE_NAMES[row["kind"]]
-    return f"{filters.topic_text(row['topic'])}: {kind}, {often} in {where}, longest {longest}"
-
-
-def _first_line(row: Row) -> str:
-    return next(iter(filters.paragraphs(row["explanation"])), str(row["kind"]))

@@ -153,7 +153,7 @@ def test_a_page_is_bounded_whatever_was_found() -> None:
         assert section[0].count("<tr") - section[0].count("<thead") == rows_each * MAX_LISTED, name
     for page, times in zip(pages, (1, 2), strict=True):
         more = (MAX_LISTED + 5) * times - MAX_LISTED
-        assert page.text.count(f"{more} more are not shown. All {more + MAX_LISTED}: kraft-forensics") == 8
+        assert page.text.count(f"{more} more are not shown. All {more + MAX_LISTED}: kraft-forensics") == 7
         assert f"and {30 * times - MAX_CAPTURES} more" in page.text
         assert f"{70 * times - MAX_EVIDENCE} more are not shown. All: kraft-forensics explain 0-0" in page.text
         assert f"{50 * times - MAX_STATEMENTS} more are not shown. All: kraft-forensics explain 0-0" in page.text

@@ -11,10 +11,8 @@ import pytest
 
 from jobs.report.page import render_report
 from jobs.report.rows import MAX_LISTED
-from replay.arrow.schemas import FINDINGS
 from tests.support.report_page import Page, section_text
 from tests.support.report_rows import (
-    SHA256,
     broken_rule,
     counted,
     cut_log,
@@ -41,7 +39,6 @@ def test_a_fault_of_the_log_is_not_a_window_and_claims_no_loss() -> None:
 def test_each_kind_has_its_own_section() -> None:
     one_of_each = {
         "windows": finding(),
-        "other-rules": prediction("a"),
         "exposure": exposure("b"),
         "cut-logs": cut_log("c"),
         "rules": broken_rule("d"),
@@ -49,7 +46,6 @@ def test_each_kind_has_its_own_section() -> None:
     }
     words = {
         "windows": "ledger-0 hwm_regression",
-        "other-rules": "hwm_ regression_ counterfactual",
         "exposure": "leaderless",
         "cut-logs": "log_truncation",
         "rules": "isr_ and_ elr_ disjoint",
@@ -72,26 +68,6 @@ def test_only_windows_count_in_the_verdicts() -> None:
     assert "LOST:" not in html
 
 
-def test_predictions_are_grouped_by_window_and_result() -> None:
-    there = {"partition": 1, "election_offset": 220, "would_be_leader": 2}
-    rows = [
-        prediction("a"),
-        prediction("b", policy="min_isr_1"),
-        prediction("c", policy="before_elr", loss_min=4, loss_max=9, would_be_leader=2),
-        prediction("d", kind="unclean_recovery_divergence", severity="medium", loss_min=0, loss_max=0, **there),
-    ]
-    html = render_report(report([finding(), *rows]))
-    shown = section_text(html, "other-rules")
-    assert shown.index("ledger-1") < shown.index("ledger-0")  # the medium one first
-    assert shown.count("ledger-0") == 1
-    assert "3 ≥ 90 Kafka 3.9 and 4.0; min.insync.replicas = 1" in shown
-    assert "2 4–9 without ELR" in shown
-    assert "broker 1 lost 70 (proven)" in shown
-    assert 'election at 120, <a href="#f-hwm-1">detail</a>' in html
-    assert "election at 220</small>" in html
-    assert "LOST: exactly 70 acknowledged records" in html
-
-
 def test_exposures_are_longest_first_with_their_sum() -> None:
     open_end = {"end_offset": None, "end_timestamp_ms": None}
     rows = [
@@ -109,7 +85,7 @@ def test_exposures_are_longest_first_with_their_sum() -> None:
     assert "still exposed at the end of the log" in shown
 
 
-@pytest.mark.parametrize("make", [exposure, cut_log, broken_rule, fault, prediction])
+@pytest.mark.parametrize("make", [exposure, cut_log, broken_rule, fault])
 def test_lists_are_capped_and_count_the_rows_left_out(make: Callable[..., dict[str, Any]]) -> None:
     shown = [make(f"f-{number}") for number in range(2)]
     group = counted([make("f")]).groups[0]
@@ -118,19 +94,6 @@ def test_lists_are_capped_and_count_the_rows_left_out(make: Callable[..., dict[s
     assert "4998 more are not shown. All 5000: kraft-forensics findings --section" in page.text
     many = Page(render_report(report([make(f"f-{number}") for number in range(MAX_LISTED + 7)])))
     assert f"7 more are not shown. All {MAX_LISTED + 7}: kraft-forensics findings --section" in many.text
-
-
-def test_only_files_of_shown_findings_are_cited() -> None:
-    paths = ["of-a-detail", "of-a-fault", "of-an-exclusion"]
-    blank = dict.fromkeys(field.name for field in FINDINGS.field("evidence").type.value_type)
-    pieces = [[blank | {"capture": "c", "path": path, "sha256": SHA256}] for path in paths]
-    rows = [
-        finding(evidence=pieces[0]),
-        fault("f", evidence=pieces[1]),
-        finding("x", verdict="excluded", evidence=pieces[2]),
-    ]
-    page = Page(render_report(report(rows)))
-    assert [path for path in paths if path in page.text] == paths[:2]
 
 
 def test_excluded_findings_are_listed_separately_without_a_section() -> None:
