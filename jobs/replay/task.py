@@ -29,8 +29,8 @@ _ENDS = ("end_offset", "end_timestamp_ms")
 class ReplayedBucket:
     """What a task wrote and found. history: the new file; None if there is none. is_replaced: whether the lake's files
     of this bucket are out of date. rows: new rows of partition_history. electable: rows of cluster_metrics. moves:
-    metrics.MOVES, added up, as a compressed stream of Arrow's: of 10 GB of log all buckets' are more than Spark's driver
-    takes (spark.driver.maxResultSize). sessions: broker_sessions.SESSION_EVIDENCE."""
+    metrics.MOVES, added up, as a compressed stream of Arrow's: those of 10 GB of log are more than Spark's driver takes
+    (spark.driver.maxResultSize). sessions: broker_sessions.SESSION_EVIDENCE."""
 
     history: DataFile | None
     is_replaced: bool
