@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
-from replay.arrow.ragged import INT64_MAX, Array, mask_of, to_lengths
-from replay.arrow.runs import last_true, last_true_before, next_true, ranges, run_starts
+from replay.arrow.ragged import INT64_MAX, Array, to_lengths
+from replay.arrow.runs import last_true, last_true_before, next_true, run_starts
 from replay.cluster.configs import LAYERS
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION
@@ -105,8 +105,7 @@ def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateF
 
 def after_old_log_ends(states: States, facts: StateFacts, cluster: ClusterFacts) -> Array:
     """Rows, in a stretch of known states, after a leader epoch whose leader had led before with another one in between,
-    and has neither registered nor joined the ISR since: worth judging, no verdict
-    (`LeaderTerms.counts_old_log_ends`)."""
+    and had not registered since: worth judging, no verdict (`LeaderTerms.counts_old_log_ends`)."""
     result = np.zeros(len(states.key), dtype=bool)
     rows = np.flatnonzero(facts.changes & (states.leader >= 0))
     back = rows[(states.previous_leader[rows] >= 0) & (states.previous_leader[rows] != states.leader[rows])]
@@ -127,20 +126,11 @@ def after_old_log_ends(states: States, facts: StateFacts, cluster: ClusterFacts)
     events = Events(*np.array(begun, dtype=np.int64).reshape(-1, 2).T)
     registered = events.up_to(states.leader[back], facts.batch[back])
     registered = registered != events.up_to(states.leader[back], facts.batch[earlier])
-    result[back[~registered & ~_joined_between(states, earlier, back)]] = True
+    result[back[~registered]] = True
     # Every later election of the stretch that outlasts its own batch.
     brief = np.append((states.key[1:] == states.key[:-1]) & (facts.batch[1:] == facts.batch[:-1]), False)
     later: Array = (last_true_before(result) >= facts.stretch) & ~brief
     return later
-
-
-def _joined_between(states: States, first: Array, last: Array) -> Array:
-    """For each pair of rows of a partition, whether the last one's leader joined the ISR between them, under a leader:
-    it had left before, and has fetched from that leader."""
-    which, rows = ranges(first + 1, last - first - 1)
-    inside = (mask_of(states.replicas[rows], states.leader[last][which]) & states.isr[rows]) != 0
-    joined = inside[1:] & ~inside[:-1] & (which[1:] == which[:-1]) & (states.leader[rows[1:]] >= 0)
-    return np.isin(np.arange(len(last)), which[1:][joined])
 
 
 def _until(states: States, changes: Array, timestamp_ms: Array, cluster: ClusterFacts) -> tuple[Array, Array]:
