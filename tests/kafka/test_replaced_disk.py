@@ -15,6 +15,8 @@ from tests.kafka.test_salvage_live import CLUSTER_ID, configure, started, stoppe
 
 
 def test_the_last_member_leads_with_an_empty_log_from_its_second_start_on(tmp_path: Path) -> None:
+    """Often from its first: if its new directory is known to the controller before it is unfenced
+    (ReplicationControlManager.handleAssignReplicasToDirs, handleBrokerUnfenced; 4.3.1)."""
     servers = configure(tmp_path)
     properties, data = tmp_path / "server.properties", tmp_path / "data"
     properties.write_text(properties.read_text() + f"metadata.log.dir={tmp_path}/metadata\n")
@@ -39,7 +41,6 @@ def test_the_last_member_leads_with_an_empty_log_from_its_second_start_on(tmp_pa
         shutil.rmtree(data)
         process = format_and_start()
         wait_for("the partition is there", lambda: (data / "ledger-0").is_dir())
-        assert leader() == -1
         stopped(process)
         process = started(tmp_path)
         wait_for("it leads", lambda: leader() == 1)

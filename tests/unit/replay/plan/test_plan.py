@@ -133,7 +133,7 @@ def test_the_last_known_leader_starts_after_the_copies_are_compared() -> None:
 
 @pytest.mark.parametrize("by", [ISR, ELR, LAST_KNOWN])
 def test_a_member_whose_disk_was_replaced_is_not_started(by: str) -> None:
-    """On a real 4.3.1 it led with an empty log from its second start on."""
+    """On a real 4.3.1 it led with an empty log from its first or its second start on."""
     found = steps(waiting=[waiting(by, unclean=OFF)], brokers=brokers(1, 2, 3))["start"]
     assert found.assumptions == ("The disk of broker 3 is as the process left it: not replaced, not of a backup.",)
     assert "Do not start it; compare the logs of the others." in found.predictions[-1]
