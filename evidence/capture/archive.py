@@ -49,6 +49,7 @@ _SMALL_BYTES = 1 << 16
 _HELD_BYTES = 256 << 20
 # Tasks read these, maybe in other processes.
 READ_BY_TASKS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT)
+_JOINED = "if archives were joined, name each of them"
 _UNREADABLE = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -146,9 +147,12 @@ class _Counted(io.BufferedIOBase):
         self.stream = stream
         self.work = work
         self.count = 0
+        self.zeros_from = 0
 
     def read(self, size: int | None = None, /) -> bytes:
         chunk = self.stream.read(size or _CHUNK_BYTES)
+        if used := len(chunk.rstrip(b"\0")):
+            self.zeros_from = self.count + used
         self.count += len(chunk)
         self.work.spend(len(chunk))
         return chunk
@@ -215,9 +219,13 @@ class _Unpacking:
                 # Every tar ends with blocks of zeros. One that ends with a member was cut off.
                 if tar.offset >= counted.count:
                     raise tarfile.ReadError("the end-of-archive blocks are missing: it was cut off")
+                if counted.zeros_from > tar.offset:
+                    raise tarfile.ReadError(f"byte {tar.offset}: it ends there, and other bytes follow: {_JOINED}")
 
     def unpack_zip(self) -> None:
         with zipfile.ZipFile(self.archive) as zipped:
+            if first := min((info.header_offset for info in zipped.infolist()), default=0):
+                raise zipfile.BadZipFile(f"byte {first}: it begins there, after other bytes: {_JOINED}")
             for info in zipped.infolist():
                 self.members += 1
                 self.spend(0)

@@ -436,6 +436,22 @@ def test_an_archive_that_was_cut_off_is_refused_by_name(
 
 
 @pytest.mark.parametrize("suffix", PACKINGS)
+def test_archives_that_were_joined_are_refused(suffix: str, tmp_path: Path, own_temp: Path) -> None:
+    first, second = (pack(write_files(tmp_path / n / n, {f"{n}.log": LOG}), suffix) for n in "ab")
+    joined = write_files(tmp_path, {f"joined{suffix}": first.read_bytes() + second.read_bytes()}) / f"joined{suffix}"
+    with pytest.raises(CaptureError, match=r": byte \d+: .* other bytes.*: if archives were joined, name each of them"):
+        opened(joined)
+
+
+def test_a_tar_with_a_zeroed_header_in_the_middle_is_refused(tmp_path: Path, own_temp: Path) -> None:
+    archive = pack(write_files(tmp_path / "capture", {f"{n}.log": LOG for n in range(9)}), ".tar")
+    begin = len(cut_between_members(data := archive.read_bytes()))
+    archive.write_bytes(data[:begin] + bytes(512) + data[begin + 512 :])
+    with pytest.raises(CaptureError, match=f": byte {begin}: it ends there, and other bytes follow"):
+        opened(archive)
+
+
+@pytest.mark.parametrize("suffix", PACKINGS)
 @pytest.mark.parametrize("data", [b"", b"not an archive", bytes(2000)])
 def test_what_is_no_archive_is_refused_by_name(data: bytes, suffix: str, tmp_path: Path, own_temp: Path) -> None:
     archive = write_files(tmp_path, {f"x{suffix}": data}) / f"x{suffix}"
