@@ -14,12 +14,17 @@ from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.redaction import excerpt
 
+# How a text in UTF-16 begins, and what is said of it.
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+IN_UTF_16 = "UTF-16 text, as PowerShell's '>' writes it: convert it to UTF-8"
 _BLANKS = " \t\f"
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _PROPERTY = re.compile(r"((?:[^\\ \t\f=:]|\\.)+)(?:[ \t\f]*[=:]|[ \t\f])[ \t\f]*(.*)")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _INT = re.compile(rb"\d{1,19}")
+# 16 bytes in base64url without padding (Kafka's Uuid).
+_TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +59,10 @@ def _plain(text: str) -> str:
 
 
 def partition_topic_id(data: bytes) -> str | None:
-    """The topic id in a partition.metadata file, or None."""
+    """The topic id in a partition.metadata file, or None, also if it is cut off."""
     for line in data.decode("utf-8", "replace").splitlines():
         key, _, value = line.partition(":")
-        if key.strip() == "topic_id" and value.strip():
+        if key.strip() == "topic_id" and _TOPIC_ID.fullmatch(value.strip()):
             return value.strip()
     return None
 

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Protocol
 
 from evidence import kinds
@@ -63,7 +63,7 @@ _UNREADABLE = (
 )
 
 
-def is_archive(path: Path) -> bool:
+def is_archive(path: PurePath) -> bool:
     """Whether the file name is that of an archive."""
     return path.name.lower().endswith(SUFFIXES)
 

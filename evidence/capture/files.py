@@ -124,7 +124,7 @@ class _Slices:
 @dataclass(frozen=True, slots=True)
 class Capture:
     """An opened capture. refused: (name, reason) of each entry left out: links, special files, members of an
-    archive. limits: that it was opened with, for the readers of its files."""
+    archive, archives inside. limits: that it was opened with, for the readers of its files."""
 
     name: str
     cluster_id: str | None
@@ -301,6 +301,8 @@ def _register(
     for found in files:
         entry = _entry(found, _kind(found.path, found.local), in_place)
         entries.append(_placed(entry, found.path, nodes, manifest or Manifest()))
+        if entry.kind == kinds.OTHER and archive.is_archive(found.path):
+            refused.append((entry.path, "an archive inside the capture: not opened. Unpack it, or name it as well"))
     return Capture(capture_name(location), cluster, entries, refused, manifest, limits)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from evidence import kinds
+from evidence.text_files import UTF_16
 
 HEAD_BYTES = 64 << 10
 
@@ -47,12 +48,16 @@ _JSON_KINDS = (
     (kinds.DESCRIBE_TOPIC_PARTITIONS, (b'"topics"', b'"replicaNodes"', b'"isrNodes"')),
     (kinds.DESCRIBE_QUORUM, (b'"topics"', b'"currentVoters"', b'"highWatermark"')),
 )
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 _JSON_START = re.compile(rb"^\s*\{", re.MULTILINE)
 
 
 def sniff(head: bytes) -> str | None:
-    """The kind of a file, from its first HEAD_BYTES bytes, or None."""
-    head = head.removeprefix(b"\xef\xbb\xbf")
+    """The kind of a file, from its first HEAD_BYTES bytes, or None. Also of a text in UTF-16 or with colours: its
+    reader says what is wrong with it."""
+    if head.startswith(UTF_16):
+        head = head.decode("utf-16", "replace").encode()
+    head = _COLOUR.sub(b"", head.removeprefix(b"\xef\xbb\xbf"))
     start = b"\n".join(head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES])
     for kind, pattern in _LINE_KINDS:
         if pattern.search(start):

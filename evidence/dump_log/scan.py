@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from evidence.dump_log import lines
 from evidence.errors import Damage, DecodeError
+from evidence.text_files import IN_UTF_16, UTF_16
 from evidence.wire.batches import Batch
 
 _MAX_LACKS = 3
@@ -185,8 +186,7 @@ class _Scanner:
         if last and last.reason == "not_understood" and last.position + last.length_bytes == start:
             self.damage.pop()
             start = last.position
-        is_utf16 = start == 0 and self.data.startswith((b"\xff\xfe", b"\xfe\xff"))
-        message = "UTF-16 text, as PowerShell's '>' writes it: convert it to UTF-8" if is_utf16 else _NOT_UNDERSTOOD
+        message = IN_UTF_16 if start == 0 and self.data.startswith(UTF_16) else _NOT_UNDERSTOOD
         self._quarantine(start, following, None, "not_understood", message)
 
     def _quarantine(self, start: int, end: int, offset: int | None, reason: str, message: str) -> None:

@@ -27,7 +27,7 @@ from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_me
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.offsets.listing import read_listing
 from evidence.offsets.replica_log import read_tail
-from evidence.text_files import partition_topic_id, read_checkpoint
+from evidence.text_files import IN_UTF_16, UTF_16, partition_topic_id, read_checkpoint, read_properties
 
 _CHECKPOINT_COLUMN = {
     kinds.REPLICATION_OFFSET: "high_watermark",
@@ -129,7 +129,7 @@ def read_offsets(
         node = {"node_id": file.node_id if file.kind == kinds.QUORUM_STATE else None}
         quorum += [{**common, **node, **row, **provenance(capture, file, row["position"])} for row in found.quorum]
     small = (f for f in files if f.kind in _READ_ELSEWHERE)
-    accounts |= {f.path: _account(f, too_large.get(f.path) or ReadRows()) for f in small}
+    accounts |= {f.path: _account(f, too_large.get(f.path) or _within(_small(f), f, limits)) for f in small}
     return OffsetTables(
         offsets.table(),
         pa.Table.from_pylist(partitions, schema=tables.DESCRIBED_PARTITIONS),
@@ -140,6 +140,18 @@ def read_offsets(
 
 # Small files that are read when a capture is opened, or together with other files.
 _READ_ELSEWHERE = (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES, kinds.PARTITION_METADATA, kinds.MANIFEST)
+
+
+def _small(file: EvidenceFile) -> ReadRows:
+    """No rows; damage if the file does not have what it is read for."""
+    lacks, data = None, file.read()
+    if file.kind == kinds.PARTITION_METADATA and partition_topic_id(data) is None:
+        lacks = "no topic id"
+    elif file.kind == kinds.META_PROPERTIES and read_properties(data).keys().isdisjoint(("node.id", "broker.id")):
+        lacks = "no node id"
+    elif file.kind == kinds.SERVER_PROPERTIES and (b"\0" in data or not read_properties(data)):
+        lacks = "no properties"
+    return ReadRows(damage=[] if lacks is None else [Damage(0, len(data), None, "bad_properties", lacks)])
 
 
 def _too_large(file: EvidenceFile, limits: Limits) -> ReadRows | None:
@@ -163,6 +175,8 @@ def _lines(file: EvidenceFile) -> int:
 def _within(found: ReadRows, file: EvidenceFile, limits: Limits) -> ReadRows:
     """What was found in a file, or one range of damage instead of very many."""
     count = len(found.damage)
+    if count and file.kind != kinds.REPLICA_SEGMENT and file.read().startswith(UTF_16):
+        return ReadRows(damage=[Damage(0, file.size_bytes, None, "bad_text", IN_UTF_16)])
     if count <= limits.damaged_lines:
         return found
     return _refused(file, f"{count} damaged lines, limits.damaged_lines = {limits.damaged_lines} allows fewer")

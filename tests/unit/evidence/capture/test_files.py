@@ -443,6 +443,13 @@ def test_archives_that_were_joined_are_refused(suffix: str, tmp_path: Path, own_
         opened(joined)
 
 
+def test_an_archive_inside_a_capture_is_named_and_not_opened(tmp_path: Path) -> None:
+    inner = pack(write_files(tmp_path / "inner" / "x", {"a.log": LOG}), ".tar.gz")
+    capture = opened(write_files(tmp_path / "capture", {**FILES, "nodes/broker-1.tar.gz": inner.read_bytes()}))
+    assert [name for name, _ in capture.refused] == ["nodes/broker-1.tar.gz"]
+    assert "nodes/broker-1.tar.gz" in {f.path for f in capture.files}
+
+
 def test_a_tar_with_a_zeroed_header_in_the_middle_is_refused(tmp_path: Path, own_temp: Path) -> None:
     archive = pack(write_files(tmp_path / "capture", {f"{n}.log": LOG for n in range(9)}), ".tar")
     begin = len(cut_between_members(data := archive.read_bytes()))

@@ -74,6 +74,12 @@ def test_a_few_lines_decide(text: bytes, kind: str | None) -> None:
     assert sniff(text) == kind
 
 
+@pytest.mark.parametrize("wrapped", [("utf-16", ""), ("utf-8", "\x1b[32m")])
+def test_a_text_in_utf_16_or_with_colours_is_known(wrapped: tuple[str, str]) -> None:
+    encoding, colour = wrapped
+    assert sniff(f"{colour}orders:0:12\x1b[0m\norders:1:7\n".encode(encoding)) == kinds.GET_OFFSETS
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

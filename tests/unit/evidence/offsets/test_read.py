@@ -206,6 +206,32 @@ def test_an_entry_that_cannot_be_is_damage_at_its_own_bytes(name: str, line: byt
     assert data[item.position : item.position + item.length_bytes] == line
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("offsets.txt", "orders:0:12\norders:1:7\n"),
+        (f"{BROKER}/metrics.prom", 'kafka_log_Log_LogEndOffset{topic="orders",partition="3"} 12\n' * 3),
+        (f"{BROKER}/replication-offset-checkpoint", "0\n1\norders 0 12\n"),
+        (f"{BROKER}/quorum-state", '{"leaderId":1,"leaderEpoch":2,"data_version":1}'),
+        (f"{BROKER}/server.properties", "node.id=4\n"),
+        (f"{BROKER}/orders-0/partition.metadata", "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"),
+    ],
+)
+def test_a_text_in_utf_16_is_quarantined_as_a_whole(name: str, text: str, tmp_path: Path) -> None:
+    rows, damage = read(tmp_path, {name: text.encode("utf-16")})
+    (item,) = damage[name]
+    assert (rows, item.reason, item.position, item.length_bytes) == ([], "bad_text", 0, 2 * len(text) + 2)
+    assert "convert it to UTF-8" in item.message
+
+
+@pytest.mark.parametrize("name", ["meta.properties", "server.properties", "orders-0/partition.metadata"])
+@pytest.mark.parametrize("data", [b"", b"\xff" * 40, bytes(40), b"cut"])
+def test_a_small_file_without_what_it_is_read_for_is_damage(name: str, data: bytes, tmp_path: Path) -> None:
+    _, damage = read(tmp_path, {f"{BROKER}/{name}": data})
+    (item,) = damage[f"{BROKER}/{name}"]
+    assert (item.reason, item.position, item.length_bytes) == ("bad_properties", 0, len(data))
+
+
 def test_a_file_whose_count_does_not_hold_keeps_its_rows_and_a_note(tmp_path: Path) -> None:
     path = f"{BROKER}/replication-offset-checkpoint"
     data = b"0\n2\norders 0 12\n"
