@@ -27,7 +27,8 @@ def lifetimes_of(history: pa.Table) -> pa.Table:
 
 def with_topic_ids(offsets: pa.Table, lifetimes: pa.Table) -> pa.Table:
     """Log end offsets with their topic id: the source's own, or that of the one topic of the name that existed when the
-    value was read. Rows whose name several topics could mean, or none, are left out: they prove nothing.
+    value was read. Rows whose name several topics could mean, or none, or not the one of their own id (the
+    partition.metadata of another folder), are left out: they prove nothing.
 
     offsets: evidence.tables.LOG_END_OFFSETS rows; lifetimes: LIFETIMES of every topic of the cluster. A removed topic
     counts, too: the checkpoint file of a broker that is down may still name it.
@@ -41,6 +42,8 @@ def with_topic_ids(offsets: pa.Table, lifetimes: pa.Table) -> pa.Table:
     rows, first, count = np.unique(matched["row"].to_numpy(), return_index=True, return_counts=True)
     ids = offsets["topic_id"].to_numpy(zero_copy_only=False).copy()
     ids[rows[count == 1]] = matched["topic_id"].to_numpy(zero_copy_only=False)[first[count == 1]]
+    names = lifetimes["topic"].take(pc.index_in(offsets["topic_id"], lifetimes["topic_id"]))
+    ids[pc.fill_null(pc.not_equal(names, offsets["topic"]), False).to_numpy()] = None
     column = offsets.schema.get_field_index("topic_id")
     table = offsets.set_column(column, offsets.schema.field("topic_id"), pa.array(ids, pa.string()))
     return table.filter(table["topic_id"].is_valid())

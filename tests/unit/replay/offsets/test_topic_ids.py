@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from evidence.tables import BROKER_LOG_EVENTS
-from replay.offsets.topic_ids import LIFETIMES, events_with_topic_ids
+from evidence.tables import BROKER_LOG_EVENTS, LOG_END_OFFSETS
+from replay.offsets.topic_ids import LIFETIMES, events_with_topic_ids, with_topic_ids
 
 OLD, NEW = "O" * 22, "N" * 22
 
@@ -60,3 +60,12 @@ def test_lines_about_no_topic_are_left_out() -> None:
     table = pa.Table.from_pylist(rows, schema=BROKER_LOG_EVENTS)
     assert not len(events_with_topic_ids(table, lifetimes(OLD), True))
     assert not len(events_with_topic_ids(table.slice(0, 0), lifetimes(OLD), True))
+
+
+def test_a_log_end_whose_topic_id_is_of_another_topic_is_left_out() -> None:
+    topics = [{"topic_id": "A", "topic": "t"}, {"topic_id": "B", "topic": "other"}]
+    named = [("t", "A"), ("t", "B"), (None, "B"), ("t", "unknown"), ("t", None)]
+    rows = [{"topic": topic, "topic_id": own, "partition": n} for n, (topic, own) in enumerate(named)]
+    tables = (pa.Table.from_pylist(rows, LOG_END_OFFSETS), pa.Table.from_pylist(topics, LIFETIMES))
+    kept = with_topic_ids(*tables).select(["partition", "topic_id"]).to_pylist()
+    assert [tuple(row.values()) for row in kept] == [(0, "A"), (2, "B"), (3, "unknown"), (4, "A")]
