@@ -15,7 +15,7 @@ from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import load_cluster_state, replayed_from, static_files
 from replay.cluster.boots import BOOT_COLUMNS, boots_of, processes_of
-from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
+from replay.cluster.facts import Clock, ClusterFacts, cluster_facts, fall_ms
 from replay.cluster.log import is_complete
 from replay.cluster.state import ClusterState, LogShape
 from replay.findings.log_lines import COMPARED
@@ -39,7 +39,8 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     Errors: LogConflictError when captures contradict each other.
     """
     state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
-    clock, end_ms = measured_clock(lake, cluster, settings, clocks), log_end_ms(lake, cluster, state)
+    clock = measured_clock(lake, cluster, settings, clocks, state.shape)
+    end_ms = log_end_ms(lake, cluster, state)
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
     unclean = sorted(r["offset"] for r in restarts)
     boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
@@ -48,7 +49,7 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     return state, cluster_facts(cluster, state, clock, end_ms, static_files(lake, cluster), unclean, boots, processes)
 
 
-def measured_clock(lake: Lake, cluster: str, settings: Settings, clocks: pa.Table) -> Clock:
+def measured_clock(lake: Lake, cluster: str, settings: Settings, clocks: pa.Table, shape: LogShape) -> Clock:
     """The larger of the configured clock error and the clock error that the evidence itself shows. clocks:
     evidence.tables.NODE_CLOCKS."""
     files = lake.rows("evidence_files", cluster, ("captured_at_ms", "uncertainty_ms", "last_timestamp_ms"))
@@ -57,7 +58,7 @@ def measured_clock(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     if len(lines):
         opened = lake.read("partition_history", cluster, _OPENED, pc.field("topic").isin(lines["topic"].unique()))
         measured = max(measured, least_clock_error_ms(opened, lines))
-    return Clock(max(settings.evidence.clock_error_ms, measured), measured)
+    return Clock(max(settings.evidence.clock_error_ms, measured, fall_ms(shape)), measured)
 
 
 def topic_lifetimes(lake: Lake, cluster: str) -> pa.Table:

@@ -346,6 +346,12 @@ def _late_ms(session_timeout_ms: int) -> int:
     return heard_within_ms(session_timeout_ms) - session_timeout_ms - session_timeout_ms // _CHECKS
 
 
+def fall_ms(shape: LogShape) -> int:
+    """The most, in ms, by which the times of the surviving log go back: some controller's clock was off by that."""
+    at_ms = shape.batches.column("base_timestamp_ms")[shape.live]
+    return int((np.maximum.accumulate(at_ms) - at_ms).max(initial=0))
+
+
 def fail_overs(shape: LogShape) -> Sequence[tuple[int, int]]:
     """(last batch's time of one controller's epoch, first batch's time of the next), in ms, for the surviving log."""
     epoch, at_ms = (shape.batches.column(name)[shape.live] for name in ("epoch", "base_timestamp_ms"))

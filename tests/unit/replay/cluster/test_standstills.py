@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replay.cluster.facts import Clock, cluster_facts, fencings
-from replay.cluster.state import log_shape, resolve_cluster
+from replay.cluster.facts import Clock, cluster_facts, fall_ms, fencings
+from replay.cluster.state import LogShape, log_shape, resolve_cluster
 from replay.loss.liveness import broker_sessions
 from tests.support.records import batch
 from tests.support.scenario import ms, sessions, up
@@ -30,13 +30,25 @@ LAST = NO_OPS[-1]
 def test_a_controller_that_wrote_nothing_for_long_stood_still(
     times: list[int], epochs: list[int], stood: list[tuple[int, int]]
 ) -> None:
-    epochs = epochs or [1] * len(times)
+    state = resolve_cluster(shape_of(times, epochs or [1] * len(times)), [], [], {})
+    assert cluster_facts("c", state, Clock(), None, {}).fail_overs == stood
+
+
+def shape_of(times: list[int], epochs: list[int]) -> LogShape:
+    """A log of batches of one record with these times."""
     batches = [
         {**batch(number, number, epoch), "base_timestamp_ms": at}
         for number, (at, epoch) in enumerate(zip(times, epochs, strict=True))
     ]
-    state = resolve_cluster(log_shape(batches, []), [], [], {})
-    assert cluster_facts("c", state, Clock(), None, {}).fail_overs == stood
+    return log_shape(batches, [])
+
+
+@pytest.mark.parametrize(
+    ("times", "fell_ms"),
+    [([], 0), ([0, 500, 500], 0), ([0, 60_000, 5_000, 4_000, 70_000, 69_000], 56_000), ([1_000, 60_000, 0], 60_000)],
+)
+def test_a_log_whose_times_go_back_was_written_by_a_wrong_clock(times: list[int], fell_ms: int) -> None:
+    assert fall_ms(shape_of(times, [1] * len(times))) == fell_ms
 
 
 @pytest.mark.parametrize(
