@@ -52,8 +52,8 @@ def clean_metrics(data: bytes, names: MetricNames) -> pa.RecordBatch | None:
     """An exporter's text in which each sample of the metrics in `names` is plain; else None.
 
     Plain: all samples of a metric have the same labels in the same order, without escapes; the value is possible; there
-    is no timestamp. Columns: topic, partition, position, and one for each metric in the text; typed as in ENCODED. A
-    text with none of the metrics gives no rows.
+    is no timestamp; a replica has one sample. Columns: topic, partition, position, and one for each metric in the text;
+    typed as in ENCODED. A text with none of the metrics gives no rows.
     """
     fields = {metric.encode(): field for metric, field in names.fields().items()}
     if b"\0" in data or not all(map(_METRIC.fullmatch, fields)):
@@ -118,11 +118,14 @@ def _like_the_first(data: bytes, metric: bytes, begin: int, names: MetricNames) 
 
 
 def _plain(data: bytes, field: str, found: list[re.Match[bytes]]) -> _Samples | None:
-    """The samples of the matches; None if one does not begin its line or has an impossible value."""
+    """The samples of the matches; None if one does not begin its line or has an impossible value, or if a replica has
+    two."""
     topics, partitions, values = zip(*(m.group("topic", "partition", "value") for m in found), strict=True)
     starts, numbers = np.array([match.start() for match in found]), _numbers(float, values)
     begin_lines = (starts == 0) | (np.frombuffer(data, dtype=np.uint8)[starts - 1] == _LINE_END)
     if not begin_lines.all() or (numbers % 1).any() or numbers.max() >= _BEYOND.get(field, _BEYOND_OFFSETS):
+        return None
+    if len(set(zip(topics, partitions, strict=True))) < len(found):
         return None
     return _Samples(field, topics, _numbers(int, partitions), starts, numbers.astype(np.int64))
 

@@ -65,12 +65,14 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
 
     The leader's metrics are left out for each partition with an InSyncReplicasCount of 0: this broker did not lead it.
     A sample with a timestamp has its own time (Prometheus' /federate, and others that repeat what they have read). A
-    text of several processes, as these give, is damage as a whole: nothing says which broker a sample is from.
+    text of several processes, as these give, is damage as a whole: nothing says which broker a sample is from. So is
+    one of several scrapes: of a replica's two values nothing says when each was read.
     """
     wanted = names.fields()
     rows: list[Row] = []
     damage: list[Damage] = []
     of_place: dict[tuple[str, str, int], Labels] = {}
+    values: dict[tuple[object, ...], object] = {}
     targets: set[Labels] = set()
     for position, raw, ended in text_lines(data):
         if b"\0" in raw:
@@ -94,6 +96,10 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
             if of_place.setdefault((metric, row["topic"], row["partition"]), labels) != labels or len(targets) > 1:
                 message = "samples of several processes: nothing says which broker each is from; store a text of each"
                 return [], [Damage(0, len(data), None, "several_processes", message)]
+            at = (metric, row["topic"], row["partition"], row.get("captured_at_ms"))
+            if values.setdefault(at, row[wanted[metric]]) != row[wanted[metric]]:
+                message = f"byte {position}: another value of {metric} for one replica: store a text of each scrape"
+                return [], [Damage(0, len(data), None, "several_scrapes", message)]
             rows.append({**row, "position": position})
         except (ValueError, LookupError, ArithmeticError) as error:
             message = f"not a sample of {metric}: {reason_for(error, raw)}"

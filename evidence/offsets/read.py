@@ -268,10 +268,9 @@ def _exporter(names: MetricNames, file: EvidenceFile) -> ReadRows:
     data = file.read()
     of_file = {"process_start_ms": process_start_ms(data, names)}
     clean = clean_metrics(data, names)
-    if clean is not None:
-        return ReadRows(offsets=clean, of_file=of_file)
-    rows, damage = read_metrics(data, names)
-    return ReadRows(offsets=rows, of_file=of_file, damage=damage)
+    rows, damage = read_metrics(data, names) if clean is None else (clean, [])
+    note = None if len(rows) or damage else "none of the metrics that the settings in [metrics] name"
+    return ReadRows(offsets=rows, of_file=of_file, damage=damage, note=note)
 
 
 def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> ReadRows:

@@ -63,6 +63,16 @@ def test_a_text_of_several_processes_says_of_no_broker_what_it_has(lines: tuple[
     assert clean_metrics(data, NAMES) is None
 
 
+def test_a_text_of_several_scrapes_says_of_no_time_what_it_has() -> None:
+    line = b"kafka_log_Log_LogEndOffset" + LABELS + b" %d\n"
+    rows, (damage,) = read_metrics(line % 7 + line % 7 + line % 8, NAMES)
+    assert (rows, damage.reason, damage.position, damage.length_bytes) == ([], "several_scrapes", 0, 3 * len(line % 7))
+    assert damage.message.startswith(f"byte {2 * len(line % 7)}: ")
+    assert clean_metrics(line % 7 + line % 8, NAMES) is None
+    timed = [line.replace(b"%d", b"%d 179522156%d000") % (n, n) for n in (7, 8)]
+    assert [row["log_end_offset"] for row in read_metrics(b"".join(timed), NAMES)[0]] == [7, 8]
+
+
 def test_labels_of_a_topic_are_no_processes() -> None:
     text = 'kafka_log_Log_LogEndOffset{{topic="{0}",partition="0",tier="{0}",instance="k"}} 7\n'
     rows, damage = read_metrics((text.format("a") + text.format("b")).encode(), NAMES)
@@ -192,10 +202,10 @@ def test_a_leaders_metric_with_an_impossible_value_is_damage(metric: str, value:
 
 
 def test_where_a_text_shows_both_that_a_broker_leads_and_that_it_does_not_neither_counts() -> None:
-    data = b"".join(
-        b'kafka_cluster_Partition_%s{topic="a",partition="0"} %d\n' % line
-        for line in [(b"InSyncReplicasCount", 3), (b"InSyncReplicasCount", 0), (b"UnderMinIsr", 1)]
-    )
+    values = {"Partition_InSyncReplicasCount": 3, "partition_insyncreplicascount": 0, "Partition_UnderMinIsr": 1}
+    data = "".join(
+        f'kafka_cluster_{name}{{topic="a",partition="0"}} {value}\n' for name, value in values.items()
+    ).encode()
     assert read_metrics(data, NAMES) == ([], [])
 
 
