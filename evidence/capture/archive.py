@@ -34,6 +34,7 @@ from evidence.limits import DEFAULT_LIMITS, MAX_TIME_MS, Limits
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".zip")
 
+_PACKED = re.compile(r".*\.(?:tar|zip|7z|rar|t?(?:gz|xz|zst|lz4|bz2?))")
 # The time in a pax header, with a fraction of a second.
 _EXACT_TIME = re.compile(r"([0-9]{1,12})\.([0-9]{1,30})")
 # Extra fields of a zip entry: id and size, then the data (PKWARE's APPNOTE 4.5; Info-ZIP's proginfo/extrafld.txt).
@@ -61,6 +62,11 @@ _UNREADABLE = (
     NotImplementedError,
     struct.error,
 )
+
+
+def is_packed(path: PurePath) -> bool:
+    """Whether the file name is that of an archive or compressed file of any kind."""
+    return _PACKED.fullmatch(path.name.lower()) is not None
 
 
 def is_archive(path: PurePath) -> bool:

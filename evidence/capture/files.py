@@ -124,7 +124,8 @@ class _Slices:
 @dataclass(frozen=True, slots=True)
 class Capture:
     """An opened capture. refused: (name, reason) of each entry left out: links, special files, members of an
-    archive, archives inside. limits: that it was opened with, for the readers of its files."""
+    archive, archives inside, meta.properties of several nodes. limits: that it was opened with, for the readers of its
+    files."""
 
     name: str
     cluster_id: str | None
@@ -211,6 +212,10 @@ def _opened(
     else:
         # A log is classified by its folder's name.
         kind = _kind(PurePosixPath(*local.parts[-3:]), local)
+        if kind == kinds.OTHER and archive.is_packed(local):
+            raise CaptureError(
+                f"{location}: of archives only {', '.join(archive.SUFFIXES)} are opened: unpack it first."
+            )
         kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
         entry = _entry(Member(PurePosixPath(local.name), local), kind, in_place)
         yield Capture(capture_name(location), None, [entry], limits=limits)
@@ -293,16 +298,19 @@ def _register(
         raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.")
     files = sorted(files, key=lambda found: found.path)
     manifest = _manifest(files, location)
-    nodes, clusters = _identities(files, limits.text_file_bytes)
+    nodes, clusters, doubted = _identities(files, limits.text_file_bytes)
+    refused = [*refused, *((spelled_out(str(path)), reason) for path, reason in doubted.items())]
     if manifest and manifest.cluster_id:
         clusters.setdefault(manifest.cluster_id, "the manifest")
     cluster = the_cluster(clusters, str(location))
     entries = []
     for found in files:
         entry = _entry(found, _kind(found.path, found.local), in_place)
-        entries.append(_placed(entry, found.path, nodes, manifest or Manifest()))
-        if entry.kind == kinds.OTHER and archive.is_archive(found.path):
-            refused.append((entry.path, "an archive inside the capture: not opened. Unpack it, or name it as well"))
+        entry = _placed(entry, found.path, nodes, manifest or Manifest())
+        is_doubted = any(path.parent in found.path.parents for path in doubted)
+        entries.append(replace(entry, node_id=None) if is_doubted else entry)
+        if entry.kind == kinds.OTHER and archive.is_packed(found.path):
+            refused.append((entry.path, "packed inside the capture: not opened. Unpack it, or name it as well"))
     return Capture(capture_name(location), cluster, entries, refused, manifest, limits)
 
 
@@ -377,13 +385,17 @@ def _walk(root: Path, location: Location, most: int) -> tuple[list[Path], list[t
     return found, sorted(special)
 
 
-def _identities(files: list[Member], most_bytes: int) -> tuple[dict[PurePosixPath, int], dict[str, str]]:
-    """Node ids by folder, from meta.properties, else server.properties, and by the path of each such file itself; and
-    each cluster id they name, with the first file. A folder whose files name several nodes, as Kafka's own config
-    folder does, names none. Errors: CaptureError if such a file has more than most_bytes."""
+def _identities(
+    files: list[Member], most_bytes: int
+) -> tuple[dict[PurePosixPath, int], dict[str, str], dict[PurePosixPath, str]]:
+    """Node ids by folder, from meta.properties, else server.properties, and by the path of each such file itself; each
+    cluster id they name, with the first file; each meta.properties whose directory id other nodes' have as well, with
+    what is said of it. A folder whose files name several nodes, as Kafka's own config folder does, names none. Errors:
+    CaptureError if such a file has more than most_bytes."""
     nodes: dict[PurePosixPath, int] = {}
     by_folder: dict[tuple[PurePosixPath, bool], set[int]] = defaultdict(set)
     clusters: dict[str, str] = {}
+    directories: dict[str, dict[PurePosixPath, int]] = defaultdict(dict)
     for path, local in ((each.path, each.local) for each in files):
         kind = kinds.classify(path)
         if kind not in (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES):
@@ -401,6 +413,8 @@ def _identities(files: list[Member], most_bytes: int) -> tuple[dict[PurePosixPat
         if node is not None:
             nodes[path] = node
             by_folder[path.parent, kind == kinds.META_PROPERTIES].add(node)
+            if directory := properties.get("directory.id"):
+                directories[directory][path] = node
         if properties.get("cluster.id"):
             clusters.setdefault(properties["cluster.id"], str(path))
     for (folder, _), named in sorted(by_folder.items(), key=lambda each: each[0][1]):
@@ -408,4 +422,10 @@ def _identities(files: list[Member], most_bytes: int) -> tuple[dict[PurePosixPat
             nodes[folder] = min(named)
         else:
             nodes.pop(folder, None)
-    return nodes, clusters
+    doubted = {
+        path: f"directory.id {directory} is that of nodes {sorted(set(named.values()))}: whose files are here?"
+        for directory, named in directories.items()
+        if len(set(named.values())) > 1
+        for path in named
+    }
+    return nodes, clusters, doubted

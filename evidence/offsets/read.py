@@ -6,7 +6,8 @@ leader-epoch-checkpoint's start offset of an epoch is the log end offset of that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -128,8 +129,12 @@ def read_offsets(
         partitions += [{**common, **row, **provenance(capture, file, row["position"])} for row in found.partitions]
         node = {"node_id": file.node_id if file.kind == kinds.QUORUM_STATE else None}
         quorum += [{**common, **node, **row, **provenance(capture, file, row["position"])} for row in found.quorum]
-    small = (f for f in files if f.kind in _READ_ELSEWHERE)
-    accounts |= {f.path: _account(f, too_large.get(f.path) or _within(_small(f), f, limits)) for f in small}
+    small = [f for f in files if f.kind in _READ_ELSEWHERE]
+    named: dict[str, set[str]] = defaultdict(set)
+    for file in (f for f in small if f.kind == kinds.PARTITION_METADATA and f.path not in too_large):
+        if (topic_id := partition_topic_id(file.read())) and (place := kinds.partition_of(PurePosixPath(file.path))):
+            named[topic_id].add(place[0])
+    accounts |= {f.path: _account(f, too_large.get(f.path) or _within(_small(f, named), f, limits)) for f in small}
     return OffsetTables(
         offsets.table(),
         pa.Table.from_pylist(partitions, schema=tables.DESCRIBED_PARTITIONS),
@@ -142,11 +147,14 @@ def read_offsets(
 _READ_ELSEWHERE = (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES, kinds.PARTITION_METADATA, kinds.MANIFEST)
 
 
-def _small(file: EvidenceFile) -> ReadRows:
-    """No rows; damage if the file does not have what it is read for."""
+def _small(file: EvidenceFile, named: Mapping[str, set[str]]) -> ReadRows:
+    """No rows; damage if the file does not have what it is read for. named: by topic id, the topics whose folders have
+    it."""
     lacks, data = None, file.read()
-    if file.kind == kinds.PARTITION_METADATA and partition_topic_id(data) is None:
-        lacks = "no topic id"
+    if file.kind == kinds.PARTITION_METADATA:
+        topics = sorted(named.get(topic_id := partition_topic_id(data) or "", ()))
+        several = f"folders of several topics have the topic id {topic_id}: {', '.join(topics)}"
+        lacks = several if len(topics) > 1 else None if topic_id else "no topic id"
     elif file.kind == kinds.META_PROPERTIES and read_properties(data).keys().isdisjoint(("node.id", "broker.id")):
         lacks = "no node id"
     elif file.kind == kinds.SERVER_PROPERTIES and (b"\0" in data or not read_properties(data)):

@@ -443,11 +443,36 @@ def test_archives_that_were_joined_are_refused(suffix: str, tmp_path: Path, own_
         opened(joined)
 
 
+@pytest.mark.parametrize("name", ["a.tar.bz2", "a.tar.zst", "a.tbz2", "a.7z", "00000000000000000000.log.gz"])
+def test_an_archive_of_another_kind_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match=r"of archives only \.tar, .* are opened: unpack it first"):
+        opened(write_files(tmp_path, {name: b"x" * 99}) / name)
+
+
 def test_an_archive_inside_a_capture_is_named_and_not_opened(tmp_path: Path) -> None:
     inner = pack(write_files(tmp_path / "inner" / "x", {"a.log": LOG}), ".tar.gz")
     capture = opened(write_files(tmp_path / "capture", {**FILES, "nodes/broker-1.tar.gz": inner.read_bytes()}))
     assert [name for name, _ in capture.refused] == ["nodes/broker-1.tar.gz"]
     assert "nodes/broker-1.tar.gz" in {f.path for f in capture.files}
+
+
+def test_whose_files_are_beside_a_directory_id_of_two_nodes_is_unknown(tmp_path: Path) -> None:
+    files = {
+        f"{folder}/{name}": data
+        for folder, node, directory in [("broker-1", 1, "D"), ("copy/broker-2", 2, "D"), ("broker-3", 3, "E")]
+        for name, data in [
+            ("meta.properties", f"node.id={node}\ndirectory.id={directory}\n".encode()),
+            ("replication-offset-checkpoint", b"0\n1\na 0 7\n"),
+        ]
+    }
+    capture = opened(write_files(tmp_path / "capture", files))
+    assert {f.path.split("/")[-2]: f.node_id for f in capture.files} == {
+        "broker-1": None,
+        "broker-2": None,
+        "broker-3": 3,
+    }
+    assert [name for name, _ in capture.refused] == ["broker-1/meta.properties", "copy/broker-2/meta.properties"]
+    assert all("directory.id D is that of nodes [1, 2]" in reason for _, reason in capture.refused)
 
 
 def test_a_tar_with_a_zeroed_header_in_the_middle_is_refused(tmp_path: Path, own_temp: Path) -> None:

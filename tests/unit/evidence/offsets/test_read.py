@@ -232,6 +232,15 @@ def test_a_small_file_without_what_it_is_read_for_is_damage(name: str, data: byt
     assert (item.reason, item.position, item.length_bytes) == ("bad_properties", 0, len(data))
 
 
+def test_a_topic_id_that_folders_of_two_topics_have_is_named(tmp_path: Path) -> None:
+    data = b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+    _, damage = read(tmp_path / "a", {f"{BROKER}/{f}/partition.metadata": data for f in ("orders-0", "orders-1")})
+    assert damage == {}
+    _, damage = read(tmp_path / "b", {f"{BROKER}/{f}/partition.metadata": data for f in ("orders-0", "other-0")})
+    texts = [item.message for items in damage.values() for item in items]
+    assert texts == ["folders of several topics have the topic id AAECAwQFBgcICQoLDA0ODw: orders, other"] * 2
+
+
 def test_a_file_whose_count_does_not_hold_keeps_its_rows_and_a_note(tmp_path: Path) -> None:
     path = f"{BROKER}/replication-offset-checkpoint"
     data = b"0\n2\norders 0 12\n"
