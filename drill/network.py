@@ -7,6 +7,7 @@ Their names have the drill's process id. What a drill left that was killed is re
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -23,6 +24,8 @@ CLIENT = 0
 _HUB, _PORT, _QUORUM_PORT = "hub", 9092, 9093
 # Frames to it are dropped: no interface has it. (The first byte says that it is locally administered.)
 _NOBODY = "02:00:00:00:00:00"
+_FIRST_PORT, _PORTS = 10_000, 20_000
+_asked = itertools.count(os.getpid() * 512)
 _LEFT = re.compile(r"drill-([0-9]+)-[0-9a-z]+")
 
 
@@ -169,8 +172,12 @@ def accepts(address: str) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
+    """Ports that nobody listens at. None of them is one of those from which the system takes the port of a connection
+    (ip_local_port_range): while a node is down, nobody gets its port. Another process asks from another place on."""
+    found: list[int] = []
+    while len(found) < count:
+        port = _FIRST_PORT + next(_asked) % _PORTS
+        with contextlib.suppress(OSError):
+            socket.create_server(("127.0.0.1", port)).close()
+            found.append(port)
+    return found

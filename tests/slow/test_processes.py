@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from jobs.pipeline import Pipeline
 from jobs.spark.tasks import LocalRunner
 from tests.support.digests import digests
 from tests.support.paths import ROOT, capture
-from tests.support.stopping import GONE_S, PROGRAM, processes_with, stopped
+from tests.support.stopping import PROGRAM, left_with, stopped
 
 RUN = ("run", str(capture("unclean")), "--engine", "local", "--lake")
 ALWAYS = {"KRAFT_FORENSICS_SPARK__FROM_ROWS": "0", "KRAFT_FORENSICS_LOCAL_PROCESSES": "2"}
@@ -39,10 +38,7 @@ def test_the_tables_are_those_of_one_process(tmp_path: Path) -> None:
 def test_no_process_outlives_its_command(number: signal.Signals, line: str, tmp_path: Path) -> None:
     mark = {"KRAFT_FORENSICS_EVIDENCE__CLOCK_ERROR_MS": str(2_000_000 + os.getpid())}
     done = stopped([*RUN, str(tmp_path / "lake")], number, tmp_path, line, 0.2, {**ALWAYS, **mark})
-    until_s = time.monotonic() + GONE_S
-    while (left := processes_with("=".join(*mark.items()))) and time.monotonic() < until_s:
-        time.sleep(0.1)
-    assert left == []
+    assert left_with("=".join(*mark.items())) == []
     if number == signal.SIGKILL:
         assert done.code == -number
     else:

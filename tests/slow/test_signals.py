@@ -19,16 +19,17 @@ from jobs.lake.lake import Lake
 from jobs.pipeline import Pipeline
 from tests.support.digests import digests
 from tests.support.paths import ROOT, capture, captured_file
-from tests.support.stopping import GONE_S, PROGRAM, listening, processes_with, stopped
+from tests.support.stopping import GONE_S, PROGRAM, left_with, listening, processes_with, stopped
 
 RUN = ("run", str(capture("unclean")), "--lake")
 
 
 @contextmanager
 def begun(*words: str, **environment: str) -> Iterator[Any]:
-    """Python as a process of its own, which is gone after the block."""
+    """Python as a process of its own, which is gone after the block. Its pipes are small: it is never far ahead of who
+    reads them."""
     given = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "pipesize": 4096}
     with subprocess.Popen([sys.executable, *words], cwd=ROOT, env=given, preexec_fn=listening, **pipes) as process:
         try:
             yield process
@@ -115,7 +116,7 @@ def test_a_reader_of_stderr_that_does_not_read_keeps_nobody(number: signal.Signa
         assert len(processes_with(mark)) == 2
         process.send_signal(number)
         assert process.wait(GONE_S) == 128 + number
-        assert processes_with(mark) == []
+        assert left_with(mark) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

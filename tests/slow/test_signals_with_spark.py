@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import capture
-from tests.support.stopping import GONE_S, processes_with, stopped
+from tests.support.stopping import GONE_S, left_with, stopped
 
 ALWAYS_SPARK = "KRAFT_FORENSICS_SPARK__FROM_ROWS"
 MARK = "KRAFT_FORENSICS_EVIDENCE__CLOCK_ERROR_MS"  # a setting that is in the environment of all children
@@ -32,7 +32,7 @@ def test_a_run_with_a_jvm_stops(number: signal.Signals, line: str, pause_s: floa
     assert not any("Exception" in said or said.startswith("\tat ") or "Traceback" in said for said in done.said)
     assert done.left == []
     assert done.seconds < GONE_S
-    assert processes_with(f"{MARK}={mark}") == []
+    assert left_with(f"{MARK}={mark}") == []
 
 
 def test_the_prompt_of_sql_stops(tmp_path: Path) -> None:
@@ -48,4 +48,4 @@ def test_the_prompt_of_sql_stops(tmp_path: Path) -> None:
     assert done.said[-1] == "stopped by SIGINT: run the command again to go on"
     assert not any("Exception" in said or said.startswith("\tat ") for said in done.said)
     assert done.seconds < GONE_S
-    assert processes_with(f"{MARK}={mark}") == []
+    assert left_with(f"{MARK}={mark}") == []

@@ -27,6 +27,9 @@ SETTINGS = {
     "KRAFT_FORENSICS_REPLAY__PARTITIONS_PER_BUCKET": "8",
     "KRAFT_FORENSICS_SPARK__FROM_ROWS": "0",
 }
+# Tasks begin when both executors are there, however long that takes.
+CONF = ("spark.executorEnv.PYTHONPATH=kf", "spark.driver.host=127.0.0.1")
+CONF += ("spark.scheduler.minRegisteredResourcesRatio=1.0", "spark.scheduler.maxRegisteredResourcesWaitingTime=300s")
 DRIVER = "from jobs.cli import main; main()"
 SECONDS = 600
 
@@ -63,7 +66,7 @@ def submitted(cluster: Cluster, wheel: Path, folder: Path, *conf: str) -> subpro
     folder.mkdir(parents=True)
     (folder / "driver.py").write_text(DRIVER)
     jars = ",".join(str(jar) for jar in sorted(load_settings().spark.jars_path().glob("*.jar")))
-    set_ = [f"--conf={c}" for c in ("spark.executorEnv.PYTHONPATH=kf", "spark.driver.host=127.0.0.1", *conf)]
+    set_ = [f"--conf={c}" for c in (*CONF, *conf)]
     caches = f"spark.executorEnv.NUMBA_CACHE_DIR={folder.parent / 'numba'}"
     where = ["--master", cluster.url, "--executor-memory", "1g", "--driver-memory", "2g"]
     files = ["--jars", jars, "--archives", f"{wheel}#kf"]

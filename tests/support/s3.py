@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import Any
 import boto3
 import pytest
 
+from drill.network import free_ports
 from tests.support.forwarding import Forwarder, serving
 
 START_SECONDS = 60
@@ -78,9 +78,7 @@ class Store:
 @contextmanager
 def moto(log: Path) -> Iterator[Store]:
     """moto's server. log: the file that it writes to."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
+
+from drill.network import free_ports
 
 SPARK_HOME = Path(pyspark.__file__).parent
 START_SECONDS = 90
@@ -55,12 +56,6 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, **own, **more}
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _start(name: str, logs: Path, *words: str, program: str = "spark-class", **more: str) -> subprocess.Popen[bytes]:
     with (logs / f"{name}.log").open("wb") as log:
         command = [str(SPARK_HOME / "bin" / program), *words]
@@ -82,7 +77,7 @@ def _wait_for(log: Path, text: str) -> None:
 @contextmanager
 def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
     """A cluster whose workers have one core and one GiB each; every process it started is ended."""
-    logs, work, port = folder / "logs", folder / "work", _free_port()
+    logs, work, (port,) = folder / "logs", folder / "work", free_ports(1)
     logs.mkdir(parents=True)
     cluster = Cluster(f"spark://127.0.0.1:{port}", logs, work)
     with ExitStack() as stack:
@@ -103,7 +98,7 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 @contextmanager
 def connect_server(folder: Path, python_path: Path, jars: Path) -> Iterator[str]:
     """A Spark Connect server with two cores and Delta; gives its address. python_path: what its workers import."""
-    port, extension = _free_port(), "io.delta.sql.DeltaSparkSessionExtension"
+    (port,), extension = free_ports(1), "io.delta.sql.DeltaSparkSessionExtension"
     conf = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),

@@ -127,5 +127,5 @@ def test_runs_are_recorded_at_the_same_time(lake: Lake) -> None:
         "        record.of('both')\n"
     )
     started = [subprocess.Popen([sys.executable, "-c", code, str(lake.root)]) for _ in range(2)]
-    assert [process.wait(60) for process in started] == [0, 0]
+    assert [process.wait(600) for process in started] == [0, 0]
     assert len([row for row in runs(lake) if row["cluster_id"] == "both"]) == 10
