@@ -10,7 +10,7 @@ JARS := .jars
 KAFKA := .kafka
 # Whose rules and records tests/kafka compares with, the newest last; each has a profile in replay/controller/profiles.py.
 KAFKA_RELEASES := $(shell cat tests/kafka/releases.txt)
-KAFKA_READY := $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready)
+KAFKA_READY := $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready) $(KAFKA)/drill/.ready
 DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
@@ -72,6 +72,11 @@ $(KAFKA)/releases/%/.ready: tests/kafka/release-pom.xml $(RELEASE_PROGRAMS) $(KA
 	javac -nowarn -cp '$(@D)/*' -d $(@D) $(RELEASE_PROGRAMS) $(if $(filter $*,$(lastword $(KAFKA_RELEASES))),tests/kafka/Oracle.java)
 	touch $@
 
+# What the drills of tests/kafka run: two of them would fetch it at once, and write to one folder.
+$(KAFKA)/drill/.ready: drill/jars.py drill/pom.xml drill/DrillClient.java tests/kafka/releases.txt $(KAFKA)/.ready | $(VENV)/.ready
+	$(BIN)/python -c 'from pathlib import Path; from drill.jars import fetch; fetch("$(lastword $(KAFKA_RELEASES))", Path("$(@D)"))'
+	touch $@
+
 setup: $(VENV)/.ready $(JARS)/.ready  ## create .venv from the locked requirements and fetch Delta's jars
 
 # What `.ci/run` needs before it runs suites side by side: two of apt-get at once, or of Maven, would fail.
@@ -123,7 +128,7 @@ test-browser: setup  ## open the report of real captures and of 100,000 findings
 
 test-kafka: setup $(KAFKA_READY)  ## compare with Kafka's own classes, on new logs and decisions (needs Maven)
 	drill/iproute2.sh
-	$(BIN)/python -m pytest tests/kafka --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest tests/kafka --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # From copies of the commit: what a working tree has besides cannot get in. The same commit gives the same bytes anywhere.
 # A tree without git (an unpacked archive of the source) is copied as it is.

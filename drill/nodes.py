@@ -9,9 +9,8 @@ import shutil
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from signal import Signals
 
@@ -28,6 +27,9 @@ NEEDED_MIB = 4500
 WAIT_S = 120.0
 # How long a node's machine is said to have run before the drill.
 RUNS_S = 86_400
+# Made by drill.jars.fetch.
+SHARED_CLASSES = "node.jsa"
+_DEBUGGED = ("-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0",)
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -106,6 +108,25 @@ class Node:
     def marks_begin(self) -> None:
         self.begun = {log.name: log.stat().st_size for log in (self.home / "logs").glob("*.log")}
 
+    def begin(self, jars: Path, inside: Sequence[str] = (), options: Sequence[str] = ()) -> None:
+        """Start its process, and wait for nothing. inside: what its command begins with (drill.network)."""
+        self.marks_begin()
+        logs = f"-Dkafka.logs.dir={self.home / 'logs'}"
+        given = [f"-Dlog4j2.configurationFile={_LOGGING.absolute()}", logs, *options]
+        command = [*until_this_ends(), *inside, *java(jars), *given, "kafka.Kafka", "server.properties"]
+        with (self.home / "out.log").open("ab") as out:
+            # A session of its own: Ctrl-C is for the drill, which ends its nodes itself.
+            self.process = subprocess.Popen(
+                command, cwd=self.home, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
+
+    def has_started(self) -> bool:
+        """Whether its log says so. Errors: DrillError if the process has ended."""
+        if not self.runs:
+            last = (self.home / "out.log").read_text(errors="replace").strip().splitlines()[-1:]
+            raise DrillError(f"node {self.id} ended while it started: {' '.join(last)}")
+        return self.said("Kafka Server started") is not None
+
     def said(self, text: str) -> str | None:
         """The first line with that text that the present process has logged; None without one."""
         for log in sorted((self.home / "logs").glob("*.log")):
@@ -138,7 +159,7 @@ class Cluster:
     def start(self, ids: Iterable[int]) -> None:
         """Start nodes at once; wait until each says that it has started."""
         for node in self.begin(ids):
-            wait_for(f"node {node.id} starts", partial(self._has_started, node))
+            wait_for(f"node {node.id} starts", node.has_started)
 
     def begin(self, ids: Iterable[int]) -> list[Node]:
         """Start nodes at once, and wait for nothing."""
@@ -146,22 +167,8 @@ class Cluster:
         for node in nodes:
             if node.runs:
                 raise DrillError(f"node {node.id} runs already")
-            node.marks_begin()
-            node.process = self._process(node)
+            node.begin(self.jars, self.places.inside(node.id), _DEBUGGED if self.debugged else ())
         return nodes
-
-    def _process(self, node: Node) -> subprocess.Popen[bytes]:
-        logs = node.home / "logs"
-        options = [f"-Dlog4j2.configurationFile={_LOGGING.absolute()}", f"-Dkafka.logs.dir={logs}"]
-        if self.debugged:
-            options.append("-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0")
-        begin = [*until_this_ends(), *self.places.inside(node.id)]
-        command = [*begin, *java(self.jars), *options, "kafka.Kafka", "server.properties"]
-        with (node.home / "out.log").open("ab") as out:
-            # A session of its own: Ctrl-C is for the drill, which ends its nodes itself.
-            return subprocess.Popen(
-                command, cwd=node.home, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-            )
 
     def hold(self, node: Node, method: str) -> None:
         """Each thread of a node that enters a method stays there, until its process ends. Errors: DrillError."""
@@ -176,14 +183,6 @@ class Cluster:
         held.stdin.flush()
         self.debuggers.append(held)
         wait_for(f"{method} of node {node.id}", lambda: b"Set breakpoint" in told.read_bytes(), 20)
-
-    @staticmethod
-    def _has_started(node: Node) -> bool:
-        """Whether its log says so. Errors: DrillError if the process has ended."""
-        if not node.runs:
-            last = (node.home / "out.log").read_text(errors="replace").strip().splitlines()[-1:]
-            raise DrillError(f"node {node.id} ended while it started: {' '.join(last)}")
-        return node.said("Kafka Server started") is not None
 
     def end(self) -> None:
         """Kill every process that still runs."""
@@ -203,8 +202,9 @@ def until_this_ends() -> list[str]:
 
 def java(jars: Path) -> list[str]:
     """The beginning of a command that runs a class of a folder of jars. Times in logs are in UTC."""
-    jvm = (f"-Xmx{HEAP}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Duser.timezone=UTC")
-    return ["java", *jvm, "-cp", f"{jars}:{jars}/*"]
+    jvm = (f"-Xmx{HEAP}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC")
+    shared = jars / SHARED_CLASSES
+    return ["java", *jvm, *([f"-XX:SharedArchiveFile={shared}"] if shared.exists() else []), "-cp", f"{jars}/*:{jars}"]
 
 
 @contextlib.contextmanager
@@ -244,18 +244,49 @@ def _configured(
             "metadata.log.dir": str(home / "data"),
             **configs,
         }
-        (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
+        write_properties(home, lines)
         nodes[node] = Node(node, home)
     _format(nodes, jars, scenario.elr)
     return Cluster(nodes, places, jars, scenario.holds_threads)
 
 
+def write_properties(home: Path, values: Mapping[str, object]) -> None:
+    (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+
+
+def combined_nodes(
+    folder: Path, jars: Path, ids: Sequence[int], configs: Mapping[str, object]
+) -> tuple[list[Node], str]:
+    """(Nodes that are broker and controller, formatted, each in a new folder `node <id>`; the brokers' addresses)."""
+    places = LocalPorts(ids)
+    voters = ",".join(f"{node}@{places.quorum_address(node)}" for node in ids)
+    nodes = [Node(node, folder / f"node {node}") for node in ids]
+    for node in nodes:
+        (node.home / "logs").mkdir(parents=True)
+        own = {
+            "process.roles": "broker,controller",
+            "node.id": node.id,
+            "controller.quorum.voters": voters,
+            "listeners": f"PLAINTEXT://{places.address(node.id)},CONTROLLER://{places.quorum_address(node.id)}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": node.home / "data",
+        }
+        write_properties(node.home, {**own, **configs})
+        format_storage(node.home, jars)
+    return nodes, ",".join(map(places.address, ids))
+
+
+def format_storage(home: Path, jars: Path, *more: str) -> None:
+    """By Kafka's tool."""
+    words = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(home / "server.properties")]
+    call(*java(jars), *words, *more)
+
+
 def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
     """Format one node with Kafka's tool, the others by a copy: only node.id and directory.id differ."""
     first = nodes[CONTROLLERS[0]]
-    words = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(first.home / "server.properties")]
     feature = ["--feature", f"{ELR_FEATURE}={int(elr)}"] if knows_elr(jars) else []
-    call(*java(jars), *words, *feature)
+    format_storage(first.home, jars, *feature)
     template = (first.home / "data" / "meta.properties").read_text()
     for node in nodes.values():
         if node is not first:

@@ -13,7 +13,7 @@ import pytest
 
 from evidence import kinds
 from jobs.queries.evidence_bytes import commands
-from tests.kafka.conftest import KAFKA
+from tests.kafka.conftest import KAFKA, java
 from tests.support.paths import unpacked
 from tests.support.pure import decode
 
@@ -27,8 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("explained")
     tool = root / "bin" / "kafka-dump-log.sh"
     tool.parent.mkdir()
-    jars = shlex.quote(f"{KAFKA}/*")
-    tool.write_text(f'#!/bin/sh\nexec java -cp {jars} org.apache.kafka.tools.DumpLogSegments "$@"\n')
+    words = shlex.join(java(KAFKA, "org.apache.kafka.tools.DumpLogSegments"))
+    tool.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     tool.chmod(0o755)
     return unpacked("unclean", root)
 

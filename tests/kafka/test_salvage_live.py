@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any
 
 import pytest
@@ -21,14 +21,14 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from typer.testing import CliRunner
 
 from drill.network import free_ports
-from drill.nodes import CLUSTER_ID, wait_for
+from drill.nodes import Node, combined_nodes, wait_for
 from evidence.offsets.replica_copy import find_copies
 from jobs.cli import app
 from jobs.salvage.live import LiveCluster, SalvageError
 from jobs.salvage.produce import ProduceOptions
 from jobs.salvage.produce import produce as send_again
 from jobs.salvage.stage import salvage
-from tests.kafka.test_collect_live import kafka, start
+from tests.kafka.conftest import SERVER, start, stop
 from tests.support.data_logs import TIME_MS, Written
 
 # `cleaned` and `emptied` become compacted once the copies are made: of `emptied` no record is left that both have.
@@ -36,6 +36,14 @@ TOPICS = ("quiet", "busy", "open", "ahead", "cut", "cleaned", "emptied", "empty"
 # A new segment begins with a record of this key: it is later than all before it, ends of transactions among them.
 ROLLS = b"rolls"
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
+CONFIGS = {
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.state.log.num.partitions": 1,
+    "log.cleaner.backoff.ms": 200,
+    "log.retention.ms": -1,
+}
 TAIL = [(b"a", b"again"), (b"b", b"old"), (b"c", b"old"), (b"d", b"old"), (None, b"last")]
 
 
@@ -46,44 +54,6 @@ class Parted:
     old: Path
     current: Path
     servers: str
-
-
-def configure(home: Path) -> str:
-    broker, controller = free_ports(2)
-    (home / "logs").mkdir(parents=True)
-    (home / "server.properties").write_text(f"""process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
-controller.listener.names=CONTROLLER
-log.dirs={home}/data
-offsets.topic.replication.factor=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=1
-log.cleaner.backoff.ms=200
-log.retention.ms=-1
-""")
-    words = kafka("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", home / "server.properties")
-    subprocess.run(words, check=True, capture_output=True)
-    return f"127.0.0.1:{broker}"
-
-
-def started(home: Path) -> subprocess.Popen[bytes]:
-    log = home / "logs" / "server.log"
-    log.unlink(missing_ok=True)
-    process = start(home)
-    wait_for("the node has started", lambda: log.exists() and "Kafka Server started" in log.read_text())
-    return process
-
-
-def stopped(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(30)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def produce(servers: str, topic: str, *records: tuple[bytes | None, bytes], **more: Any) -> Producer:
@@ -119,10 +89,9 @@ def tail(folder: Path, topic: str) -> None:
 @pytest.fixture(scope="module")
 def parted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parted]:
     folder = tmp_path_factory.mktemp("live")
-    home = folder / "node"
-    servers = configure(home)
-    process = started(home)
+    (node,), servers = combined_nodes(folder, SERVER, [1], CONFIGS)
     try:
+        start(node)
         admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         for made in admin.create_topics([NewTopic(topic, 1, 1) for topic in TOPICS]).values():
             made.result(60)
@@ -131,26 +100,27 @@ def parted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parted]:
                 key = b"n" if topic in ("cleaned", "emptied") else None
                 produce(servers, topic, (topic.encode(), bytes([number])), (key, b"x"))
             produce(servers, topic, (b"t", b"1"), transactional_id="commits")
-        stopped(process)
-        copied(home, folder / "old")
+        stop(node, by=SIGTERM)
+        copied(node, folder / "old")
         for topic in TOPICS[:-1]:
             tail(folder / "old", topic)
-        process = started(home)
+        start(node)
         wait_for("all topics have leaders", lambda: _led(admin))
         for topic in ("busy", "open", "cut", "same"):
             produce(servers, topic, (b"c", b"new"), transactional_id="aborts")
             if topic == "open":
-                producer = produce(servers, topic, (b"z", b"z"), transactional_id="stays-open")
+                longest = {"transaction_timeout_ms": 900_000}
+                producer = produce(servers, topic, (b"z", b"z"), transactional_id="stays-open", **longest)
             produce(servers, topic, (b"b", b"new"), (b"a", b"again"), compression_type="zstd")
             produce(servers, topic, (b"d", b"new"), transactional_id="commits")
         for topic in ("cleaned", "emptied"):
             clean(admin, servers, topic, folder / "old")
         admin.delete_records([TopicPartition("cut", 0, 9)])[TopicPartition("cut", 0)].result(60)
-        copied(home, folder / "current")
+        wait_for("no cleaner is at work", lambda: copied(node, folder / "current"))
         yield Parted(folder / "old", folder / "current", servers)
         producer.abort_transaction(60)
     finally:
-        stopped(process)
+        stop(node)
 
 
 def clean(admin: AdminClient, servers: str, topic: str, old: Path) -> None:
@@ -178,9 +148,14 @@ def _led(admin: AdminClient) -> bool:
     return all(found[topic].partitions[0].leader == 1 for topic in TOPICS)
 
 
-def copied(home: Path, to: Path) -> None:
-    for topic in TOPICS:
-        shutil.copytree(home / "data" / f"{topic}-0", to / f"{topic}-0")
+def copied(node: Node, to: Path) -> bool:
+    """Copy the topics' logs as they are at one moment; not while the cleaner replaces segments."""
+    node.freeze()
+    is_quiet = not [file for suffix in ("cleaned", "swap") for file in node.home.glob(f"data/*/*.{suffix}")]
+    for topic in TOPICS if is_quiet else ():
+        shutil.copytree(node.home / "data" / f"{topic}-0", to / f"{topic}-0")
+    node.thaw()
+    return is_quiet
 
 
 def both(parted: Parted, topic: str, tmp_path: Path) -> tuple[dict[str, Any], list[Any], dict[str, Any], list[Any]]:
