@@ -33,9 +33,22 @@ class Shown:
         """Number of marks of the timeline that the filters leave."""
         return self.page.locator("#lanes rect:not(.off)").count()
 
+    def click(self, selector: str) -> None:
+        """Click, and wait until the timeline is drawn anew, which happens before the next frame."""
+        self.page.click(selector)
+        self.drawn()
+
+    def drawn(self) -> None:
+        frame = "requestAnimationFrame"
+        self.page.evaluate(f"() => new Promise(done => {frame}(() => {frame}(done)))")
+
+    def address(self) -> str:
+        """The page's own: Playwright hears of a new one a moment later."""
+        return str(self.page.evaluate("location.href"))
+
     def span(self) -> tuple[int, int]:
         """The span that the timeline shows."""
-        self.page.wait_for_timeout(100)
+        self.drawn()
         first, last = (self.page.locator("#lanes").get_attribute(f"data-shown-{end}") for end in ("from", "to"))
         return int(str(first)), int(str(last))
 
