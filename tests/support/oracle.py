@@ -13,20 +13,9 @@ from replay.arrow.schemas import INT32_LIST, PARTITION_HISTORY
 from tests.support.paths import ORACLE
 
 KEY = ("offset", "topic_id", "partition")
-_STATE = (
-    "replicas",
-    "isr",
-    "removing_replicas",
-    "adding_replicas",
-    "elr",
-    "last_known_elr",
-    "leader",
-    "leader_recovery_state",
-    "leader_epoch",
-    "partition_epoch",
-    "directories",
-)
-_NAMES = (*KEY, "timestamp_ms", "controller_epoch", "topic", *_STATE)
+STATE = ("replicas", "isr", "removing_replicas", "adding_replicas", "elr", "last_known_elr", "leader")
+STATE += ("leader_recovery_state", "leader_epoch", "partition_epoch", "directories")
+_NAMES = (*KEY, "timestamp_ms", "controller_epoch", "topic", *STATE)
 _TYPES = {"timestamp_ms": "timestamp"}
 _LINES = pa.schema(
     [*(pa.field(_TYPES.get(n, n), PARTITION_HISTORY.field(n).type) for n in _NAMES), pa.field("removed", pa.bool_())]
@@ -67,7 +56,7 @@ def assert_equals_replay(history: pa.Table, expected: pa.Table) -> None:
     removed = history.filter(gone)
     partitions = _per_removal(wanted, expected.filter(removal))
     assert sorted(zip(*(removed[n].to_pylist() for n in (*KEY, "topic")), strict=True)) == sorted(partitions)
-    assert all(removed[name].null_count == len(removed) for name in (*_STATE, "min_isr"))
+    assert all(removed[name].null_count == len(removed) for name in (*STATE, "min_isr"))
 
 
 def _sorted(table: pa.Table) -> pa.Table:

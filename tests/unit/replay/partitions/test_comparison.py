@@ -17,17 +17,8 @@ from replay.partitions.comparison import printed_differences, snapshot_differenc
 Row = dict[str, Any]
 SNAPSHOT = pa.schema(list(PARTITION_CHANGE))
 END = 50
-NAMES = (
-    "replicas",
-    "isr",
-    "removing_replicas",
-    "adding_replicas",
-    "directories",
-    "leader",
-    "leader_epoch",
-    "partition_epoch",
-    "leader_recovery_state",
-)
+NAMES = ("replicas", "isr", "removing_replicas", "adding_replicas", "directories", "leader", "leader_epoch")
+NAMES += ("partition_epoch", "leader_recovery_state")
 SETS = ("elr", "last_known_elr")
 STATE: Row = {
     "topic_id": "t",
