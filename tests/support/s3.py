@@ -22,7 +22,7 @@ import pytest
 from drill.network import free_ports
 from tests.support.forwarding import Forwarder, serving
 
-START_SECONDS = 60
+START_SECONDS = 300
 KEY, SECRET = "AKIDOFTHETESTS", "the-secret-of-the-tests"
 
 Alter = Callable[[str, str, bytes], bytes]

@@ -18,7 +18,7 @@ import pyspark
 from drill.network import free_ports
 
 SPARK_HOME = Path(pyspark.__file__).parent
-START_SECONDS = 90
+START_SECONDS = 300
 
 
 @dataclass
