@@ -28,7 +28,7 @@ Row = dict[str, Any]
 # What must be 0.
 FAULTS = ("missed", "false", "twice", "states_differ", "history_lacks")
 WATCHED, ANEW = "watch", "watch-anew"
-_LEAST_S, _MOST_S, _DOWN_S, _END_S, _ONCE_S = 60.0, 120.0, 5.0, 60.0, 180.0
+_LEAST_S, _MOST_S, _DOWN_S, _END_S, _ONCE_S = 60.0, 120.0, 5.0, 300.0, 900.0
 _COMPARED = ("topic_id", "partition", "offset", "leader", "leader_epoch", "partition_epoch", "isr", "elr", "min_isr")
 
 
