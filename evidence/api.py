@@ -10,6 +10,7 @@ from evidence.capture.files import Capture, EvidenceFile, open_capture
 from evidence.errors import CaptureError, Damage, DecodeError, KraftForensicsError
 from evidence.metadata_log.columns import DECODED, decode_arrow
 from evidence.metadata_log.inspect import inspect_file
+from evidence.metadata_log.record_text import with_text
 from evidence.metadata_log.rows import bytes_of, work_of
 from evidence.metadata_log.scan import scan_files
 
@@ -37,5 +38,5 @@ def read_metadata(location: Path) -> pa.Table:
     """
     with open_capture(location) as capture:
         work = work_of(scan_files(capture.files))
-        rows = [batch for one in work for batch in decode_arrow(bytes_of(one), one, capture.name)]
+        rows = [with_text(batch) for one in work for batch in decode_arrow(bytes_of(one), one, capture.name)]
     return pa.Table.from_batches(rows, DECODED)

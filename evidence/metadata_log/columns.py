@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evidence import kinds, tables
 from evidence.capture.accounts import damage_columns
 from evidence.errors import Damage
+from evidence.metadata_log.record_text import without_text
 from evidence.metadata_log.rows import PAYLOADS, ByteRange, decode_range, record_row
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def decode_arrow(
         is_loaded = "evidence.metadata_log.partition_kernel" in sys.modules
         compiled_from = LOADED_FROM_BYTES if is_loaded else COMPILED_FROM_BYTES
     if work.kind == kinds.DUMP_LOG or work.holds == PAYLOADS or work.end - work.start < compiled_from:
-        yield from arrow_batches(_rows(decode_range(data, work, capture), data, work, capture), DECODED)
+        yield from _batches(decode_range(data, work, capture), data, work, capture)
     else:
         yield from CompiledDecoder(data, work, capture).decode()
 
@@ -75,6 +77,10 @@ def arrow_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordB
     rows = iter(rows)
     while chunk := list(islice(rows, _CHUNK_ROWS)):
         yield from pa.Table.from_pylist(chunk, schema=schema).to_batches()
+
+
+def _batches(items: Iterable[Row | Damage], data: bytes, work: ByteRange, capture: str) -> Iterator[pa.RecordBatch]:
+    return map(without_text, arrow_batches(_rows(items, data, work, capture), DECODED))
 
 
 def _rows(items: Iterable[Row | Damage], data: bytes, work: ByteRange, capture: str) -> Iterator[Row]:
@@ -122,14 +128,13 @@ class CompiledDecoder:
                     row = item if isinstance(item, Damage) else record_row(self.capture, self.work, found.batch, item)
                     waiting.append(row)
                     if len(waiting) == _CHUNK_ROWS:
-                        yield from self._read(waiting)
+                        yield from _batches(waiting, self.data, self.work, self.capture)
                         waiting = []
-        yield from self._read(waiting)
+        yield from _batches(waiting, self.data, self.work, self.capture)
 
     def _arrow(self, parsed: Parsed) -> pa.RecordBatch:
         """The rows of one call of the loop, as DECODED."""
         kernel, columns, count = self.records, parsed.columns, parsed.rows
-        parsed.text.resize(int(parsed.text_ends[-1]), shrink_to_fit=True)
         longs, flags = columns.longs[:, :count], columns.flags[:, :count]
         arrays = self._constants(count) | {
             "offset": pa.array(longs[kernel.OFFSET]),
@@ -137,8 +142,8 @@ class CompiledDecoder:
             "timestamp_ms": pa.array(longs[kernel.TIMESTAMP]),
             "type": kernel.TYPES.take(pa.array(flags[kernel.KIND])),
             "version": pa.array(flags[kernel.VERSION].astype(np.int16)),
-            "payload": pa.StringArray.from_buffers(count, pa.py_buffer(parsed.text_ends), parsed.text),
-            "partition_change": self._change(columns, count),
+            "payload": pc.if_else(pa.array(flags[kernel.KIND] == kernel.NO_OP), "{}", None),
+            "partition_change": partition_changes(parsed),
             "batch_base_offset": pa.array(longs[kernel.FIRST_OFFSET]),
             "batch_crc": pa.array(longs[kernel.BATCH_CRC]),
             "position": pa.array(longs[kernel.AT]),
@@ -152,32 +157,32 @@ class CompiledDecoder:
             self.constants = {name: pa.repeat(value, room) for name, value in self.scalars.items()}
         return {name: array.slice(0, count) for name, array in self.constants.items()}
 
-    def _change(self, columns: Any, count: int) -> pa.Array:
-        """The partition_change column."""
-        kernel = self.records
-        bits = np.packbits(columns.flags[: kernel.CHANGE_VALID + 1, :count], axis=1, bitorder="little")
-        valid = [pa.py_buffer(row) for row in bits]
-        ends = columns.ends[:, : count + 1]
-        uuids = int(ends[kernel.DIRECTORIES, -1])
-        fields = {
-            "topic_id": _strings(columns.topics, _uuid_offsets(count)),
-            "partition": pa.array(columns.ints[kernel.PARTITION, :count]),
-        }
-        for which, name in enumerate(_SCALAR_NAMES, kernel.LEADER):
-            values = columns.ints[which - kernel.LISTS, :count]
-            fields[name] = pa.Array.from_buffers(pa.int32(), count, [valid[which], pa.py_buffer(values)])
-        fields["leader_recovery_state"] = fields["leader_recovery_state"].cast(pa.int8())
-        elements = [pa.array(values[: ends[which, -1]].copy()) for which, values in enumerate(columns.numbers)]
-        elements.append(_strings(columns.directories[: kernel.UUID_TEXT // 2 * uuids].copy(), _uuid_offsets(uuids)))
-        for which, name in enumerate(_LIST_NAMES):
-            dtype = tables.PARTITION_CHANGE.field(name).type
-            buffers = [valid[which], pa.py_buffer(ends[which])]
-            fields[name] = pa.Array.from_buffers(dtype, count, buffers, children=[elements[which]])
-        children = [fields[field.name] for field in tables.PARTITION_CHANGE]
-        return pa.Array.from_buffers(tables.PARTITION_CHANGE, count, [valid[kernel.CHANGE_VALID]], children=children)
 
-    def _read(self, rows: list[Row | Damage]) -> Iterator[pa.RecordBatch]:
-        return arrow_batches(_rows(rows, self.data, self.work, self.capture), DECODED)
+def partition_changes(parsed: Parsed) -> pa.Array:
+    """The partition_change column of rows."""
+    from evidence.metadata_log import partition_kernel as kernel
+
+    columns, count = parsed.columns, parsed.rows
+    bits = np.packbits(columns.flags[: kernel.CHANGE_VALID + 1, :count], axis=1, bitorder="little")
+    valid = [pa.py_buffer(row) for row in bits]
+    ends = columns.ends[:, : count + 1]
+    uuids = int(ends[kernel.DIRECTORIES, -1])
+    fields = {
+        "topic_id": _strings(columns.topics, _uuid_offsets(count)),
+        "partition": pa.array(columns.ints[kernel.PARTITION, :count]),
+    }
+    for which, name in enumerate(_SCALAR_NAMES, kernel.LEADER):
+        values = columns.ints[which - kernel.LISTS, :count]
+        fields[name] = pa.Array.from_buffers(pa.int32(), count, [valid[which], pa.py_buffer(values)])
+    fields["leader_recovery_state"] = fields["leader_recovery_state"].cast(pa.int8())
+    elements = [pa.array(values[: ends[which, -1]].copy()) for which, values in enumerate(columns.numbers)]
+    elements.append(_strings(columns.directories[: kernel.UUID_TEXT // 2 * uuids].copy(), _uuid_offsets(uuids)))
+    for which, name in enumerate(_LIST_NAMES):
+        dtype = tables.PARTITION_CHANGE.field(name).type
+        buffers = [valid[which], pa.py_buffer(ends[which])]
+        fields[name] = pa.Array.from_buffers(dtype, count, buffers, children=[elements[which]])
+    children = [fields[field.name] for field in tables.PARTITION_CHANGE]
+    return pa.Array.from_buffers(tables.PARTITION_CHANGE, count, [valid[kernel.CHANGE_VALID]], children=children)
 
 
 def _uuid_offsets(count: int) -> Array:

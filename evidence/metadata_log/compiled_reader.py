@@ -1,5 +1,5 @@
-"""Run the compiled loops over a range of consecutive batches: rows of partition records with their JSON text, and, in
-the order of the file, what the loops leave to evidence/wire/records.py.
+"""Run the compiled loops over a range of consecutive batches: rows of partition records, and, in the order of the file,
+what the loops leave to evidence/wire/records.py.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import google_crc32c
 import numpy as np
-import pyarrow as pa
 
 from evidence.errors import Damage
-from evidence.metadata_log import batch_kernel, json_kernel, partition_kernel
+from evidence.metadata_log import batch_kernel, partition_kernel
 from evidence.metadata_log.batch_kernel import Array
 from evidence.metadata_log.partition_kernel import Columns
 from evidence.metadata_log.rows import heads
@@ -36,16 +35,10 @@ class Left(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """The rows of one call of the loop, in the order of the file.
-
-    columns: `rows` of them are filled. text: the JSON text of all rows without separators, in a larger buffer;
-    text_ends (int32): a 0, then the end of each row's text.
-    """
+    """The rows of one call of the loop, in the order of the file. columns: `rows` of them are filled."""
 
     rows: int
     columns: Columns
-    text: pa.Buffer
-    text_ends: Array
 
 
 class CompiledReader:
@@ -104,10 +97,7 @@ class CompiledReader:
         size = min(int(run[:, batch_kernel.SIZE].sum()), _MAX_BYTES)
         columns = partition_kernel.columns(rows, size)
         count, left = partition_kernel.parse(self.bytes, run, resume, size, columns)
-        text, ends = pa.allocate_buffer(json_kernel.json_room(size), resizable=True), np.empty(count + 1, np.int32)
-        json_kernel.write_json(count, columns, np.frombuffer(text, dtype=np.uint8), ends)
-        parsed = Parsed(count, columns, text, ends) if count else None
-        return parsed, self._left(run, columns.left[:left])
+        return Parsed(count, columns) if count else None, self._left(run, columns.left[:left])
 
     def _left(self, run: Array, left: Array) -> list[Left]:
         found: list[Left] = []

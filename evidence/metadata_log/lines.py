@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 
 from evidence.errors import Damage
 from evidence.metadata_log.batch_kernel import Array
+from evidence.metadata_log.columns import partition_changes
 from evidence.metadata_log.compiled_reader import CompiledReader, Parsed
 from evidence.metadata_log.partition_kernel import AT, BATCH_EPOCH, KIND, OFFSET, TIMESTAMP, TYPES, VERSION
+from evidence.metadata_log.record_text import partition_text
 from evidence.wire.records import Record
 
 _NOTHING = np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -43,13 +45,15 @@ def range_lines(
 def _written(parsed: Parsed, end: bytes) -> tuple[Array, Array, Array]:
     """The lines of rows (uint8), a 0 and the end of each line, and the position of each row in the file."""
     count, (longs, ints, flags, *_) = parsed.rows, parsed.columns
+    types, versions = TYPES.take(pa.array(flags[KIND, :count])), pa.array(flags[VERSION, :count])
+    text = partition_text(types, versions, partition_changes(parsed))
     values = (
         ('{"offset":', longs[OFFSET, :count]),
         (',"timestamp":', longs[TIMESTAMP, :count]),
         (',"leaderEpoch":', ints[BATCH_EPOCH, :count]),
-        (',"type":"', TYPES.take(pa.array(flags[KIND, :count]))),
-        ('","version":', flags[VERSION, :count]),
-        (',"data":', pa.StringArray.from_buffers(count, pa.py_buffer(parsed.text_ends), parsed.text)),
+        (',"type":"', types),
+        ('","version":', versions),
+        (',"data":', pc.fill_null(text, "{}")),
         (end.decode(), longs[AT, :count]),
     )
     parts = [part for name, column in values for part in (name, pa.array(column).cast(pa.string()))]

@@ -30,8 +30,8 @@ from evidence.metadata_log.batch_kernel import (
 # The kind of a record.
 NO_OP, CHANGE, FULL = 0, 1, 2
 TYPES = pa.array(["NO_OP_RECORD", "PARTITION_CHANGE_RECORD", "PARTITION_RECORD"])
-# The fields of a partition record that may be missing, and their bits in Columns.given. All but the last four are
-# lists: rows of Columns.ends and, except DIRECTORIES, of Columns.numbers.
+# The fields of a partition record that may be missing. All but the last four are lists: rows of Columns.ends and,
+# except DIRECTORIES, of Columns.numbers.
 REPLICAS, ISR, REMOVING, ADDING, ELR, LAST_KNOWN_ELR, DIRECTORIES, LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY = (
     range(11)
 )
@@ -42,14 +42,10 @@ PARTITION, BATCH_EPOCH, INTS = 4, 5, 6
 OFFSET, TIMESTAMP, FIRST_OFFSET, BATCH_CRC, AT = range(5)
 CHANGE_VALID, KIND, VERSION = range(FIELDS, FIELDS + 3)
 FLAGS = FIELDS + 3
-# The bit of Columns.given for directories that were filled in because the record has none.
-FILLED = 1 << FIELDS
 # Columns of Columns.left: the number of the head, the number of the record (-1: the whole batch), the positions of the
 # record's length prefix, its body and the next record.
 LEFT_FIELDS = 5
 UUID_TEXT = 22
-# Bytes that may be read and written after a copied text.
-SLACK = 32
 
 _BAD = -1
 _HEAD_BYTES = 61
@@ -67,7 +63,6 @@ class Columns(NamedTuple):
     longs: Array
     ints: Array
     flags: Array
-    given: Array
     ends: Array
     numbers: Array
     topics: Array
@@ -81,11 +76,10 @@ def columns(rows: int, size: int) -> Columns:
         longs=np.empty((5, rows), dtype=np.int64),
         ints=np.empty((INTS, rows), dtype=np.int32),
         flags=np.empty((FLAGS, rows), dtype=np.uint8),
-        given=np.empty(rows, dtype=np.uint16),
         ends=np.zeros((LISTS, rows + 1), dtype=np.int32),
         numbers=np.empty((DIRECTORIES, size // 4 + 1), dtype=np.int32),
-        topics=np.empty(rows * _PAIRS + SLACK, dtype=np.uint16),
-        directories=np.empty(size // 4 * _PAIRS + SLACK, dtype=np.uint16),
+        topics=np.empty(rows * _PAIRS, dtype=np.uint16),
+        directories=np.empty(size // 4 * _PAIRS, dtype=np.uint16),
         left=np.empty((rows, LEFT_FIELDS), dtype=np.int64),
     )
 
@@ -147,7 +141,7 @@ def parse(data: Array, heads: Array, resume: Array, room: int, columns: Columns)
     `room` bytes.
     Returns (rows written, records left); `resume` is then where to continue.
     """
-    longs, ints, flags, given, ends, numbers, topics, directories, left = columns
+    longs, ints, flags, ends, numbers, topics, directories, left = columns
     i, lefts, taken = 0, 0, 0
     found = np.zeros(_FOUND, dtype=np.int64)
     while resume[0] < len(heads):
@@ -180,11 +174,8 @@ def parse(data: Array, heads: Array, resume: Array, room: int, columns: Columns)
                 flags[KIND, i], flags[VERSION, i], flags[CHANGE_VALID, i] = kind, found[_VERSION], kind != NO_OP
                 ints[BATCH_EPOCH, i], ints[PARTITION, i] = heads[h, EPOCH], found[_PARTITION]
                 _uuid(data, found[_TOPIC_AT], topics, i)
-                bits = 0
                 for field in range(FIELDS):
-                    is_given = found[_COUNTS + field] >= 0
-                    bits |= is_given << field
-                    flags[field, i] = is_given or kind == FULL
+                    flags[field, i] = found[_COUNTS + field] >= 0 or kind == FULL
                 for field in range(LEADER, FIELDS):
                     ints[field - LISTS, i] = found[field]
                 for field in range(DIRECTORIES):
@@ -197,17 +188,12 @@ def parse(data: Array, heads: Array, resume: Array, room: int, columns: Columns)
                 for k in range(found[_COUNTS + DIRECTORIES]):
                     _uuid(data, found[DIRECTORIES] + 16 * k, directories, to)
                     to += 1
-                if kind == FULL:
-                    # A recovery state of 0 is the default, which Kafka's JSON form leaves out. Missing or empty
-                    # directories mean MIGRATING, the zero UUID (see rows.partition_change).
-                    bits ^= (found[RECOVERY] == 0) << RECOVERY
-                    if found[_COUNTS + DIRECTORIES] <= 0:
-                        bits |= FILLED
-                        for _ in range(found[_COUNTS + REPLICAS]):
-                            _uuid(data, _BAD, directories, to)
-                            to += 1
+                if kind == FULL and found[_COUNTS + DIRECTORIES] < 0:
+                    # They mean MIGRATING, the zero UUID (see rows.partition_change).
+                    for _ in range(found[_COUNTS + REPLICAS]):
+                        _uuid(data, _BAD, directories, to)
+                        to += 1
                 ends[DIRECTORIES, i + 1] = to
-                given[i] = bits
                 i += 1
                 taken += stop - at
             number += 1
@@ -260,6 +246,12 @@ def _is_plain(data: Array, at: int, end: int, number: int, found: Array) -> bool
         at = _plain_fields(data, at, end, version, found)
     if at != _BAD:
         at = _tagged(data, at, end, key == 3, version, found)
+    if key == 3:
+        # Columns show an empty list as one that is missing: such a record keeps its text (record_text.py).
+        if found[_COUNTS + ELR] == 0 or found[_COUNTS + LAST_KNOWN_ELR] == 0:
+            return False
+        if found[_COUNTS + DIRECTORIES] == 0 and found[_COUNTS + REPLICAS] > 0:
+            return False
     return at == end
 
 

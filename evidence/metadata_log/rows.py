@@ -15,6 +15,7 @@ from evidence import kinds
 from evidence.capture.remote import Source, StoredFile
 from evidence.dump_log.records import batches_in, read_dumped, read_unplaced
 from evidence.errors import CaptureError, Damage, DecodeError
+from evidence.metadata_log.record_text import FIELDS
 from evidence.metadata_log.scan import DistinctBatches, Scanned, batches_of
 from evidence.wire.batches import Batch, read_head
 from evidence.wire.records import Record, read_records
@@ -133,21 +134,7 @@ def partition_change(record: Record) -> dict[str, Any] | None:
     data = record.data
     if not record.is_known or record.type not in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
         return None
-    row = {
-        "topic_id": data["topicId"],
-        "partition": data["partitionId"],
-        "replicas": data.get("replicas"),
-        "isr": data.get("isr"),
-        "elr": data.get("eligibleLeaderReplicas"),
-        "last_known_elr": data.get("lastKnownElr"),
-        "removing_replicas": data.get("removingReplicas"),
-        "adding_replicas": data.get("addingReplicas"),
-        "directories": data.get("directories"),
-        "leader": data.get("leader"),
-        "leader_epoch": data.get("leaderEpoch"),
-        "partition_epoch": data.get("partitionEpoch"),
-        "leader_recovery_state": data.get("leaderRecoveryState"),
-    }
+    row = {column: data.get(name) for column, name in FIELDS.items()}
     if record.type == "PARTITION_RECORD":
         row["elr"] = row["elr"] or []
         row["last_known_elr"] = row["last_known_elr"] or []

@@ -13,6 +13,7 @@ from evidence import kinds
 from evidence.broker_logs.events import KINDS as LOG_EVENTS
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
+from evidence.metadata_log.record_text import with_text
 from jobs.incident.document import load_causes
 from jobs.incident.lookup import among, load_deleted
 from jobs.lake.lake import Lake
@@ -134,8 +135,12 @@ def _table(source: str) -> str:
 
 
 def _rows(lake: Lake, name: str, cluster: str, where: pc.Expression) -> list[Row]:
-    shown = [column for column in TABLES[name].schema.names if column not in _NOT_SHOWN]
-    return lake.rows(name, cluster, shown, where)
+    names = TABLES[name].schema.names
+    shown = [column for column in names if column not in _NOT_SHOWN]
+    if "payload" not in names:
+        return lake.rows(name, cluster, shown, where)
+    found = lake.read(name, cluster, [*shown, "partition_change"], where)
+    return [row for batch in found.to_batches() for row in with_text(batch).select(shown).to_pylist()]
 
 
 def _in(rows: Sequence[Row], names: Sequence[str]) -> pc.Expression:

@@ -189,7 +189,7 @@ def table_command(table: str, cluster: str) -> str:
 def record_command(cluster: str) -> str:
     """The command that shows a record of the metadata log, its file and its place there; OFFSET stands for its
     metadata offset."""
-    found = f"from metadata_records t where t.cluster_id = {literal(cluster)} and t.offset = OFFSET"
+    found = f"from records where cluster_id = {literal(cluster)} and metadata_offset = OFFSET"
     return f"kraft-forensics sql {shlex.quote(f'select capture, path, position, payload {found}')}"
 
 

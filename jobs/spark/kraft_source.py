@@ -52,15 +52,17 @@ from evidence import kinds, tables
 from evidence.capture.remote import Location, Remote, Source, Store, StoredFile, location
 from evidence.errors import Damage, KraftForensicsError
 from evidence.metadata_log.columns import DECODED, arrow_batches, decode_arrow
+from evidence.metadata_log.record_text import with_text
 from evidence.metadata_log.rows import ByteRange, read_byte_range
 from evidence.wire.batches import Batch, read_head, scan_batches
 
 Row = dict[str, Any]
 
 _HIDDEN = {"capture", "sha256"}
+_PAYLOAD = tables.column("payload", pa.string(), "the record in Kafka's JSON form, secrets redacted")
 _SCHEMA = pa.schema(
     [
-        *(field for field in tables.SNAPSHOT_RECORDS if field.name not in _HIDDEN),
+        *(_PAYLOAD if f.name == _PAYLOAD.name else f for f in tables.SNAPSHOT_RECORDS if f.name not in _HIDDEN),
         tables.column(
             "_corrupt_record", pa.string(), "damage: what could not be read, with file, byte position and offset"
         ),
@@ -372,6 +374,7 @@ def _whole_rows(split: _Split, options: _Options) -> Iterator[pa.RecordBatch]:
         bad = (_corrupt(path, d["message"], d, options) for d in damaged if d["length_bytes"])
         yield from arrow_batches(bad, _SCHEMA)
         rows = batch.filter(_selected(batch, options))
+        rows = with_text(rows) if _PAYLOAD.name in options.columns else rows
         columns = [rows.column(n) if n in DECODED.names else pa.nulls(len(rows), pa.string()) for n in _SCHEMA.names]
         yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 

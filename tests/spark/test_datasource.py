@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from evidence.metadata_log.inspect import inspect_file
+from evidence.metadata_log.rows import to_json
 from tests.support.paths import ORACLE, controllers
 from tests.support.small_captures import SEGMENT
 
@@ -26,7 +26,7 @@ def test_rows_are_the_records_for_every_split_size(spark: SparkSession, split_by
     for want in expected:
         row = rows[want["offset"]]
         assert (row["type"], row["version"], row["position"]) == (want["type"], want["version"], want["position"])
-        assert json.loads(row["payload"]) == want["data"]
+        assert row["payload"] == to_json(want["data"])
 
 
 def test_a_large_segment_is_read_by_several_tasks(spark: SparkSession) -> None:

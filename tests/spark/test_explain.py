@@ -37,6 +37,8 @@ def test_every_piece_of_evidence_is_found_in_the_lake_and_in_the_capture(explain
         assert row["bytes"]["file"] == row["path"]
         assert row["bytes"]["note"] is None
         assert bool(row["bytes"]["hex"]) == (row["source"] == "partition_history")
+        if row["source"] == "partition_history":
+            assert row["record"]["payload"].startswith('{"partitionId":0,"topicId":"')
     assert {c for row in explained["evidence"] for c in row["commands"]} == set(explained["commands"])
 
 

@@ -102,6 +102,11 @@ PLANTED = (
         column("metadata_records", "partition_change", lambda _: None, partition_record),
     ),
     Plant(
+        "metadata_records.fields_typed",
+        "another record has no text",
+        column("metadata_records", "payload", lambda _: None, has("payload")),
+    ),
+    Plant(
         "snapshot_records.fields_typed",
         "a partition record has no fields",
         column("snapshot_records", "partition_change", lambda _: None, partition_record),

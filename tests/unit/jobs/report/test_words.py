@@ -78,5 +78,5 @@ def test_rules_with_the_same_result_are_one_answer() -> None:
 
 def test_a_record_is_found_by_its_metadata_offset() -> None:
     assert shlex.split(record_command("c'1").replace("OFFSET", "7"))[-1] == (
-        "select capture, path, position, payload from metadata_records t where t.cluster_id = 'c\\'1' and t.offset = 7"
+        "select capture, path, position, payload from records where cluster_id = 'c\\'1' and metadata_offset = 7"
     )

@@ -10,11 +10,14 @@ import pytest
 
 import kraft_forensics
 from docs_site.views_page import document
+from evidence import kinds
 from evidence.errors import KraftForensicsError
+from evidence.metadata_log.columns import decode_arrow
+from evidence.metadata_log.rows import ByteRange, decode_range
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import needed, views
-from tests.support.paths import ROOT
+from tests.support.paths import ORACLE, ROOT
 from tests.support.report_rows import evidence_file, lake_of
 
 CLUSTER = "c1"
@@ -219,3 +222,16 @@ def test_the_page_of_views_is_up_to_date() -> None:
 def test_without_a_lake_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(KraftForensicsError, match="no lake here"):
         kraft_forensics.duckdb(tmp_path / "nothing")
+
+
+def test_records_have_the_text_that_the_table_leaves_out(tmp_path: Path) -> None:
+    """Every type and version of record; those without text are partition records."""
+    path = ORACLE / "every-record.log"
+    data = path.read_bytes()
+    work = ByteRange(path, path.name, "", kinds.METADATA_SEGMENT, 0, len(data))
+    names = [name for name in TABLES["metadata_records"].file_schema.names if name != "commit_state"]
+    stored = [row for batch in decode_arrow(data, work, "c") for row in batch.select(names).to_pylist()]
+    assert sum(row["payload"] is None for row in stored) == 106
+    lake = lake_of(tmp_path, CLUSTER, metadata_records=stored)
+    wanted = [(row["offset"], row["payload"]) for row in decode_range(data, work, "c") if isinstance(row, dict)]
+    assert rows(lake, "select metadata_offset, payload from records order by 1") == wanted
