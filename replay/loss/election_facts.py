@@ -39,6 +39,7 @@ from replay.offsets.evidence import (
     EpochEntry,
     Evidence,
     Row,
+    Scrape,
     higher,
     index_rows,
     read_by,
@@ -112,6 +113,7 @@ class _Partition:
         self.has_evidence = truncated or evidence != _NO_EVIDENCE or terms.lines != NO_LINES
         self.evidence = self._of_known_epochs(evidence) if terms.sound else _NO_EVIDENCE
         self._spans: dict[int, list[tuple[int, int]]] = {}
+        self._views: dict[tuple[int, int], dict[tuple[int | None, int], int]] = {}
         self.against, self.reader = against, LineReader(terms, terms.lines if terms.sound else NO_LINES)
 
     def _of_known_epochs(self, evidence: Evidence) -> Evidence:
@@ -322,8 +324,11 @@ class _Partition:
             led_ms=led_ms,
             below_ms=below_ms,
             known_by_ms=None if below_ms is None else self.cluster.heard_by_ms(below_ms) + PROPAGATION_MS,
+            knows=lambda scrape: self._gone_by(term, scrape) >= below,
             waits=waits,
-            fixed_since=lambda at_ms: self._fixed(self.cluster.last_heard_ms(at_ms) - PROPAGATION_MS, led_last),
+            fixed_since=lambda scrape: (
+                term.first <= self._gone_by(term, scrape) and self._fixed(term, scrape, led_last)
+            ),
             last_alive_ms=max(session.alive_until_ms, session.alone_until_ms) if session else -1,
             started_by_ms=session.begin_ms if session and session.registered else None,
             last_leader_epoch=int(self.states.leader_epoch[led_last]),
@@ -337,21 +342,56 @@ class _Partition:
         ended = term.end < self.end
         return bool(restarts) and (not ended or restarts[0].begin_batch < int(self.facts.batch[term.end]))
 
-    def _fixed(self, since_ms: int, last: int) -> bool:
-        """Whether from since_ms to the last row nobody joined the ISR and neither min ISR nor the replicas changed."""
-        facts, states = self.facts, self.states
-        first = self.first + bisect_right(self.terms.times, since_ms) - 1
-        rows = np.arange(max(first, self.first), last + 1)
-        if first < facts.stretch[last] or (states.min_isr[rows] != states.min_isr[last]).any():
+    def _gone_by(self, term: LeaderTerm, scrape: Scrape) -> int:
+        """The first row that the term's leader may go by when its exporter says how many are in sync; -1: of none it
+        says that."""
+        place = term.leader, -1 if term.session is None else term.session.begin_ms
+        if place not in self._views:
+            self._views[place] = self._first_views(*place)
+        return self._views[place].get((scrape.process_start_ms, scrape.captured_at_ms), -1)
+
+    def _first_views(self, broker: int, begin_ms: int) -> dict[tuple[int | None, int], int]:
+        """By process start and time of each text of a broker since it registered, the first row that it may be about.
+
+        A broker sends heartbeats while its metadata publisher waits for a disk (BrokerLifecycleManager,
+        BrokerMetadataPublisher), for however long. So any row counts that shows as many in sync as the text, from the
+        first one on that the text before it may be about.
+        """
+        times, rows = self.terms.times, slice(self.first, self.end)
+        shown = np.where(self.states.leader[rows] == broker, self.states.isr_size[rows], 0)
+        result: dict[tuple[int | None, int], int] = {}
+        begin = max(bisect_right(times, begin_ms) - 1, 0)
+        since: dict[int | None, int] = {}
+        for scrape in self.evidence.scrapes.get(broker, []):
+            if scrape.captured_at_ms < begin_ms - self.clock.error_ms:
+                continue
+            first = since.get(scrape.process_start_ms, begin)
+            end = bisect_right(times, read_by(scrape.row) + self.clock.error_ms)
+            same = np.flatnonzero(shown[first:end] == scrape.in_sync_replicas_count)
+            if len(same):
+                since[scrape.process_start_ms] = first + int(same[0])
+                result.setdefault((scrape.process_start_ms, scrape.captured_at_ms), self.first + first + int(same[0]))
+        return result
+
+    def _fixed(self, term: LeaderTerm, scrape: Scrape, last: int) -> bool:
+        """Whether from the state that the leader went by, one of the term, to the last row nobody joined the ISR and
+        neither min ISR nor the replicas changed; min ISR also not in the session margin before: a leader applies a
+        state first."""
+        facts, states, first = self.facts, self.states, self._gone_by(term, scrape)
+        known_ms = self.cluster.last_heard_ms(scrape.captured_at_ms - self.clock.error_ms) - PROPAGATION_MS
+        known = self.first + max(bisect_right(self.terms.times, known_ms) - 1, 0)
+        rows = np.arange(min(first, known), last + 1)
+        if first < term.first or rows[0] < facts.stretch[last] or (states.min_isr[rows] != states.min_isr[last]).any():
             return False
         if not facts.is_one_layer(rows):
             return False
-        same = (states.replicas[rows] == states.replicas[last]).all()
-        grown = (states.isr[rows][1:] & ~states.isr[rows][:-1]).any()
         # A value that was in force in between may leave no row.
         steady = (facts.lowest_min_isr[rows] == states.min_isr[last]) & (
             facts.highest_min_isr[rows] == states.min_isr[last]
         )
+        rows = np.arange(first, last + 1)
+        same = (states.replicas[rows] == states.replicas[last]).all()
+        grown = (states.isr[rows][1:] & ~states.isr[rows][:-1]).any()
         return bool(same and not grown and steady.all())
 
     def _contradictions(self, row: int, own: Membership) -> Iterable[Premise]:

@@ -32,7 +32,8 @@ def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
     but whoever copies both may have read one before the broker stopped and the other after. So a recovery point counts
     if an earlier round of copying had the file already, and a segment's end counts if such a recovery point equals it.
     The file is written although the recovery points could not be (checkpointRecoveryOffsetsInDir): if a log that was
-    read later ends elsewhere, none counts.
+    read later ends elsewhere, or a high watermark beside them is higher (ReplicaManager.shutdown writes it first), none
+    counts.
 
     HOLDS_LOG of each: whether the captures of both rounds have the partition's own folder beside it. Else it, or the
     file of the earlier round, may be that of a future log, which a broker is moving into this directory: it stops one
@@ -40,6 +41,7 @@ def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
     """
     rows = list(rows)
     folders = folders_of(rows)
+    beside = {place_of(row): row["high_watermark"] for row in rows if row["high_watermark"] is not None}
     points: dict[tuple[int, int], list[Row]] = defaultdict(list)
     ends: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in rows:
@@ -56,7 +58,8 @@ def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
         first, of_log = _first_read(own), _first_read(row for row in own if row[HOLDS_LOG])
         found = [row | {HOLDS_LOG: row[HOLDS_LOG] and _is_after(row, of_log)} for row in own if _is_after(row, first)]
         known = {row["log_end_offset"] for row in found}
-        if found and all(row["log_end_offset"] in known for row in ends[session] if _is_after(row, first)):
+        is_last = all(row["log_end_offset"] in known for row in ends[session] if _is_after(row, first))
+        if found and is_last and all(beside.get(place_of(row), 0) <= row["log_end_offset"] for row in found):
             same = (row for row in ends[session] if row["source"] == SEGMENT and row["log_end_offset"] in known)
             left[session] = [*found, *({**row, HOLDS_LOG: True} for row in same)]
     return left

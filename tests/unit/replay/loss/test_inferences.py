@@ -250,6 +250,7 @@ def test_a_clean_stop_that_a_second_round_confirms_is_a_ceiling() -> None:
         (("54 b1 rp=80/1 future", "57 b1 rp=80/1"), STOPPED),
         # The disk was full when it wrote the recovery points, and not when it wrote the file of its clean stop.
         (("54 b1 rp=80/1", "57 b1 rp=80/1 tail=90/0/1"), STOPPED),
+        (("54 b1 rp=80/1", "57 b1 rp=80/1 hw=81"), STOPPED),
         # The same with no record of the partition after that registration but the one that ends the leader's term.
         (("36 b1 rp=80/1", "39 b1 rp=80/1"), AGAIN),
     ],
@@ -270,6 +271,8 @@ def test_a_leader_that_says_itself_that_it_is_below_min_isr_bounds_the_high_wate
 
 
 GROWN = ("10 isr=1,2,3 source=default", "20 isr=1,2", "28 isr=1", "31 isr=1,3", *DEFAULTS[2:])
+# Broker 2 was away twice. The leader may still be at the first time: it waits for a disk, and sends heartbeats.
+AWAY_TWICE = ("14 isr=1", "15 isr=1,2", *UNCLEAN[1:])
 
 
 @pytest.mark.parametrize(
@@ -285,6 +288,13 @@ GROWN = ("10 isr=1,2,3 source=default", "20 isr=1,2", "28 isr=1", "31 isr=1,3", 
         # An older broker's high watermark goes on; an ISR that grows may lift it.
         (DEFAULTS, OWN_WORD, STOPPED),
         (GROWN, OWN_WORD, newer(STOPPED)),
+        ((DEFAULTS[0], *AWAY_TWICE), OWN_WORD, newer(STOPPED)),
+        # It was led by another one since then, which may have had another min ISR.
+        (
+            ("10 isr=1 source=default", "14 isr=1 leader=2", "15 isr=1 leader=1", *DEFAULTS[2:]),
+            OWN_WORD,
+            newer(STOPPED),
+        ),
     ],
 )
 def test_what_is_not_a_leaders_own_word(
@@ -308,6 +318,19 @@ def test_below_min_isr_the_leaders_log_end_counts_once_it_surely_knew() -> None:
     # It may not have applied the state, although the controller hears from it: its exporter must say so, too.
     for shown in ("", "isr=1 ", "under=1 ", "isr=2 under=0 ", "isr=0 under=0 "):
         assert "ceiling_below_min_isr" not in window(UNCLEAN, f"30 b1 {shown}leo=80", LINE, brokers=newer(STOPPED))[3]
+    # What it says must not be true of an earlier state, too.
+    for away, counts in ((AWAY_TWICE, False), (("14 isr=1,3", *AWAY_TWICE[1:]), True)):
+        said = window((UNCLEAN[0], *away), "30 b1 isr=1 under=1 leo=80", LINE, brokers=newer(STOPPED))[3]
+        assert ("ceiling_below_min_isr" in said) == counts
+    # An earlier text shows that it has left that state behind.
+    for shown, counts in (
+        ("17 b1 isr=2 under=0", True),
+        ("17 b1 isr=1 under=1", False),
+        ("12 b1 isr=3 under=0", False),
+    ):
+        texts = (shown, "30 b1 isr=1 under=1 leo=80")
+        said = window((UNCLEAN[0], *AWAY_TWICE), *texts, LINE, brokers=newer(STOPPED))[3]
+        assert ("ceiling_below_min_isr" in said) == counts
     # A new controller treats it as just heard from.
     took_over = ((ms(22), ms(27)),)
     for time, counts in ((26, False), (32, False), (32.1, True)):
