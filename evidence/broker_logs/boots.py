@@ -1,7 +1,8 @@
 """Which processes wrote a server.log: where each begins and ends, and how the one before it had stopped.
 
 A process begins with `Registered ... MBean` or `Registered signal handlers`, which only a starting process logs; where
-both were filtered out, with a server's `Transition from SHUTDOWN to STARTING`.
+both were filtered out, with a server's `Transition from SHUTDOWN to STARTING`. Where log levels were changed
+meanwhile (RuntimeLoggerManager), its last line is not known: lines may have been hidden since.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class BootTracker:
 
     rows: list[Row] = field(default_factory=list)
     _markers: set[str] = field(default_factory=set)
+    _may_hide: bool = False
 
     def begin_file(self, at: Row) -> None:
         """at: `logged_at_ms` and `position` of the file's first event: the process may have begun before it."""
@@ -44,6 +46,7 @@ class BootTracker:
                     self.rows.pop()
                 self._open(event, begins_in_file=True)
             self._markers.add(marker)
+        self._may_hide |= event["kind"] == "log_level_changed"
         if self.rows:
             _learn(self.rows[-1], event)
 
@@ -61,7 +64,7 @@ class BootTracker:
         )
 
     def _open(self, at: Row, begins_in_file: bool) -> None:
-        self._markers = set()
+        self._markers, self._may_hide = set(), False
         row: Row = dict.fromkeys(("kafka_version", "start_time_ms", "zone_ms", "broker_epoch"))
         row |= dict.fromkeys(("incarnation_id", "previous_shutdown", "load_ms", "stopped", "stopped_at_ms"))
         row |= {"begins_in_file": begins_in_file, "clean_directories": [], "unclean_directories": []}
@@ -70,7 +73,8 @@ class BootTracker:
 
     def _end(self, last: Row | None) -> None:
         if self.rows and last is not None and last["position"] >= self.rows[-1]["first_position"]:
-            self.rows[-1] |= {"last_event_ms": last.get("logged_at_ms"), "last_position": last["position"]}
+            last_ms = None if self._may_hide else last.get("logged_at_ms")
+            self.rows[-1] |= {"last_event_ms": last_ms, "last_position": last["position"]}
 
 
 def is_marker(event: Row) -> bool:

@@ -299,8 +299,9 @@ class LineReader:
         logged = None if session is None else self.terms.cluster.processes.get((term.leader, session.broker_epoch))
         if session is None or logged is None or not self.terms.learned(term):
             return OPEN
-        elected_ms = int(self.facts.timestamp_ms[row]) - self.terms.cluster.clock.error_ms
-        if int(self.states.leader[row]) != term.leader and logged.last_ms >= elected_ms:
+        elected_ms = int(self.facts.timestamp_ms[row])
+        last_ms = max(session.alive_until_ms, logged.last_ms + self.terms.cluster.clock.error_ms)
+        if int(self.states.leader[row]) != term.leader and last_ms >= elected_ms:
             return OPEN
         loads = self.loads_of_the_next(term.leader, logged)
         kept = (self.terms.ran_on(term.leader, session, term.begin_ms, load.at_ms) for load in loads)

@@ -393,9 +393,11 @@ class _Member:
                 yield Bound(line.log_end, line.row, inference=MEMBERS_LOG_END)
 
     def _was_gone(self, session: Session) -> bool:
-        """Whether the session's process wrote its last line before it can have followed the leader that was elected."""
+        """Whether the session's process wrote its last line, and was heard of, before it can have followed the leader
+        that was elected."""
         logged = self.terms.cluster.processes.get((self.broker, session.broker_epoch))
-        return logged is not None and logged.last_ms < self.at_ms(self.row) - self.error_ms
+        at_ms = self.at_ms(self.row)
+        return logged is not None and max(logged.last_ms + self.error_ms, session.alive_until_ms) < at_ms
 
     def _leader_gone_ms(self) -> int | None:
         """When the process that led had ended: another one of that broker had begun."""

@@ -97,6 +97,13 @@ def test_a_process_that_was_killed_or_only_asked_to_stop(tmp_path: Path) -> None
     assert [r["stopped"] for r in rows] == [None, "signal"]
 
 
+@pytest.mark.parametrize("said", ["Updated the log level of kafka.server to WARN", "Unset the log level of kafka"])
+def test_the_last_line_of_a_process_whose_log_levels_were_changed_is_not_known(tmp_path: Path, said: str) -> None:
+    """kafka-configs --entity-type broker-loggers; the next process begins with what log4j's file says."""
+    rows = boots(tmp_path, SIGNALS, STARTED, f"{said} (k.A)", NOTHING, SIGNALS, NOTHING)
+    assert [row["last_event_ms"] and row["last_event_ms"] - row["first_event_ms"] for row in rows] == [None, 1000]
+
+
 @pytest.mark.parametrize("release", ["3.9.1", "4.0.2", "4.1.1"])
 def test_processes_of_a_real_cluster(release: str, tmp_path: Path) -> None:
     """tests/captures/logs.sh: broker 2 is killed and started again, in Asia/Kolkata; then it stops cleanly."""
