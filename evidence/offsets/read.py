@@ -49,7 +49,7 @@ _NAME_NODES = frozenset(
 )
 
 _CHUNK_BYTES = 1 << 20
-_LONG_AGO_MS = 10_000
+_LONG_AGO_MS = 6_000
 
 
 @dataclass(slots=True)
@@ -307,6 +307,9 @@ def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Read
             damage=[Damage(0, len(data), None, "unknown_partition", "the folder name is not that of a partition")]
         )
     lines, damage = read_checkpoint(data, 2)
+    if any(found.reason == "checkpoint_count" for found in damage):
+        # A line may be missing in the middle. Kafka does not read such a file either (CheckpointFile).
+        return ReadRows(damage=[Damage(0, len(data), None, "bad_checkpoint", damage[-1].message)])
     topic_id = None if is_metadata else topic_ids.get(str(path.parent))
     of_file = {"topic": place[0], "partition": place[1], "topic_id": topic_id}
     rows: list[Row] = []

@@ -34,6 +34,7 @@ OF_NFS = '[[nodes.disks]]\ndirectory = "logdir0"\nfile_system = "nfs4"\n'
     [
         ("replication-offset", 1795221500000, "", [(1795221499680, 1040)]),
         ("replication-offset", 1795221500000, "clock_error_ms = 7", [(1795221499673, 1054)]),
+        ("replication-offset", 1795221563000, "", [(1795221562680, 1040)]),
         # A broker that runs; a file server's clock; a file that says nothing about the time before.
         ("replication-offset", 1795221565000, "", [(1795221569450, 5000)]),
         ("replication-offset", 1795221500000, OF_NFS, [(1795221569450, 5000)]),
@@ -58,6 +59,14 @@ def test_epochs_that_do_not_rise_are_of_no_log(lines: str, tmp_path: Path) -> No
     assert rows == []
     (found,) = damage[f"{BROKER}/orders-0/leader-epoch-checkpoint"]
     assert (found.reason, found.length_bytes) == ("bad_checkpoint", len(data))
+
+
+def test_epochs_of_which_some_are_missing_are_of_no_log(tmp_path: Path) -> None:
+    """The rest looks whole: a line in the middle may have been lost."""
+    data = b"0\n3\n0 0\n4 80\n"
+    rows, damage = read(tmp_path, {f"{BROKER}/orders-0/leader-epoch-checkpoint": data})
+    (found,) = damage[f"{BROKER}/orders-0/leader-epoch-checkpoint"]
+    assert (rows, found.reason, found.length_bytes) == ([], "bad_checkpoint", len(data))
 
 
 def test_a_sample_with_a_time_was_read_then(tmp_path: Path) -> None:
