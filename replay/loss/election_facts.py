@@ -111,14 +111,14 @@ class _Partition:
         self.first, self.end = terms.first, terms.end
         truncated = int(self.states.key[self.first]) in against.truncated
         self.has_evidence = truncated or evidence != _NO_EVIDENCE or terms.lines != NO_LINES
-        self.evidence = self._of_known_epochs(evidence) if terms.sound else _NO_EVIDENCE
         self._spans: dict[int, list[tuple[int, int]]] = {}
+        self.evidence = self._of_known_epochs(evidence) if terms.sound else _NO_EVIDENCE
         self._views: dict[tuple[int, int], dict[tuple[int | None, int], int]] = {}
         self.against, self.reader = against, LineReader(terms, terms.lines if terms.sound else NO_LINES)
 
     def _of_known_epochs(self, evidence: Evidence) -> Evidence:
-        """The evidence without lines that were read before their epoch began: those are of an earlier topic of that
-        name, whose folder a broker that was down still had."""
+        """The evidence without lines that were read before their epoch began, or of a follower that has not run since
+        it is a replica: those are of an earlier topic of that name, whose folder a broker that was down still had."""
         facts, epochs = self.facts, np.maximum.accumulate(self.states.leader_epoch[self.first : self.end])
 
         def may_be_its_own(row: Row) -> bool:
@@ -127,8 +127,17 @@ class _Partition:
                 return False
             return bool(facts.anchored[at]) or not self.clock.surely_before(row, int(facts.timestamp_ms[at]))
 
-        rows = evidence.epoch_rows.items()
-        return replace(evidence, epoch_rows={b: [row for row in own if may_be_its_own(row)] for b, own in rows})
+        def is_its_own(entry: EpochEntry) -> bool:
+            at = self.first + int(np.searchsorted(epochs, entry.row["leader_epoch"]))
+            led = at < self.end and self.states.leader[at] == entry.broker_id
+            return bool(led) or self._ran_as_replica(entry.row, PROPAGATION_MS)
+
+        rows, entries = evidence.epoch_rows.items(), evidence.entries.items()
+        return replace(
+            evidence,
+            epoch_rows={b: [row for row in own if may_be_its_own(row)] for b, own in rows},
+            entries={epoch: list(filter(is_its_own, own)) for epoch, own in entries},
+        )
 
     def elections(self, rows: Mapping[int, bool]) -> Iterator[ElectionFacts]:
         facts, states = self.facts, self.states
@@ -179,9 +188,12 @@ class _Partition:
         """Whether a value whose source identifies the topic only by name is of this partition, not of an
         earlier topic with that name: while the broker has been a replica of this one, one of its processes ran for
         long enough to rewrite its checkpoint files. It may be dead before it is fenced."""
-        broker, error_ms = row["broker_id"], self.clock.error_ms
-        needed = self.cluster.checkpoint_interval_ms + PROPAGATION_MS
-        until = row["captured_at_ms"] - error_ms
+        return self._ran_as_replica(row, self.cluster.checkpoint_interval_ms + PROPAGATION_MS)
+
+    def _ran_as_replica(self, row: Row, needed: int) -> bool:
+        """Whether a row's broker was active for so many ms in one session, as a replica, before the row was read."""
+        broker, error_ms, read_ms = row["broker_id"], self.clock.error_ms, row["captured_at_ms"]
+        until = (self.terms.end_ms if read_ms is None else read_ms) - error_ms
         spans = [
             (max(since + error_ms, session.begin_ms), min(until, end, session.alive_until_ms))
             for session in self.sessions.by_broker.get(broker, [])

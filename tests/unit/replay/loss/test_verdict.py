@@ -260,6 +260,15 @@ def test_a_line_that_was_read_before_its_epoch_began_is_of_an_earlier_topic_of_t
         assert (verdict(UNCLEAN, *left, line, brokers=ASKED, elr=False)[0] == "excluded") == is_its_own
 
 
+@pytest.mark.parametrize(("more", "least"), [((), 90), (("5 fence 3",), 0)])
+def test_a_line_of_a_broker_that_was_down_all_the_time_is_of_an_earlier_topic_of_that_name(
+    more: tuple[str, ...], least: int
+) -> None:
+    """Broker 3 still has its folder, in which an epoch 2 began, too. The metadata log may begin after that topic."""
+    brokers = restarted(more, RETURNED)
+    assert verdict(UNCLEAN, LOST[0], "50 b3 e0@0 e2@60", brokers=brokers)[1] == least
+
+
 def test_a_report_of_a_broker_that_was_never_a_replica() -> None:
     """Its file is of an earlier topic of that name, and no loss of this one."""
     brokers = restarted(RETURNED, ("0 register 4 i4", "0 unfence 4"))
