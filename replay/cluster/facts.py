@@ -271,14 +271,15 @@ def tiered_topics(records: Iterable[Row]) -> Iterator[str]:
 
 def compacted_topics(records: Iterable[Row], static: Mapping[int, Mapping[str, str]]) -> frozenset[str] | None:
     """Names of the topics that ever had the cleanup policy compact; None: it was some broker's or the cluster's
-    default, as far as records or files show."""
+    default, as far as records or files show, or no broker's file was captured."""
     policies = [("", file.get(DEFAULT_CLEANUP_POLICY)) for file in static.values()]
+    is_known = any(DEFAULT_CLEANUP_POLICY in file or "broker" in file.get(_ROLES, "") for file in static.values())
     for record in records:
         data = record["data"]
         if record["type"] == "CONFIG_RECORD" and data["name"] in (CLEANUP_POLICY, DEFAULT_CLEANUP_POLICY):
             policies.append((data["resourceName"] if data["name"] == CLEANUP_POLICY else "", data["value"]))
     found = frozenset(name for name, policy in policies if "compact" in (policy or ""))
-    return None if "" in found else found
+    return None if "" in found or not is_known else found
 
 
 def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> dict[int, ConfigTimeline]:

@@ -28,7 +28,13 @@ def config(name: str, value: str | None, resource: str = "t") -> dict[str, Any]:
     ],
 )
 def test_what_was_ever_compacted(records: list[Any], file: dict[str, str], expected: frozenset[str] | None) -> None:
-    assert compacted_topics(records, {1: file}) == expected
+    assert compacted_topics(records, {1: {"process.roles": "broker", **file}}) == expected
+
+
+@pytest.mark.parametrize("files", [{}, {1: {"process.roles": "controller"}}, {1: {"num.io.threads": "8"}}])
+def test_without_a_brokers_file_any_topic_may_be_compacted_by_default(files: dict[int, dict[str, str]]) -> None:
+    assert compacted_topics([config("cleanup.policy", "delete")], files) is None
+    assert compacted_topics([], {**files, 2: {"log.cleanup.policy": "delete"}}) == frozenset()
 
 
 def test_which_topics_were_ever_tiered() -> None:
