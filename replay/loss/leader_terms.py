@@ -501,6 +501,13 @@ class LeaderTerms:
         known_ms = self.cluster.last_heard_ms(self.times[row - self.first]) - PROPAGATION_MS
         return max(self.first + bisect_right(self.times, known_ms) - 1, int(self.facts.stretch[row]))
 
+    def _process_began_ms(self, row: int) -> int:
+        """When the process of the last leader up to a row had begun, and knew the configs up to then; -1 if unknown.
+        Since then it may have waited for a disk before it applies others, and sent heartbeats all the same."""
+        led = int(self.facts.led[row])
+        session = None if led < 0 else self.sessions.at(int(self.states.leader[led]), int(self.facts.batch[row]))
+        return -1 if session is None else session.begin_ms
+
     def may_start_by_its_file(self, broker: int, first: int, last: int) -> bool:
         """Whether a process of the broker that leads in rows first to last may have begun to when it started, and so
         before it knew the cluster's default of min ISR: it was not active yet, or another one registered."""
@@ -515,9 +522,11 @@ class LeaderTerms:
         least = np.where(facts.shared[rows], facts.lowest_min_isr[rows], 0)
         lower = least.copy()
         for row in np.flatnonzero(least[1:] > least[:-1]) + self.first + 1:
-            until_ms = self.cluster.heard_by_ms(self.times[row - self.first]) + PROPAGATION_MS
-            later = slice(int(row) - self.first, bisect_left(self.times, until_ms))
-            lower[later] = np.minimum(lower[later], least[row - self.first - 1])
+            raised_ms = self.times[row - self.first]
+            until_ms = self.cluster.heard_by_ms(raised_ms) + PROPAGATION_MS
+            for later in range(int(row), self.end):
+                if self.times[later - self.first] < until_ms or self._process_began_ms(later) <= raised_ms:
+                    lower[later - self.first] = min(lower[later - self.first], least[row - self.first - 1])
         result: Array = facts.below[rows] & (self.states.isr_size[rows] < lower)
         return result
 
@@ -553,7 +562,8 @@ class LeaderTerms:
         start."""
         facts, states = self.facts, self.states
         for row in (r for r in range(first, end) if states.leader[r] >= 0):
-            rows = slice(self.configs_from(since), row + 1)
+            began = self.first + bisect_right(self.times, self._process_began_ms(row)) - 1
+            rows = slice(max(min(self.configs_from(since), began), int(facts.stretch[row])), row + 1)
             least = min(int(facts.lowest_min_isr[rows].min()), int((states.replicas[rows] != PAD).sum(axis=1).min()))
             session = self.sessions.at(int(states.leader[row]), int(facts.batch[row]))
             waits = facts.elr_on[row] or (session is not None and session.waits_for_min_isr)

@@ -188,12 +188,16 @@ def test_another_process_of_the_leader_may_lift_the_high_watermark(
 # `LeaderTerms.configs_from`): at 17 it may be too late for it to know at 20.
 
 
-@pytest.mark.parametrize(("raised", "verdict"), [(12, "excluded"), (17, "undetermined")])
+@pytest.mark.parametrize(
+    ("raised", "began", "verdict"), [(11, 12, "excluded"), (11, 1, "undetermined"), (17, 12, "undetermined")]
+)
 def test_a_member_of_the_elr_may_lack_what_a_leader_counted_that_learned_late_of_a_higher_min_isr(
-    raised: int, verdict: str
+    raised: int, began: int, verdict: str
 ) -> None:
-    history = (f"{STOOD_STILL[0]} min=1", f"{raised} min=2", STOOD_STILL[1], *LEFT)
-    brokers = sessions(*up(1, 2), "65 fence 1")
+    """A process that began before may still not know: it waits for a disk, and sends heartbeats."""
+    history = (f"{STOOD_STILL[0]} min=1 leader=2", f"{raised} min=2", "18 leader=1", STOOD_STILL[1], *LEFT)
+    again = ("12 register 1 j1", "13 unfence 1") if began == 12 else ()
+    brokers = sessions(*up(1, 2), *again, "65 fence 1")
     assert judged_window(history, brokers=brokers, at=70, elr=True)["verdict"] == verdict
 
 
