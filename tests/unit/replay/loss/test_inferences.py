@@ -14,9 +14,10 @@ from replay.controller.acceptable_leaders import UNASSIGNED
 from replay.controller.transitions import Bucket
 from replay.loss.election_facts import Contradictions
 from replay.loss.judged_windows import judged_windows
+from replay.offsets.clean_stops import left_behind
 from tests.support.broker_log_lines import logged
 from tests.support.detection import judged_window, statements
-from tests.support.scenario import elr_levels, ms, newer, offsets_table, sessions, states, up
+from tests.support.scenario import elr_levels, evidence, ms, newer, offsets_table, sessions, states, up
 
 Row = dict[str, Any]
 
@@ -250,7 +251,6 @@ def test_a_clean_stop_that_a_second_round_confirms_is_a_ceiling() -> None:
         (("54 b1 rp=80/1 future", "57 b1 rp=80/1"), STOPPED),
         # The disk was full when it wrote the recovery points, and not when it wrote the file of its clean stop.
         (("54 b1 rp=80/1", "57 b1 rp=80/1 tail=90/0/1"), STOPPED),
-        (("54 b1 rp=80/1", "57 b1 rp=80/1 hw=81"), STOPPED),
         # The same with no record of the partition after that registration but the one that ends the leader's term.
         (("36 b1 rp=80/1", "39 b1 rp=80/1"), AGAIN),
     ],
@@ -258,6 +258,14 @@ def test_a_clean_stop_that_a_second_round_confirms_is_a_ceiling() -> None:
 def test_what_is_not_the_log_end_of_a_leader_that_stopped(rounds: tuple[str, ...], brokers: BrokerTimeline) -> None:
     *_, said = window(UNCLEAN, *rounds, LINE, brokers=brokers)
     assert "ceiling_clean_stop" not in said
+
+
+@pytest.mark.parametrize(("mark", "is_last"), [(80, True), (81, False)])
+def test_a_recovery_point_below_the_high_watermark_beside_it_was_not_written_at_the_stop(
+    mark: int, is_last: bool
+) -> None:
+    left = left_behind(evidence("54 b1 rp=80/1", f"57 b1 rp=80/1 hw={mark}"))
+    assert ((1, 1) in left) == is_last
 
 
 # Its min ISR is a default, which other brokers need not share; so only its own word counts.
