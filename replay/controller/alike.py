@@ -58,7 +58,8 @@ def alike(bucket: Bucket, rows: Array, events: tuple[Nearest, Nearest]) -> Alike
     before, after = lists.at("replicas", rows - 1), lists.at("replicas", rows)
     moved = ~same(before, after)
     brokers = np.concatenate([before.T, after.T]).T if moved.any() else before
-    members = [before, after, *(lists.at(name, at) for name in _LISTS for at in (rows - 1, rows))]
+    used = [name for name in _LISTS if (lists[name] != PAD).any()]
+    members = [before, after, *(lists.at(name, at) for name in used for at in (rows - 1, rows))]
     members += [states.leader[at][:, None] for at in (rows - 1, rows)]
     codes, strangers = _Codes(len(rows)), np.zeros(len(rows), dtype=bool)
     for ids in members:

@@ -18,7 +18,7 @@ from replay.controller.acceptable_leaders import Availability, Directories, avai
 from replay.controller.partition_change_builder import LISTS, RECOVERED, RECOVERING, Cases, at_rest
 from replay.controller.releases import PossibleProfiles, possible_profiles
 from replay.controller.triggers import RecordedStates, Transitions
-from replay.partitions.effective_configs import ConfigKeys, config_keys
+from replay.partitions.effective_configs import ConfigKeys, Points, config_keys, config_points
 from replay.partitions.election_actors import Change, side
 from replay.partitions.elections import LOST, states_of
 
@@ -87,6 +87,10 @@ class Bucket:
     def config_keys(self) -> ConfigKeys:
         return config_keys(self.history, self.facts.known_configs())
 
+    @cached_property
+    def config_points(self) -> Points:
+        return config_points(self.history, self.config_keys)
+
     def configs(self, rows: Array, at: Array | None = None) -> Configs:
         """The two configs of the rows' partitions right before the rows, or right before other offsets (at)."""
         keys = self.config_keys
@@ -124,8 +128,11 @@ class Bucket:
 
     def lost(self, rows: Array) -> Array:
         """The replica whose directory the record before each change, in the same batch, set to LOST; PAD: none."""
+        code = self.directories.names.index(LOST)
+        if not (self.directory_codes == code).any():
+            return np.full(len(rows), PAD)
         held = self.directory_codes_at(rows - 1)
-        is_lost = (held == self.directories.names.index(LOST)) & (self.batch[rows - 1] == self.batch[rows])[:, None]
+        is_lost = (held == code) & (self.batch[rows - 1] == self.batch[rows])[:, None]
         replicas = resize(self.states.lists.at("replicas", rows - 1), held.shape[1])
         return np.where(is_lost.any(axis=1), first(replicas, is_lost), PAD)
 

@@ -25,7 +25,6 @@ from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.controller.transitions import Bucket
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 from replay.invariants.violations import Broken, CheckedStates, violation_rows
-from replay.partitions.effective_configs import config_points
 
 _ASSUMED = "assumed_default"
 _KEY = ["topic_id", "partition", "offset"]
@@ -222,18 +221,20 @@ def _unregistered(rows: _Rows, brokers: BrokerTimeline) -> Broken:
     row, column = np.nonzero(rows.elr >= 0)
     which, inside = events.between(rows.elr[row, column], rows.places.offset[row], _ends(rows.history)[row])
     places = _merged(rows.places, row[which], inside)
-    lists = rows.elr[places.row]
-    last = events.last(lists.ravel(), np.repeat(places.offset, lists.shape[1])).reshape(lists.shape)
+    some = np.flatnonzero(_any(np.where(rows.elr >= 0, rows.elr, PAD))[places.row])
+    lists = rows.elr[places.row[some]]
+    last = events.last(lists, places.offset[some, None])
     gone = (lists >= 0) & (last >= 0) & ~np.append(registered, False)[last]
-    at = np.flatnonzero(gone.any(axis=1))
+    found = gone.any(axis=1)
+    at = some[found]
     own = rows.places.offset[places.row[at]]
-    return Broken("unregistered_broker_in_elr", places, at, np.where(gone, lists, PAD)[at], own)
+    return Broken("unregistered_broker_in_elr", places, at, np.where(gone, lists, PAD)[found], own)
 
 
 def _disagreeing(rows: _Rows, bucket: Bucket) -> Broken:
     history, leader, facts, keys = rows.history, rows.states.leader, bucket.facts, bucket.config_keys
     start, end = rows.places.offset, _ends(history)
-    points, configs, topics = config_points(history, keys.configs), keys.configs, keys.topics
+    points, configs, topics = bucket.config_points, keys.configs, keys.topics
     steps = [(broker, at) for broker, known in facts.broker_min_isr.items() for at in known.cluster.offsets]
     events = Events(*np.array(steps, dtype=np.int64).reshape(-1, 2).T)
     which, inside = events.between(leader, start, end)

@@ -24,7 +24,6 @@ from replay.loss.premises import (
     Premise,
     earlier_leaders_unknown,
     may_have_restarted,
-    may_lack_acknowledged,
     membership,
 )
 from replay.loss.read_again import is_first
@@ -109,8 +108,6 @@ class _Partition:
         self.terms, self.facts, self.states = terms, terms.facts, terms.states
         self.sessions, self.cluster, self.clock = terms.sessions, terms.cluster, terms.cluster.clock
         self.first, self.end = terms.first, terms.end
-        truncated = int(self.states.key[self.first]) in against.truncated
-        self.has_evidence = truncated or evidence != _NO_EVIDENCE or terms.lines != NO_LINES
         self._spans: dict[int, list[tuple[int, int]]] = {}
         self.evidence = self._of_known_epochs(evidence) if terms.sound else _NO_EVIDENCE
         self._views: dict[tuple[int, int], dict[tuple[int | None, int], int]] = {}
@@ -141,9 +138,6 @@ class _Partition:
 
     def elections(self, rows: Mapping[int, bool]) -> Iterator[ElectionFacts]:
         facts, states = self.facts, self.states
-        rows = {row: is_exposed for row, is_exposed in rows.items() if is_exposed or self._may_matter(row)}
-        if not rows:
-            return
         inside = np.arange(self.first, self.end)
         step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
         # What a process of such a leader had is not what the next leader could have had.
@@ -165,13 +159,6 @@ class _Partition:
             # The high watermark that made it suspicious may be of a log that was lost long before.
             if is_exposed or judgement.is_contradicted or judgement.rests_on_old_log_ends:
                 yield self._election_facts(row, election, judgement)
-
-    def _may_matter(self, row: int) -> bool:
-        """Whether an election that exposed nothing can turn out to be contradicted, or to rest on old log ends. Without
-        evidence of the partition only the controller's record can show that."""
-        if self.has_evidence or int(self.facts.offset[row]) in self.against.changes:
-            return True
-        return may_lack_acknowledged(self.terms, int(self.states.leader[row]), row)
 
     def _reports(self, steps: Sequence[LeaderChange]) -> list[Report]:
         created = None
@@ -263,7 +250,10 @@ class _Partition:
             previous_leader=int(facts.previous_leader[row]),
             last_epoch=int(states.leader_epoch[led]) if led >= 0 else -1,
             leaderless_ms=leaderless,
-            memberships={broker: membership(self.terms, broker, row) for broker in concerned},
+            memberships={
+                broker: election.membership if broker == election.leader else membership(self.terms, broker, row)
+                for broker in concerned
+            },
             sessions={broker: self.sessions.at(broker, int(facts.batch[row])) for broker in concerned},
             undisturbed=frozenset(undisturbed),
             first_words=(words := self.reader.first_words(row)),

@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
-from replay.arrow.ragged import INT64_MAX, Array, to_lengths
+from replay.arrow.ragged import INT64_MAX, Array, sort_order, to_lengths
 from replay.arrow.runs import last_true, last_true_before, next_true, run_starts
+from replay.arrow.sets import is_in
 from replay.cluster.configs import LAYERS
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION
-from replay.partitions.effective_configs import config_points
+from replay.controller.transitions import Bucket
+from replay.loss.liveness import Sessions
 from replay.partitions.elections import States, leader_changes
 
 # Whose min.insync.replicas is in force: the topic's, the cluster's default, what each node's file says, or unknown
@@ -66,16 +68,16 @@ class StateFacts:
         return len(layers) <= 1 and UNKNOWN not in layers
 
 
-def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateFacts:
-    """The facts of a bucket. history: schemas.PARTITION_HISTORY sorted by (topic_id, partition, offset); states: its
-    `States`."""
+def facts_of(bucket: Bucket) -> StateFacts:
+    """The facts of a bucket."""
+    history, states, cluster = bucket.history, bucket.states, bucket.facts
     timestamp_ms, stretch = history["timestamp_ms"].to_numpy(), last_true(states.begins)
     changes = np.zeros(len(states.key), dtype=bool)
     changes[leader_changes(states)] = True
     led = last_true(states.leader >= 0)
     led = np.where(led >= stretch, led, -1)
     term_start = last_true(run_starts(states.leader) | states.begins)
-    lowest, highest, layer = _min_isr(history, states, cluster)
+    lowest, highest, layer = _min_isr(bucket)
     shared = np.isin(layer, (TOPIC, CLUSTER))
     below = _below_min_isr(history, states, lowest, shared)
     frozen = last_true(~below) + 1
@@ -103,34 +105,76 @@ def facts_of(history: pa.Table, states: States, cluster: ClusterFacts) -> StateF
     )
 
 
-def after_old_log_ends(states: States, facts: StateFacts, cluster: ClusterFacts) -> Array:
+def after_old_log_ends(
+    states: States, facts: StateFacts, cluster: ClusterFacts, sessions: Sessions, noted: Array
+) -> Array:
     """Rows, in a stretch of known states, after a leader epoch whose leader had led before with another one in between,
-    and had not registered since: worth judging, no verdict (`LeaderTerms.counts_old_log_ends`)."""
+    and had not registered since: worth judging, no verdict (`LeaderTerms.counts_old_log_ends`).
+
+    noted (bool): anything but the log is known of the row's partition. In other rows only the log can show that an
+    election lost records, so those are left out for which it does not (`_may_lack_acknowledged`).
+    """
     result = np.zeros(len(states.key), dtype=bool)
     rows = np.flatnonzero(facts.changes & (states.leader >= 0))
     back = rows[(states.previous_leader[rows] >= 0) & (states.previous_leader[rows] != states.leader[rows])]
     if not len(back):
         return result
-    # The last leader epoch of the same leader in the same stretch before each.
+    # The last row of the same leader in the same stretch before each; -1 if there is none.
     led = np.flatnonzero((states.leader >= 0) & ~states.removed)
-    order = led[np.lexsort((led, states.leader[led], facts.stretch[led]))]
+    order = led[sort_order(facts.stretch[led], states.leader[led])]
     place = np.empty(len(states.key), dtype=np.int64)
     place[order] = np.arange(len(order))
     earlier = order[np.maximum(place[back] - 1, 0)]
     same = (earlier < back) & (facts.stretch[earlier] == facts.stretch[back])
     same &= states.leader[earlier] == states.leader[back]
-    back, earlier = back[same], earlier[same]
+    earlier = np.where(same, earlier, -1)
     begun = [
         (s.broker_id, s.batch_base_offset) for b in cluster.brokers.states for s in cluster.brokers.restarts(b, -1)
     ]
     events = Events(*np.array(begun, dtype=np.int64).reshape(-1, 2).T)
     registered = events.up_to(states.leader[back], facts.batch[back])
     registered = registered != events.up_to(states.leader[back], facts.batch[earlier])
-    result[back[~registered]] = True
+    result[back[same & ~registered]] = True
     # Every later election of the stretch that outlasts its own batch.
     brief = np.append((states.key[1:] == states.key[:-1]) & (facts.batch[1:] == facts.batch[:-1]), False)
     later: Array = (last_true_before(result) >= facts.stretch) & ~brief
+    unknown = np.flatnonzero(later & ~noted & (states.leader >= 0))
+    if len(unknown):
+        later[unknown] = _may_lack_acknowledged(states, facts, sessions, unknown, (back, earlier))
     return later
+
+
+def _may_lack_acknowledged(
+    states: States, facts: StateFacts, sessions: Sessions, rows: Array, again: tuple[Array, Array]
+) -> Array:
+    """False where no leader since the row's own one joined can have counted on old log ends, as far as the log shows
+    it: `LeaderTerms.counts_old_log_ends` finds none. Where the replicas changed, true.
+
+    again: rows with a leader other than the one before, and the last row that this leader led before; -1: none.
+    """
+    back, earlier = again
+    leader, led = states.leader[back], earlier >= 0
+    now, then = (sessions.numbers_at(leader, facts.batch[at]) for at in (back, facts.term_start[earlier]))
+    isr, elr = (is_in(states.replicas, states.lists[name]) for name in ("isr", "elr"))
+    joined = np.minimum(_since(states, facts, isr, back - 1, leader), back)
+    rejoined = (joined > earlier + 1) & (joined < back) & (states.leader[joined] >= 0)
+    anew = np.where(led, (now >= 0) & (then >= 0) & ((now != then) | rejoined), ~facts.anchored[facts.stretch[back]])
+    counts = np.zeros(len(states.key), dtype=bool)
+    counts[back[~anew]] = True
+    before = last_true(run_starts(states.key, facts.batch))[rows] - 1
+    joined = _since(states, facts, isr | elr, before, states.leader[rows])
+    may: Array = (before >= facts.stretch[rows]) & (joined <= before) & (joined < last_true_before(counts)[rows])
+    return may
+
+
+def _since(states: States, facts: StateFacts, members: Array, rows: Array, brokers: Array) -> Array:
+    """Since which row of the stretch each broker has been a member, up to `rows`; after these if it is none. The first
+    row of the stretch if the replicas have changed since. members (bool): for each row and replica."""
+    replicas, first = states.replicas, facts.stretch[rows, None]
+    since = np.maximum(np.stack([last_true(~column)[rows] for column in members.T], axis=1) + 1, first)
+    since = np.where(since > last_true(run_starts(*replicas.T))[rows, None], since, first)
+    found: Array = np.where(replicas[rows] == brokers[:, None], since, INT64_MAX).min(axis=1)
+    return found
 
 
 def _until(states: States, changes: Array, timestamp_ms: Array, cluster: ClusterFacts) -> tuple[Array, Array]:
@@ -148,7 +192,7 @@ def _until(states: States, changes: Array, timestamp_ms: Array, cluster: Cluster
     return np.where(last, cluster.end_ms(timestamp_ms), timestamp_ms[at]), ~last & ~gap
 
 
-def _min_isr(history: pa.Table, states: States, cluster: ClusterFacts) -> tuple[Array, Array, Array]:
+def _min_isr(bucket: Bucket) -> tuple[Array, Array, Array]:
     """(lowest, highest, layer) while each row was in force: a config change adds a row only if it clears an ELR.
 
     A leader caps the value at its own number of replicas, the controller at that of partition 0 (Kafka's
@@ -156,6 +200,7 @@ def _min_isr(history: pa.Table, states: States, cluster: ClusterFacts) -> tuple[
     active controller's: they are the leader's, too, if no broker ever had a setting of its own, and all apply the
     cluster's.
     """
+    history, states, cluster = bucket.history, bucket.states, bucket.facts
     found = pc.fill_null(pc.index_in(history["min_isr_source"], pa.array(LAYERS)), len(LAYERS))
     layer = np.array([*_LAYER.values(), UNKNOWN])[found.to_numpy()]
     if not cluster.shares_defaults:
@@ -165,7 +210,7 @@ def _min_isr(history: pa.Table, states: States, cluster: ClusterFacts) -> tuple[
         layer = np.where(layer == TOPIC, TOPIC, UNKNOWN)
     if cluster.configs is None or not len(history):
         return states.min_isr, states.min_isr, layer
-    points = config_points(history, cluster.configs)
+    points = bucket.config_points
     first = np.searchsorted(points.row, np.arange(len(history)), side="left")
     lowest = np.minimum(states.min_isr, np.minimum.reduceat(points.min_isr, first))
     own = np.minimum(points.configured, to_lengths(history["replicas"])[points.row])

@@ -22,7 +22,7 @@ from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, Electi
 from replay.loss.facts import StateFacts, after_old_log_ends, facts_of
 from replay.loss.leader_terms import LeaderTerms, Recorded
 from replay.loss.likely import Likely, likely
-from replay.loss.liveness import sessions_of
+from replay.loss.liveness import Sessions, sessions_of
 from replay.loss.read_again import is_first
 from replay.loss.verdict import Judgement
 from replay.offsets.broker_lines import NO_LINES, below_logged, lines_of
@@ -80,17 +80,24 @@ def judged_windows(
     """Judge every window of a bucket. offsets: LOG_END_OFFSETS rows with their topic_id filled in; events: see
     `replay.bucket.detect`. Errors: TooManyWindowsError if a topic has more than `most`."""
     history, states, cluster = bucket.history, bucket.states, bucket.facts
-    facts = facts_of(history, states, cluster)
+    if not len(history):
+        return
+    facts = facts_of(bucket)
     suspicious = _contradicted(history, states, facts, offsets, cluster)
     suspicious[below_logged(history, states, events, np.flatnonzero(facts.changes & (states.leader >= 0)))] = True
-    suspicious |= after_old_log_ends(states, facts, cluster)
+    sessions = sessions_of(cluster, history["timestamp_ms"].to_numpy())
+    noted = np.isin(facts.offset, list(against.changes))
+    for rows in (offsets, events):
+        if rows is not None and len(rows):
+            noted |= np.isin(states.key, keys_of(rows, history, states))
+    suspicious |= after_old_log_ends(states, facts, cluster, sessions, noted)
     windows = build_windows(states, suspicious)
     if most is not None:
         _check_topics(history, windows.election, most)
     exposed = dict(zip(windows.election.tolist(), windows.exposed.tolist(), strict=True))
-    elections = _election_facts(history, states, facts, offsets, exposed, cluster, against, events)
+    elections = _election_facts(history, states, facts, offsets, exposed, cluster, sessions, against, events)
     kept = np.isin(windows.election, list(elections))
-    start, election, end = (rows[kept] for rows in (windows.start, windows.election, windows.end))
+    start, election, end = (at[kept] for at in (windows.start, windows.election, windows.end))
     state = _states_around(history, [start, election - 1, election, end])
     for first, row, last in zip(start.tolist(), election.tolist(), end.tolist(), strict=True):
         around = (state[first], state[row - 1], state[row], state[last] if last >= 0 else None)
@@ -162,6 +169,7 @@ def _election_facts(
     offsets: pa.Table,
     exposed: Mapping[int, bool],
     cluster: ClusterFacts,
+    sessions: Sessions,
     against: Contradictions,
     events: pa.Table | None,
 ) -> dict[int, ElectionFacts]:
@@ -175,8 +183,7 @@ def _election_facts(
     firsts = np.searchsorted(states.key, judged, "left").tolist()
     ends = np.searchsorted(states.key, judged, "right").tolist()
     groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
-    timestamp_ms = history["timestamp_ms"].to_numpy()
-    sessions, end_ms = sessions_of(cluster, timestamp_ms), cluster.end_ms(timestamp_ms)
+    end_ms = cluster.end_ms(history["timestamp_ms"].to_numpy())
     lines = lines_of(history, states, events, judged, partial(is_first, facts, sessions, cluster))
     result, named = {}, history.select(["topic", "directories", "partition_epoch"]).combine_chunks()
     for key, first, end, group in zip(judged.tolist(), firsts, ends, groups, strict=True):

@@ -17,7 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 
-from replay.arrow.ragged import Array
+import numpy as np
+
+from replay.arrow.asof import Events
+from replay.arrow.ragged import INT64_MAX, Array
 from replay.cluster.boots import is_same_boot
 from replay.cluster.brokers import BrokerState, BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts, last_heard_ms, silences
@@ -85,6 +88,14 @@ class Sessions:
             return None
         found = sessions[index]
         return found if found.end_batch is None or batch < found.end_batch else None
+
+    def numbers_at(self, brokers: Array, batches: Array) -> Array:
+        """As `at` for many: a number for each session, -1 for None."""
+        found = [session for own in self.by_broker.values() for session in own]
+        begun = np.array([(s.broker_id, s.begin_batch) for s in found], dtype=np.int64).reshape(-1, 2)
+        ends = np.array([INT64_MAX if s.end_batch is None else s.end_batch for s in found] + [-1])
+        number = Events(*begun.T).last(brokers, batches)
+        return np.where(batches < ends[number], number, -1)
 
     def begun(self, broker_id: int, after_batch: int, up_to_batch: int | None = None) -> Sequence[Session]:
         """The sessions of new incarnations with after_batch < begin_batch <= up_to_batch."""

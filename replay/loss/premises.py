@@ -289,13 +289,6 @@ def _log_ends(terms: LeaderTerms, joined: int, row: int) -> Iterator[Premise]:
         yield Premise(OLD_LOG_ENDS, False, offset=int(terms.facts.offset[found[0]]), brokers=(found[1],))
 
 
-def may_lack_acknowledged(terms: LeaderTerms, broker: int, row: int) -> bool:
-    """Whether a leader since a member joined may have counted on a log end that the member no longer had."""
-    before = last_state(terms.facts, row)
-    joined = None if before is None else _joined(terms, broker, before)
-    return joined is not None and terms.counts_old_log_ends(joined, row) is not None
-
-
 def _leader_lost_nothing(terms: LeaderTerms, row: int) -> Premise:
     """The premise that the leader that took it in was one process for its whole term.
 

@@ -88,13 +88,12 @@ def config_keys(history: pa.Table, configs: ElectionConfigs) -> ConfigKeys:
     return ConfigKeys(configs, topics, topic, count, zero)
 
 
-def config_points(history: pa.Table, context: ElectionConfigs) -> Points:
+def config_points(history: pa.Table, keys: ConfigKeys) -> Points:
     """A point for each row of `history`, and for each offset inside a row's validity where its configs may change.
 
-    history: schemas.PARTITION_HISTORY of whole topics.
+    history: schemas.PARTITION_HISTORY of whole topics; keys: of the same.
     """
-    keys = config_keys(history, context)
-    topics, topic, count = keys.topics, keys.topic, keys.replica_count
+    context, topics, topic, count = keys.configs, keys.topics, keys.topic, keys.replica_count
     partition, start, alive = history["partition"].to_numpy(), history["offset"].to_numpy(), ~bools(history["removed"])
     end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
     found = [

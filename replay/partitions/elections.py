@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from replay.arrow import schemas
 from replay.arrow.ragged import PAD, Array, as_lists, bools, masks, to_lengths, to_matrix
 from replay.arrow.runs import last_true, last_true_before, run_starts
+from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.arrow.sets import has, keep
 from replay.cluster.broker_events import nearest, went_offline
 from replay.cluster.facts import ClusterFacts
@@ -32,6 +33,15 @@ UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN_ELECTION = (
 )
 # The winner may lack acknowledged records, and is marked RECOVERING unless hidden_unclean.
 RISKY = frozenset({LAST_KNOWN_LEADER, UNCLEAN_BY_CONFIG, UNCLEAN_BY_ADMINISTRATOR, UNCLEAN_ELECTION})
+
+# What is read of the states before and after a leader change, beside the lists of brokers.
+_FROM_HISTORY = (
+    *("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition", "leader_epoch", "leader"),
+    *("leader_recovery_state", *PROVENANCE_NAMES),
+)
+_CONFIG = ("unclean_leader_election_enable", "unclean_leader_election_enable_source")
+_AFTER = (*_FROM_HISTORY, *_CONFIG, "batch_base_offset")
+_BEFORE = ("offset", "batch_base_offset", "leader_recovery_state", "isr", "elr", "last_known_elr", "directories")
 
 # Kafka's DirectoryId.LOST: the directory failed before the controller learnt which one the replica was in.
 LOST = "AAAAAAAAAAAAAAAAAAAAAg"
@@ -176,8 +186,8 @@ def causes(change: Change, failed: Array, registered: Array) -> tuple[Array, Arr
 
 def _change(history: pa.Table, states: States, rows: Array) -> Change:
     return Change(
-        before=side(history, states.lists, rows - 1),
-        after=side(history, states.lists, rows),
+        before=side(history.select(_BEFORE), states.lists, rows - 1),
+        after=side(history.select(_AFTER), states.lists, rows),
         winner=states.leader[rows],
         led=states.leader[rows - 1],
         previous=states.previous_leader[rows],
@@ -220,15 +230,12 @@ def build_elections(history: pa.Table, states: States, facts: ClusterFacts) -> p
     # The replicas whose broker was active after the election's batch.
     candidates = keep(change.after.replicas, brokers.active_members(change.after.replicas, change.place[1]))
     columns = {
-        **{n: after[n] for n in ("offset", "timestamp_ms", "controller_epoch", "topic_id", "topic", "partition")},
-        "leader_epoch": after["leader_epoch"],
+        **{n: after[n] for n in _FROM_HISTORY},
         "previous_leader": pa.array(change.previous, type=pa.int32()),
-        "leader": after["leader"],
         "cause": pa.array(cause.tolist(), type=pa.string()),
         "hidden_unclean": pa.array(hidden, type=pa.bool_()),
         "actor": pa.array(actor.tolist(), type=pa.string()),
         "actor_offset": pa.array(actor_offset, mask=actor_offset < 0, type=pa.int64()),
-        "leader_recovery_state": after["leader_recovery_state"],
         "isr_before": before["isr"],
         "elr_before": before["elr"],
         "last_known_elr_before": before["last_known_elr"],
@@ -236,6 +243,5 @@ def build_elections(history: pa.Table, states: States, facts: ClusterFacts) -> p
         # Filled in by replay.controller.differences.
         "predictions": pa.nulls(len(rows), schemas.ELECTIONS.field("predictions").type),
         "difference": pa.nulls(len(rows), pa.string()),
-        **{n: after[n] for n in ("capture", "path", "sha256", "position")},
     }
     return pa.table({f.name: columns[f.name] for f in schemas.ELECTIONS}, schema=schemas.ELECTIONS)

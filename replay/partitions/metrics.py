@@ -25,7 +25,7 @@ from replay.arrow.runs import last_true, run_starts
 from replay.cluster.configs import ElectionConfigs
 from replay.cluster.log import LogRange
 from replay.cluster.state import ClusterState
-from replay.partitions.effective_configs import Points, config_points
+from replay.partitions.effective_configs import Points, config_keys, config_points
 from replay.partitions.elections import States, leader_changes
 
 UNDER_MIN_ISR = "global_under_min_isr_partition_count"
@@ -78,7 +78,7 @@ def moves(history: pa.Table, states: States, context: ElectionConfigs, course: C
     same as arrays."""
     if not len(history):
         return MOVES.empty_table()
-    points = config_points(history, context)
+    points = config_points(history, config_keys(history, context))
     places = pa.concat_tables([history.select(["offset", *_RECORD]), course.records]).combine_chunks()
     key, run = states.key[points.row], _section(points.offset, _run_starts(course))
     fresh = run_starts(key, run)
