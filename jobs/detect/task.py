@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -122,9 +123,9 @@ class DetectTask:
         """Valid records that made no state: the partition was never created, or was removed before."""
         keys = read_change_keys(self.storage, item.parts, item.bucket, self.state)
         of_event = pc.is_in(history["offset"], self.state.topic_events["offset"].combine_chunks())
-        of_records = history.filter(pc.and_(pc.equal(history["origin"], "log"), pc.invert(of_event)))
+        of_record = pc.and_not(pc.equal(history["origin"], "log"), of_event)
         # A record makes at most one state: if the numbers are equal, every record made one.
-        if len(keys) == len(of_records):
+        if len(keys) == np.count_nonzero(of_record):
             return []
         unused: list[dict[str, Any]] = new_rows(keys, history, KEY).slice(0, MAX_ORPHANS).to_pylist()
         return unused

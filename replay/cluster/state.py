@@ -422,4 +422,4 @@ def changes_that_count(changes: pa.Table, state: ClusterState) -> pa.Table:
     offset = changes["offset"].to_numpy()
     from_log = changes["origin"].to_numpy(zero_copy_only=False) == "log"
     keep = ~from_log | (in_runs(offset, state.shape.runs) & state.transactions.visible(offset))
-    return changes.filter(pa.array(keep))
+    return changes if keep.all() else changes.filter(pa.array(keep))

@@ -13,6 +13,7 @@ terms of recorded state (docs/metrics.md):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,7 +80,7 @@ def moves(history: pa.Table, states: States, context: ElectionConfigs, course: C
     if not len(history):
         return MOVES.empty_table()
     points = config_points(history, config_keys(history, context))
-    places = pa.concat_tables([history.select(["offset", *_RECORD]), course.records]).combine_chunks()
+    places = pa.concat_tables([history.select(["offset", *_RECORD]), course.records])
     key, run = states.key[points.row], _section(points.offset, _run_starts(course))
     fresh = run_starts(key, run)
     found = []
@@ -87,28 +88,25 @@ def moves(history: pa.Table, states: States, context: ElectionConfigs, course: C
         value = holds.astype(np.int64)
         before = np.where(fresh, 0, np.append(0, value[:-1]))
         at = np.flatnonzero(value != before)
-        found.append(_moves(metric, run[at], points.offset[at], (value - before)[at], places))
+        found.append((metric, run[at], points.offset[at], (value - before)[at]))
     recovered = _recovered(states)
     offset = history["offset"].to_numpy()[recovered]
-    since = _section(offset, _takeovers(course))
-    found.append(_moves(FINISHED, since, offset, np.ones(len(offset), dtype=np.int64), places))
-    return pa.concat_tables(found)
+    found.append((FINISHED, _section(offset, _takeovers(course)), offset, np.ones(len(offset), dtype=np.int64)))
+    return _moves(found, places)
 
 
 def anchors(course: ClusterCourse) -> pa.Table:
     """MOVES that start each metric of every section at 0, and make it unknown where a hole in the log begins."""
-    found = []
-    holes = [(i, run.end) for i, run in enumerate(course.runs) if run.end < course.log_end]
+    begun, ended = [], []
+    ends = np.array([run.end for run in course.runs if run.end < course.log_end], dtype=np.int64)
     for metric in (*_GAUGES, FINISHED):
         starts = _takeovers(course) if metric == FINISHED else _run_starts(course)
-        found.append(
-            _moves(metric, np.arange(len(starts)), starts, np.zeros(len(starts), dtype=np.int64), course.records)
-        )
-        ends = np.array([end for _, end in holes], dtype=np.int64)
-        table = _moves(metric, _section(ends - 1, starts), ends, np.zeros(len(ends), dtype=np.int64), course.records)
-        unknown = pa.nulls(len(ends), pa.int64())
-        found.append(table.set_column(MOVES.get_field_index("delta"), MOVES.field("delta"), unknown))
-    return pa.concat_tables(found)
+        begun.append((metric, np.arange(len(starts)), starts, np.zeros(len(starts), dtype=np.int64)))
+        ended.append((metric, _section(ends - 1, starts), ends, np.zeros(len(ends), dtype=np.int64)))
+    unknown = _moves(ended, course.records)
+    nulls = pa.nulls(len(unknown), pa.int64())
+    unknown = unknown.set_column(MOVES.get_field_index("delta"), MOVES.field("delta"), nulls)
+    return pa.concat_tables([_moves(begun, course.records), unknown])
 
 
 def electable_replicas(history: pa.Table, states: States) -> pa.Table:
@@ -247,13 +245,16 @@ def _section(offset: Array, starts: Array) -> Array:
     return number
 
 
-def _moves(metric: str, section: Array, offset: Array, delta: Array, places: pa.Table) -> pa.Table:
-    """MOVES rows with the columns of the record at each offset; null if `places` has none."""
+def _moves(found: Sequence[tuple[str, Array, Array, Array]], places: pa.Table) -> pa.Table:
+    """MOVES rows with the columns of the record at each offset; null if `places` has none. found: (metric, section,
+    offset, delta) of several metrics."""
+    metrics = [metric for metric, _, offset, _ in found for _ in range(len(offset))]
+    section, offset, delta = (np.concatenate([each[n] for each in found]) for n in (1, 2, 3))
     known = places["offset"].to_numpy()
     order = np.argsort(known, kind="stable")
     at = np.minimum(np.searchsorted(known[order], offset), max(len(known) - 1, 0))
     index = pa.array(order[at], mask=known[order][at] != offset) if len(known) else pa.nulls(len(offset), pa.int64())
     taken = places.take(index)
-    columns = {"metric": pa.array([metric] * len(offset), type=pa.string()), "section": pa.array(section)}
+    columns = {"metric": pa.array(metrics, type=pa.string()), "section": pa.array(section)}
     columns |= {"delta": pa.array(delta), "offset": pa.array(offset), **{name: taken[name] for name in _RECORD}}
     return pa.table({f.name: columns[f.name] for f in MOVES}, schema=MOVES)
