@@ -121,6 +121,23 @@ class Check:
         return f"{self.table}.{self.name}"
 
 
+@dataclass(slots=True)
+class Outcome:
+    """How often a check was broken. checked: rows of its table. sample: the first violations, as text. measured:
+    figures to keep, met or not."""
+
+    checked: int = 0
+    broken: int = 0
+    sample: list[str] = field(default_factory=list)
+    measured: dict[str, float] = field(default_factory=dict)
+
+    def merge(self, later: Outcome, most: int) -> None:
+        self.checked += later.checked
+        self.broken += later.broken
+        self.measured |= later.measured
+        self.sample += later.sample[: max(0, most - len(self.sample))]
+
+
 @cache
 def values() -> dict[str, Values]:
     """What each table is, and what its values must be."""

@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -14,28 +14,11 @@ import duckdb
 import pyarrow as pa
 
 from quality import main_file  # noqa: F401
-from quality.check import OF_OWN_ROWS, Check, Scope, columns_read, digests_of, needs_of
+from quality.check import OF_OWN_ROWS, Check, Outcome, Scope, columns_read, digests_of, needs_of
 
 # What needs more memory is written to the temporary folder. Names in SQL are those of registered tables alone.
 _CONFIG = {"threads": 1, "memory_limit": "400MB", "python_enable_replacements": False}
 _PARAMETER = re.compile(r"\$(\w+)")
-
-
-@dataclass(slots=True)
-class Outcome:
-    """How often a check was broken. checked: rows of its table. sample: the first violations, as text. measured:
-    figures to keep, met or not."""
-
-    checked: int = 0
-    broken: int = 0
-    sample: list[str] = field(default_factory=list)
-    measured: dict[str, float] = field(default_factory=dict)
-
-    def merge(self, later: Outcome, most: int) -> None:
-        self.checked += later.checked
-        self.broken += later.broken
-        self.measured |= later.measured
-        self.sample += later.sample[: max(0, most - len(self.sample))]
 
 
 Outcomes = dict[str, Outcome]

@@ -27,8 +27,7 @@ from great_expectations.execution_engine import PandasExecutionEngine
 from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 
-from quality.check import Check
-from quality.run import Outcome
+from quality.check import Check, Outcome
 
 
 def run_suites(

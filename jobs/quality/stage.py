@@ -24,8 +24,8 @@ from jobs.lake.storage import within
 from jobs.lake.tables import CHECKED, DETECTED, INGESTED, QUALITY_RESULTS, REPLAYED, TABLES
 from jobs.quality.library import prepare, run_suites
 from jobs.quality.source import source_of
-from quality.check import Check, checks, fingerprint
-from quality.run import Outcome, run
+from quality.check import Check, Outcome, checks, fingerprint
+from quality.run import run
 from quality.trend import MAX_RUNS, page
 
 DOCS = "_data_docs"

@@ -10,8 +10,8 @@ import pytest
 
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
-from quality.check import Check, checks
-from quality.run import InMemory, Outcome, run
+from quality.check import Check, Outcome, checks
+from quality.run import InMemory, run
 from tests.support import planted_evidence, planted_results
 from tests.support.paths import capture
 from tests.support.planting import LIMITS, Plant, Tables, capture_of, keys_and_files, tables_of, wrong_values

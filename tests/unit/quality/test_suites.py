@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quality.check import checks
-from quality.run import Outcome
+from quality.check import Outcome, checks
 from tests.support.paths import ROOT
 
 

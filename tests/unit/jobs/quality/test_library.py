@@ -13,7 +13,7 @@ import os, signal, sys
 from pathlib import Path
 from jobs.quality import library
 from quality.check import checks
-from quality.run import Outcome
+from quality.check import Outcome
 
 check, docs = checks()[0], Path(sys.argv[1])
 found = {check.full_name: Outcome(checked=3, broken=1, sample=["a key"])}
