@@ -4,7 +4,10 @@
 -- key: topic_id, partition, offset, leader, replicas, isr, elr
 from partition_history h
 where not coalesce(removed, false)
-    and len(list_distinct(replicas)) <> len(replicas)
+    and case len(replicas)
+        when 3 then coalesce(replicas[1] = replicas[2] or replicas[1] = replicas[3] or replicas[2] = replicas[3], true)
+        else len(list_distinct(replicas)) <> len(replicas)
+    end
     and not exists (
         from invariant_violations v
         where invariant = 'replicas_distinct' and v.topic_id = h.topic_id and v.partition = h.partition

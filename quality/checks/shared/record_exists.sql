@@ -3,5 +3,13 @@
 -- tables: partition_history, feature_history, config_history, broker_history, quorum_history, cluster_metrics
 -- kind: validity; severity: error; scope: row
 -- key: {key}
-from {table} h asof left join (from record_offsets where not uncommitted) r on h.offset >= r.first
-where origin = 'log' and (r.last is null or h.offset > r.last)
+with known as materialized (
+    from record_offsets where not uncommitted
+), longest as (
+    from known order by last - first desc limit 1
+), rest as (
+    from {table} h
+    where origin = 'log' and not coalesce(h.offset between (select first from longest) and (select last from longest), false)
+)
+from rest h asof left join known r on h.offset >= r.first
+where r.last is null or h.offset > r.last
