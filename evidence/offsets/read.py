@@ -183,8 +183,10 @@ def _lines(file: EvidenceFile) -> int:
 def _within(found: ReadRows, file: EvidenceFile, limits: Limits) -> ReadRows:
     """What was found in a file, or one range of damage instead of very many."""
     count = len(found.damage)
-    if count and file.kind != kinds.REPLICA_SEGMENT and file.read().startswith(UTF_16):
-        return ReadRows(damage=[Damage(0, file.size_bytes, None, "bad_text", IN_UTF_16)])
+    if count and file.kind != kinds.REPLICA_SEGMENT:
+        with file.slices() as data:
+            if data[:2].startswith(UTF_16):
+                return ReadRows(damage=[Damage(0, file.size_bytes, None, "bad_text", IN_UTF_16)])
     if count <= limits.damaged_lines:
         return found
     return _refused(file, f"{count} damaged lines, limits.damaged_lines = {limits.damaged_lines} allows fewer")

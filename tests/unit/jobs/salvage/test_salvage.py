@@ -128,8 +128,8 @@ def test_only_the_files_that_were_asked_for_have_payloads(tmp_path: Path) -> Non
 
 
 def test_nothing_is_left_of_an_output_that_failed(tmp_path: Path) -> None:
-    write_copy(tmp_path / "old/ledger-0", [*SHARED, *LOST], topic_id="one")
-    write_copy(tmp_path / "new/ledger-0", [*SHARED, *WON], topic_id="two")
+    write_copy(tmp_path / "old/ledger-0", [*SHARED, *LOST], topic_id="o" * 22)
+    write_copy(tmp_path / "new/ledger-0", [*SHARED, *WON], topic_id="t" * 22)
     with pytest.raises(KraftForensicsError, match="another partition's folder"):
         again(tmp_path)
     assert not (tmp_path / "out").exists()
