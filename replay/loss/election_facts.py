@@ -328,9 +328,7 @@ class _Partition:
             known_by_ms=None if below_ms is None else self.cluster.heard_by_ms(below_ms) + PROPAGATION_MS,
             knows=lambda scrape: self._gone_by(term, scrape) >= below,
             waits=waits,
-            fixed_since=lambda scrape: (
-                term.first <= self._gone_by(term, scrape) and self._fixed(term, scrape, led_last)
-            ),
+            fixed_since=lambda scrape: self._fixed(term, scrape, led_last),
             last_alive_ms=max(session.alive_until_ms, session.alone_until_ms) if session else -1,
             started_by_ms=session.begin_ms if session and session.registered else None,
             last_leader_epoch=int(self.states.leader_epoch[led_last]),
