@@ -144,8 +144,13 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evid
     error_ms, since_ms = terms.cluster.clock.error_ms, int(facts.timestamp_ms[since])
     shown = evidence.scrapes.get(term.leader, ())
     shown = [s for s in shown if s.captured_at_ms - error_ms > since_ms and read_by(s.row) + error_ms <= term.end_ms]
-    # A valid session does not show it: heartbeats go on while its metadata waits for a disk. It logged that partition
-    # epoch, or a later one, or its exporter showed that it is alone; and it ran on.
+    # Its session was valid up to the term's end, so the controller heard of it until shortly before.
+    heard_ms = terms.cluster.heard_by_ms(since_ms) + PROPAGATION_MS
+    if any(scrape.says_others_count and scrape.captured_at_ms - error_ms > heard_ms for scrape in shown):
+        return False
+    if terms.cluster.brokers.active(term.leader, int(facts.batch[since])) and heard_ms <= term.end_ms:
+        return True
+    # Or it logged that partition epoch, or a later one, or its exporter showed that it is alone; and it ran on.
     epochs, epoch = terms.recorded.partition_epochs, set(states.leader_epoch[rows].tolist())
     said = [
         read_by(line.row) + error_ms

@@ -35,7 +35,7 @@ FLOORS = {
     "missing log": (15.1, 10.0),
     "late metadata": (23.8, 21.8),
     "moved replicas": (17.8, 22.7),
-    "lone leaders": (10.3, 15.6),
+    "lone leaders": (11.3, 15.6),
     "lost metadata": (10.4, 26.4),
     "cluster's min ISR": (10.9, 20.3),
     "coordinators": (7.1, 7.9),

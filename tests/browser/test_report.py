@@ -138,9 +138,9 @@ def test_the_search_finds_a_finding_and_enter_shows_it(open_page: Open, unclean:
     ("mark", "name", "link", "command"),
     [
         (".bar.proven", "window: ", "#f-", "kraft-forensics explain "),
-        (".dot.kill", "kill or crash (deduced): broker 3 estimate", "#broker-3", "metadata_records"),
-        (".bar.up", "up: broker 1 fact", "#broker-1", "metadata_records"),
-        (".strip.leaderless", "state of audit-1: no leader fact", "#f-", "metadata_records"),
+        (".dot.kill", "kill or crash (deduced): broker 3 estimate", "#broker-3", "from records where"),
+        (".bar.up", "up: broker 1 fact", "#broker-1", "from records where"),
+        (".strip.leaderless", "state of audit-1: no leader fact", "#f-", "from records where"),
         (".tick.captured", "captured: ", "#evidence", ""),
     ],
 )
