@@ -102,10 +102,16 @@ def read_offsets(
     Rows of the same replica and source are not joined.
     """
     files = list(files)
-    as_a_whole = {*_readers([], names, limits), kinds.PARTITION_METADATA} - {kinds.REPLICA_SEGMENT}
+    as_a_whole = {*_readers([], {}, names, limits), kinds.PARTITION_METADATA} - {kinds.REPLICA_SEGMENT}
     texts = [file for file in files if file.kind in as_a_whole]
     too_large = {file.path: found for file in texts if (found := _too_large(file, limits)) is not None}
-    readers = _readers([file for file in files if file.path not in too_large], names, limits)
+    readable = [file for file in files if file.path not in too_large]
+    topic_ids = {
+        str(PurePosixPath(f.path).parent): partition_topic_id(f.read())
+        for f in readable
+        if f.kind == kinds.PARTITION_METADATA
+    }
+    readers = _readers(readable, topic_ids, names, limits)
     offsets = OffsetColumns()
     partitions: list[Row] = []
     quorum: list[Row] = []
@@ -129,12 +135,13 @@ def read_offsets(
         partitions += [{**common, **row, **provenance(capture, file, row["position"])} for row in found.partitions]
         node = {"node_id": file.node_id if file.kind == kinds.QUORUM_STATE else None}
         quorum += [{**common, **node, **row, **provenance(capture, file, row["position"])} for row in found.quorum]
-    small = [f for f in files if f.kind in _READ_ELSEWHERE]
     named: dict[str, set[str]] = defaultdict(set)
-    for file in (f for f in small if f.kind == kinds.PARTITION_METADATA and f.path not in too_large):
-        if (topic_id := partition_topic_id(file.read())) and (place := kinds.partition_of(PurePosixPath(file.path))):
+    for folder, topic_id in topic_ids.items():
+        if topic_id and (place := kinds.partition_of(PurePosixPath(folder, kinds.PARTITION_METADATA))):
             named[topic_id].add(place[0])
-    accounts |= {f.path: _account(f, too_large.get(f.path) or _within(_small(f, named), f, limits)) for f in small}
+    for file in (f for f in files if f.kind in _READ_ELSEWHERE):
+        found = too_large.get(file.path) or _within(_small(file, topic_ids, named), file, limits)
+        accounts[file.path] = _account(file, found)
     return OffsetTables(
         offsets.table(),
         pa.Table.from_pylist(partitions, schema=tables.DESCRIBED_PARTITIONS),
@@ -147,19 +154,23 @@ def read_offsets(
 _READ_ELSEWHERE = (kinds.META_PROPERTIES, kinds.SERVER_PROPERTIES, kinds.PARTITION_METADATA, kinds.MANIFEST)
 
 
-def _small(file: EvidenceFile, named: Mapping[str, set[str]]) -> ReadRows:
-    """No rows; damage if the file does not have what it is read for. named: by topic id, the topics whose folders have
-    it."""
-    lacks, data = None, file.read()
+def _small(file: EvidenceFile, topic_ids: Mapping[str, str | None], named: Mapping[str, set[str]]) -> ReadRows:
+    """No rows; damage if the file does not have what it is read for. topic_ids: by folder, that of its
+    partition.metadata; named: by topic id, the topics whose folders have it."""
+    lacks = None
     if file.kind == kinds.PARTITION_METADATA:
-        topics = sorted(named.get(topic_id := partition_topic_id(data) or "", ()))
-        several = f"folders of several topics have the topic id {topic_id}: {', '.join(topics)}"
-        lacks = several if len(topics) > 1 else None if topic_id else "no topic id"
-    elif file.kind == kinds.META_PROPERTIES and read_properties(data).keys().isdisjoint(("node.id", "broker.id")):
-        lacks = "no node id"
-    elif file.kind == kinds.SERVER_PROPERTIES and (b"\0" in data or not read_properties(data)):
+        topic_id = topic_ids[str(PurePosixPath(file.path).parent)]
+        topics = sorted(named.get(topic_id or "", ()))
+        if topic_id is None:
+            lacks = "no topic id"
+        elif len(topics) > 1:
+            lacks = f"folders of several topics have the topic id {topic_id}: {', '.join(topics)}"
+    elif file.kind == kinds.META_PROPERTIES:
+        if read_properties(file.read()).keys().isdisjoint(("node.id", "broker.id")):
+            lacks = "no node id"
+    elif file.kind == kinds.SERVER_PROPERTIES and (b"\0" in (data := file.read()) or not read_properties(data)):
         lacks = "no properties"
-    return ReadRows(damage=[] if lacks is None else [Damage(0, len(data), None, "bad_properties", lacks)])
+    return ReadRows(damage=[] if lacks is None else [Damage(0, file.size_bytes, None, "bad_properties", lacks)])
 
 
 def _too_large(file: EvidenceFile, limits: Limits) -> ReadRows | None:
@@ -227,13 +238,10 @@ def _own_time(file: EvidenceFile, row: Row, uncertainty_ms: int) -> Row:
     return _when(file, row["captured_at_ms"], duration_ms)
 
 
-def _readers(files: list[EvidenceFile], names: MetricNames, limits: Limits) -> dict[str, Reader]:
-    """The reader of each kind."""
-    topic_ids = {
-        str(PurePosixPath(f.path).parent): partition_topic_id(f.read())
-        for f in files
-        if f.kind == kinds.PARTITION_METADATA
-    }
+def _readers(
+    files: list[EvidenceFile], topic_ids: dict[str, str | None], names: MetricNames, limits: Limits
+) -> dict[str, Reader]:
+    """The reader of each kind. topic_ids: by folder."""
     ends = (kinds.REPLICA_SEGMENT, kinds.BATCH_HEADS)
     last = {path for kind in ends for path in last_of_each_folder(files, kind)}
     stopped = {str(PurePosixPath(f.path).parent): _stopped(f) for f in files if f.kind == kinds.CLEAN_SHUTDOWN}
