@@ -38,8 +38,8 @@ how many windows of these captures ({decided} of them are decided) a condition k
 ## Caught by unit tests alone
 
 {free} of {all}, in {lives:,} lives or as many as the line says. In brackets the first test of `tests/unit/replay/loss`,
-`offsets` and `cluster` that fails without it. {bare} have none: others imply them, or the simulator lacks what they
-guard against.
+`offsets` and `cluster` or `tests/unit/evidence/offsets` that fails without it. {bare} have none: others imply them, or
+the simulator lacks what they guard against.
 
 {others}"""
 NOTHING = "nothing"
@@ -48,7 +48,7 @@ _OTHERS = re.compile(r"^- ([A-Z]\w*): (.+)$", re.MULTILINE)
 _LIVES = re.compile(r"in ([\d,]+) lives or as many")
 _FIGURE = re.compile(r"([\d,]+) (open|lives)")
 _TEST = re.compile(r"`\w+`")
-TESTS = ("tests/unit/replay/loss", "tests/unit/replay/offsets", "tests/unit/replay/cluster")
+TESTS = tuple(f"tests/unit/{room}" for room in ("evidence/offsets", "replay/loss", "replay/offsets", "replay/cluster"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from tests.support.paths import ROOT
 
 LISTED = Path(__file__).with_name("conditions.toml")
 # What the changes are made to.
-CHANGED = "replay"
+CHANGED = ("evidence", "replay")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,10 @@ def without(condition: Condition | None, folder: Path) -> None:
     """Make the folder a copy of the repository without the condition (None: with all): links, but for the sources that
     change."""
     for path in ROOT.iterdir():
-        if path.name != CHANGED:
+        if path.name in CHANGED:
+            shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
             (folder / path.name).symlink_to(path)
-    shutil.copytree(ROOT / CHANGED, folder / CHANGED, ignore=shutil.ignore_patterns("__pycache__"))
     if condition is not None:
         file = folder / condition.file
         file.write_text(condition.left_out_of(file.read_text(encoding="utf-8")), encoding="utf-8")

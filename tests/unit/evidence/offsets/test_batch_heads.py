@@ -9,14 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.offsets.batch_heads import read_heads
+from evidence.offsets.replica_log import answered_offset
 from evidence.wire.batches import HEAD
 from tests.unit.evidence.accounting import FUZZ
 
 
 def head(base: int = 50, **changed: int) -> str:
     """A head in hex: 100 bytes, offsets base to base + 4, epoch 3."""
-    values = {"length": 88, "epoch": 3, "magic": 2, "delta": 4, **changed}
-    fields = (base, values["length"], values["epoch"], values["magic"], 7, 0, values["delta"], 1, 2, -1, -1, -1, 5)
+    values = {"length": 88, "epoch": 3, "magic": 2, "delta": 4, "producer": -1, "sequence": -1, **changed}
+    producer = values["producer"], 0, values["sequence"]
+    fields = (base, values["length"], values["epoch"], values["magic"], 7, 0, values["delta"], 1, 2, *producer, 5)
     return HEAD.pack(*fields).hex()
 
 
@@ -34,13 +36,23 @@ def test_the_end_is_that_of_the_last_head() -> None:
     assert data[tail.position :].startswith(b"300 ")
 
 
+def bases(*lines: str) -> list[int]:
+    return [batch.base_offset for batch in read_heads(text(*lines), 0).batches]
+
+
 def test_the_last_batches_are_those_that_follow_one_another() -> None:
-    assert read_heads(text(*WHOLE), 0).batch_offsets == (50, 55)
-    skipped = text("size 1000", f"200 {head()}", "skipped 3", f"800 {head(90)}", f"900 {head(95)}", "end 1000 whole")
-    assert read_heads(skipped, 0).batch_offsets == (90, 95)
+    assert bases(*WHOLE) == [50, 55]
+    skipped = ("size 1000", f"200 {head()}", "skipped 3", f"800 {head(90)}", f"900 {head(95)}", "end 1000 whole")
+    assert bases(*skipped) == [90, 95]
     many = [f"{n * 100} {head(n * 5)}" for n in range(40)]
-    assert read_heads(text("size 4000", *many, "end 4000 whole"), 0).batch_offsets == tuple(range(40, 200, 5))
-    assert read_heads(text("size 400", f"200 {head()}", "end 300 bad"), 0).batch_offsets == ()
+    assert bases("size 4000", *many, "end 4000 whole") == [*range(40, 200, 5)]
+    assert bases("size 400", f"200 {head()}", "end 300 bad") == []
+
+
+def test_a_head_has_its_producer() -> None:
+    lines = ("size 400", f"200 {head(producer=7, sequence=3)}", f"300 {head(55, producer=7, sequence=8)}", WHOLE[-1])
+    assert answered_offset(read_heads(text(*lines), 0).batches) == 55
+    assert answered_offset(read_heads(text(*WHOLE), 0).batches) is None
 
 
 @pytest.mark.parametrize(
