@@ -11,8 +11,6 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from evidence.wire.batches import scan_batches
 from jobs.spark.kraft_source import read_rows
 from jobs.watch.follower import step, surviving_rows
@@ -48,8 +46,7 @@ def states(into: Path) -> list[tuple[Any, ...]]:
     return sorted(tuple(r[name] for name in _PLACE) for r in rows)
 
 
-@pytest.mark.parametrize("by", ["folder", "node"])
-def test_a_log_that_grows_and_is_cut_off(by: str, tmp_path: Path) -> None:
+def test_a_log_of_a_node_that_grows_and_is_cut_off(tmp_path: Path) -> None:
     with tarfile.open(capture("diverge")) as archive:
         archive.extractall(tmp_path / "capture", filter="data")
     logs = sorted((tmp_path / "capture").rglob("__cluster_metadata-0/*.log"))
@@ -61,7 +58,7 @@ def test_a_log_that_grows_and_is_cut_off(by: str, tmp_path: Path) -> None:
     grown = folder / old.name
     grown.write_bytes(old.read_bytes()[: scan_batches(old.read_bytes()).batches[-5].position])
 
-    place = [str(folder)] if by == "folder" else ["--node", f"3000=local:{folder.parent}"]
+    place = ["--node", f"3000=local:{folder.parent}"]
     first = watched(tmp_path / "watch", *place)
     half = states(tmp_path / "watch")
     grown.write_bytes(old.read_bytes())
