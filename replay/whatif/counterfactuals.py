@@ -140,10 +140,13 @@ class _Simulated:
         """The steps of all subjects. Two subjects may share the state where one ends and the next begins, so every
         other subject is taken at a time."""
         halves = []
+        bases = np.append(np.unique(self.bucket.facts.broker_events.batch), _FOREVER)
         for parity in range(min(2, len(self.subjects.start))):
             own = np.arange(parity, len(self.subjects.start), 2)
             some = take(self.subjects, own)
-            steps = steps_of(self.bucket, compared, some)
+            # Of a broker's events, which may be many, only those up to the batch of the subject's last state.
+            until = bases[np.searchsorted(bases, self.batch[some.last], side="right")]
+            steps = steps_of(self.bucket, compared, replace(some, until=until))
             inside = take(steps, np.flatnonzero(steps.batch <= self.batch[some.last[steps.subject]]))
             halves.append(replace(inside, subject=own[inside.subject]))
         return merged(halves)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
 from replay.arrow.runs import ranges
 from replay.arrow.sets import joined, take
@@ -154,15 +155,14 @@ def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     owner = np.repeat(subject[inside], to_lengths(replicas))
     pairs = np.unique(np.stack([pc.list_flatten(replicas).to_numpy().astype(np.int64), owner]), axis=1)
     wanted = np.flatnonzero(timeline.kind != events.OTHER)
-    wanted = wanted[np.argsort(timeline.broker[wanted], kind="stable")]
-    first = np.searchsorted(timeline.broker[wanted], pairs[0], side="left")
-    count = np.searchsorted(timeline.broker[wanted], pairs[0], side="right") - first
-    which, at = ranges(first, count)
-    event, owner = wanted[at], pairs[1][which]
+    of_broker = Events(timeline.broker[wanted], timeline.offset[wanted])
+    first = of_broker.up_to(pairs[0], history["offset"].to_numpy()[subjects.start[pairs[1]]])
+    end = of_broker.up_to(pairs[0], subjects.until[pairs[1]], inclusive=False)
+    which, at = ranges(first, np.maximum(end - first, 0))
+    event, owner = wanted[of_broker.order[at]], pairs[1][which]
+    kept = timeline.batch[event] <= subjects.to_offset
+    event, owner = event[kept], owner[kept]
     offset = timeline.offset[event]
-    begin = history["offset"].to_numpy()[subjects.start[owner]]
-    kept = (offset > begin) & (offset < subjects.until[owner]) & (timeline.batch[event] <= subjects.to_offset)
-    event, owner, offset = event[kept], owner[kept], offset[kept]
     kind = timeline.kind[event]
     restart = kind == events.REGISTRATION
     kind[restart] = np.where(np.isin(offset[restart], unclean_restarts), UNCLEAN_RESTART, CLEAN_RESTART)
