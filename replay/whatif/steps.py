@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
-from replay.arrow.runs import ranges
 from replay.arrow.sets import joined, take
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BEFORE_CHANGES
@@ -156,10 +155,9 @@ def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     pairs = np.unique(np.stack([pc.list_flatten(replicas).to_numpy().astype(np.int64), owner]), axis=1)
     wanted = np.flatnonzero(timeline.kind != events.OTHER)
     of_broker = Events(timeline.broker[wanted], timeline.offset[wanted])
-    first = of_broker.up_to(pairs[0], history["offset"].to_numpy()[subjects.start[pairs[1]]])
-    end = of_broker.up_to(pairs[0], subjects.until[pairs[1]], inclusive=False)
-    which, at = ranges(first, np.maximum(end - first, 0))
-    event, owner = wanted[of_broker.order[at]], pairs[1][which]
+    begin = history["offset"].to_numpy()[subjects.start]
+    which, found = of_broker.indexes_between(pairs[0], begin[pairs[1]], subjects.until[pairs[1]])
+    event, owner = wanted[found], pairs[1][which]
     kept = timeline.batch[event] <= subjects.to_offset
     event, owner = event[kept], owner[kept]
     offset = timeline.offset[event]

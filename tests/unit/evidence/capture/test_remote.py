@@ -390,8 +390,9 @@ def test_a_wrong_url_is_reported_before_spark_starts(real: Path, tmp_path: Path)
         ),
     ):
         result = invoke(words)
-        assert result.exit_code == 1
+        assert (result.exit_code, result.stdout) == (1, "")
         assert str(result.exception).startswith(message)
+        assert "\n" not in str(result.exception)
         assert_no_secret(str(result.exception))
     assert not (tmp_path / "lake").exists()
 
