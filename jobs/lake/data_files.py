@@ -90,7 +90,7 @@ def merge_files(storage: Storage, table: str, slices: int, files: Sequence[DataF
     merged = SlicedFile(storage, f"{table}/{name}", of.file_schema, slices, of.topics)
     for bucket in (*(TopicBucket(number, old.count) for number in range(old.count)), WITHOUT_TOPIC):
         found = read_bucket(storage, old.parts(bucket), of.file_schema.names, bucket, of.topics)
-        for rows in _gathered(found):
+        for rows in gathered(found):
             merged.write(rows.cast(of.file_schema))
     size = merged.close()
     bounds = [value for file in files for value in (file.lowest, file.highest) if value is not None]
@@ -98,8 +98,8 @@ def merge_files(storage: Storage, table: str, slices: int, files: Sequence[DataF
     return DataFile(name, size, rows, min(bounds, default=None), max(bounds, default=None), merged.sha256)
 
 
-def _gathered(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The parts, joined to tables of _GATHERED_ROWS rows or more; the last may have fewer."""
+def gathered(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The parts, joined to tables of some rows (_GATHERED_ROWS) or more; the last may have fewer."""
     held: list[pa.Table] = []
     for part in parts:
         held.append(part)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from jobs.config.settings import Settings
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.conflicts import undisturbed
-from jobs.lake.data_files import DataFile, write_file
+from jobs.lake.data_files import DataFile, gathered, write_file
 from jobs.lake.fingerprint import (
     CODE_VERSION,
     completion,
@@ -38,7 +38,7 @@ from replay.cluster.histories import config_history, feature_history, quorum_his
 from replay.cluster.log import clip_validity
 from replay.cluster.state import ClusterState
 from replay.findings.faults import conflict
-from replay.partitions.metrics import ClusterCourse, anchors, course_of, running, summed
+from replay.partitions.metrics import ClusterCourse, anchors, bands, course_of, running, summed
 from replay.partitions.resume import ResumePoint, can_resume, resume_point
 
 _INPUTS = ("log_batches", RECORDS, SNAPSHOTS, "static_configs", "quarantine", "log_end_offsets")
@@ -115,13 +115,20 @@ def _cluster_histories(
 
 def _metrics(lake: Lake, results: list[ReplayedBucket], course: ClusterCourse) -> list[DataFile]:
     """The files of cluster_metrics."""
-    of_buckets = (pa.ipc.open_stream(r.moves).read_all() for r in results)
-    of_cluster = running(pa.concat_tables([*of_buckets, summed(anchors(course))]))
+    of_cluster = bands(summed(anchors(course)))
+    numbers = sorted(of_cluster.keys() | {band for r in results for band in r.moves})
+    moved = (
+        pa.concat_tables(
+            [
+                *(pa.ipc.open_stream(r.moves[band]).read_all() for r in results if band in r.moves),
+                *([of_cluster[band]] if band in of_cluster else []),
+            ]
+        )
+        for band in numbers
+    )
     files = [r.electable for r in results if r.electable]
     release()
-    if len(of_cluster):
-        files.append(write_file(lake.storage, _METRICS, of_cluster))
-    return files
+    return files + [write_file(lake.storage, _METRICS, rows) for rows in gathered(running(moved)) if len(rows)]
 
 
 def _partitions(

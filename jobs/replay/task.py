@@ -18,7 +18,7 @@ from replay.cluster.broker_sessions import SESSION_EVIDENCE, session_evidence
 from replay.cluster.log import clip_validity
 from replay.cluster.state import ClusterState, changes_that_count
 from replay.partitions.elections import states_of
-from replay.partitions.metrics import ClusterCourse, electable_replicas, moves, summed
+from replay.partitions.metrics import ClusterCourse, bands, electable_replicas, moves, summed
 from replay.partitions.reducer import build_history
 from replay.partitions.resume import as_base, news
 
@@ -29,14 +29,14 @@ _ENDS = ("end_offset", "end_timestamp_ms")
 class ReplayedBucket:
     """What a task wrote and found. history: the new file; None if there is none. is_replaced: whether the lake's files
     of this bucket are out of date. rows: new rows of partition_history. electable: rows of cluster_metrics. moves:
-    metrics.MOVES, added up, as a compressed stream of Arrow's: those of 10 GB of log are more than Spark's driver takes
-    (spark.driver.maxResultSize). sessions: broker_sessions.SESSION_EVIDENCE."""
+    metrics.MOVES, added up, by band, as a compressed stream of Arrow's: those of 10 GB of log are more than Spark's
+    driver takes (spark.driver.maxResultSize). sessions: broker_sessions.SESSION_EVIDENCE."""
 
     history: DataFile | None
     is_replaced: bool
     rows: int
     electable: DataFile | None
-    moves: bytes
+    moves: dict[int, bytes]
     sessions: pa.Table
 
 
@@ -72,13 +72,14 @@ class ReplayTask:
         file = self._written(HISTORY, rows, item) if is_replaced else None
         states = states_of(rows)
         metrics = electable_replicas(rows, states)
+        moved = moves(rows, states, self.state.configs, self.course)
         sessions = session_evidence(rows, self.registered) if len(self.registered) else SESSION_EVIDENCE.empty_table()
         return ReplayedBucket(
             history=file,
             is_replaced=is_replaced,
             rows=new,
             electable=self._written("cluster_metrics", metrics, item),
-            moves=_packed(summed(moves(rows, states, self.state.configs, self.course))),
+            moves={band: _packed(found) for band, found in bands(summed(moved)).items()},
             sessions=sessions,
         )
 

@@ -13,7 +13,7 @@ terms of recorded state (docs/metrics.md):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +35,7 @@ MANUAL = "manual_leader_election_required_partition_count"
 FINISHED = "unclean_recovery_finished_count"
 ELECTABLE = "electable_replicas_count"
 _NULL = np.iinfo(np.int64).min
+_BAND_OFFSETS = 1 << 23  # whose moves are held at once: some 10 % of records move a metric of the whole cluster
 _GAUGES = (UNDER_MIN_ISR, RECOVERING, MANUAL)
 
 _RECORD = ("timestamp_ms", "controller_epoch", "origin", "batch_base_offset", "capture", "path", "sha256", "position")
@@ -182,30 +183,49 @@ def _by_group(function: np.ufunc, values: Array, first: Array) -> Array:
     return found
 
 
-def running(found: pa.Table) -> pa.Table:
+def bands(found: pa.Table, width: int = _BAND_OFFSETS) -> dict[int, pa.Table]:
+    """MOVES by the band of so many offsets that they are in."""
+    band = found["offset"].to_numpy() // width
+    return {int(number): found.filter(pa.array(band == number)) for number in np.unique(band)}
+
+
+def running(found: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """schemas.CLUSTER_METRICS of the whole cluster: the running sum of each metric within a section, with a row only
     where the value changes. Strings are dictionary-encoded. found: MOVES of all partitions, and `anchors`, `summed` or
-    not."""
+    not, band by band in the order of their offsets. A piece for each band, and one more."""
+    newest = _encoded(MOVES.empty_table())
+    for band in found:
+        # The last value of a metric holds until a later band: there it begins the sum.
+        at = _changes(pa.concat_tables([newest, band]))
+        is_last = run_starts(_ranks(at["metric"].combine_chunks())[::-1])[::-1]
+        yield _intervals(at).filter(pa.array(~is_last))
+        newest = at.filter(pa.array(is_last))
+    yield _intervals(newest)
+
+
+def _changes(found: pa.Table) -> pa.Table:
+    """MOVES where a metric's value changes, in the order of `summed`, with the value as delta."""
     at = summed(found).combine_chunks()
-    if not len(at):
-        return schemas.CLUSTER_METRICS.empty_table()
-    metric = at["metric"].combine_chunks().indices.to_numpy()
-    section, delta = at["section"].to_numpy(), at["delta"]
+    metric = _ranks(at["metric"].combine_chunks())
+    delta = at["delta"].combine_chunks()
     known, step = delta.is_valid().to_numpy(zero_copy_only=False), pc.fill_null(delta, 0).to_numpy()
-    first_of_metric = run_starts(metric)
     # Sections follow each other in offset order, so a running sum within one is a difference of running sums.
     total = np.cumsum(step)
-    value = total - (total - step)[last_true(run_starts(metric, section))]
+    value = total - (total - step)[last_true(run_starts(metric, at["section"].to_numpy()))]
     before, before_known = np.append(0, value[:-1]), np.append(False, known[:-1])
-    new = np.flatnonzero(first_of_metric | (known != before_known) | (known & (value != before)))
-    begin = at.take(pa.array(new))
-    last = np.append(first_of_metric[new][1:], True)
-    following = pa.array(np.append(new[1:], 0), mask=last)
-    columns = {name: begin[name] for name in ("offset", "metric", *_RECORD)}
+    new = run_starts(metric) | (known != before_known) | (known & (value != before))
+    at = at.set_column(MOVES.get_field_index("delta"), MOVES.field("delta"), pa.array(value, mask=~known))
+    return at.filter(pa.array(new))
+
+
+def _intervals(at: pa.Table) -> pa.Table:
+    """schemas.CLUSTER_METRICS of `_changes`: each value ends where the next one of its metric begins."""
+    last = run_starts(_ranks(at["metric"].combine_chunks())[::-1])[::-1]
+    following = pa.array(np.arange(1, len(at) + 1), mask=last)
+    columns = {name: at[name] for name in ("offset", "metric", *_RECORD)} | {"value": at["delta"]}
     columns |= {f"end_{name}": at[name].take(following) for name in ("offset", "timestamp_ms")}
-    columns["value"] = pa.array(value[new], mask=~known[new])
     columns |= {
-        n: pa.nulls(len(new), schemas.CLUSTER_METRICS.field(n).type) for n in ("topic_id", "topic", "partition")
+        n: pa.nulls(len(at), schemas.CLUSTER_METRICS.field(n).type) for n in ("topic_id", "topic", "partition")
     }
     return pa.table({f.name: columns[f.name] for f in schemas.CLUSTER_METRICS})
 
