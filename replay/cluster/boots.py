@@ -64,9 +64,9 @@ class LoggedProcess:
         """Times until which no other process of the broker had logged a line, if all lines are there."""
         return [at for at in (self.quiet_until_ms, self.next_ms and self.next_ms[0]) if at is not None]
 
-    def had_ended_by(self, timestamp_ms: int) -> bool:
-        """Whether all lines of a process that had ended by then were read."""
-        return self.next_ms is not None or (self.quiet_until_ms is not None and timestamp_ms <= self.quiet_until_ms)
+    def was_last_until(self, timestamp_ms: int) -> bool:
+        """Whether all lines that the node had logged by then were read, and its own are the last ones."""
+        return self.quiet_until_ms is not None and timestamp_ms <= self.quiet_until_ms
 
     def is_of_the_next(self, timestamp_ms: int) -> bool:
         """Whether the process after it, and no later one, wrote a line of that time."""
@@ -83,6 +83,9 @@ def processes_of(
     """The processes that nodes' logs name with their broker epoch. rows: NODE_BOOTS with its
     times in UTC (`evidence.broker_logs.anchors.boots_in_utc`; null where the zone or the clock is not known).
 
+    One that has not logged that it loaded its logs is not known: a tool that writes to the same file, or a process that
+    does not get the lock of the directories (LogManager.lockLogDirs), logs a start, too, and the lines after are not its.
+
     incarnations: the registered ones, by (broker, broker epoch). A file that names another one for that epoch is of
     another cluster: one that was set up anew goes on with the log files of the one before.
     """
@@ -94,7 +97,7 @@ def processes_of(
     for own in files.values():
         ordered = sorted(own, key=lambda r: r["first_position"])
         for row, after in zip_longest(ordered, ordered[1:]):
-            if row["broker_epoch"] is None or row["last_event_ms"] is None:
+            if None in (row["broker_epoch"], row["last_event_ms"], row["load_ms"]):
                 continue
             key = row["node_id"], row["broker_epoch"]
             if row["incarnation_id"] is not None and incarnations.get(key) not in (None, row["incarnation_id"]):

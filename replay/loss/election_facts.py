@@ -8,12 +8,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
-from replay.arrow.ragged import mask_of, members_of
-from replay.arrow.runs import run_starts
+from replay.arrow.ragged import members_of
 from replay.cluster.boots import ran_until_read
 from replay.loss.facts import TOPIC
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
@@ -108,7 +106,6 @@ class _Partition:
         self.terms, self.facts, self.states = terms, terms.facts, terms.states
         self.sessions, self.cluster, self.clock = terms.sessions, terms.cluster, terms.cluster.clock
         self.first, self.end = terms.first, terms.end
-        self._spans: dict[int, list[tuple[int, int]]] = {}
         self.evidence = self._of_known_epochs(evidence) if terms.sound else _NO_EVIDENCE
         self._views: dict[tuple[int, int], dict[tuple[int | None, int], int]] = {}
         self.against, self.reader = against, LineReader(terms, terms.lines if terms.sound else NO_LINES)
@@ -178,15 +175,9 @@ class _Partition:
         return self._ran_as_replica(row, self.cluster.checkpoint_interval_ms + PROPAGATION_MS)
 
     def _ran_as_replica(self, row: Row, needed: int) -> bool:
-        """Whether a row's broker was active for so many ms in one session, as a replica, before the row was read."""
-        broker, error_ms, read_ms = row["broker_id"], self.clock.error_ms, row["captured_at_ms"]
-        until = (self.terms.end_ms if read_ms is None else read_ms) - error_ms
-        spans = [
-            (max(since + error_ms, session.begin_ms), min(until, end, session.alive_until_ms))
-            for session in self.sessions.by_broker.get(broker, [])
-            for since, end in self._replica_spans(broker)
-        ]
-        return any(self.cluster.brokers.active_for(broker, *span) >= needed for span in spans if span[0] < span[1])
+        """See `LeaderTerms.ran_as_replica`, before a row was read."""
+        read_ms = self.terms.end_ms if row["captured_at_ms"] is None else row["captured_at_ms"]
+        return self.terms.ran_as_replica(row["broker_id"], read_ms - self.clock.error_ms, needed)
 
     def _is_rewritten(self, row: Row) -> bool:
         """Whether a running broker rewrites the file that the value is in. It does not in a log directory that it has
@@ -194,15 +185,6 @@ class _Partition:
         if row["source"] != CHECKPOINT or row[HOLDS_LOG]:
             return True
         return all(session.has_one_directory for session in self.sessions.by_broker.get(row["broker_id"], []))
-
-    def _replica_spans(self, broker: int) -> list[tuple[int, int]]:
-        """From when to when, in ms, the broker was a replica of the partition."""
-        if broker not in self._spans:
-            inside, times = slice(self.first, self.end), [*self.terms.times, self.terms.end_ms]
-            is_replica = mask_of(self.states.replicas[inside], broker) != 0
-            starts = [*np.flatnonzero(run_starts(is_replica)).tolist(), len(is_replica)]
-            self._spans[broker] = [(times[a], times[b]) for a, b in pairwise(starts) if is_replica[a]]
-        return self._spans[broker]
 
     def _latest_epoch(self, row: Row) -> int | None:
         """A leader epoch that the replica's log had reached when the row's high watermark was written; None

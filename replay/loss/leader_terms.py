@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, takewhile, zip_longest
+from itertools import islice, pairwise, takewhile, zip_longest
 
 import numpy as np
 
@@ -102,6 +102,7 @@ class LeaderTerms:
         self._unsettled: dict[int, list[int]] = {}
         self._unserved: dict[int, list[Unserved]] = {}
         self._serving: dict[int, list[int]] = {}
+        self._spans: dict[int, list[tuple[int, int]]] = {}
 
     @cached_property
     def sound(self) -> bool:
@@ -555,6 +556,25 @@ class LeaderTerms:
         """Whether the broker was a replica in all rows [first, end): Kafka deletes the log of one that is none."""
         replicas = self.states.replicas[first:end]
         return bool((mask_of(replicas, broker) != 0).all())
+
+    def ran_as_replica(self, broker: int, until_ms: int, needed: int) -> bool:
+        """Whether the broker was active for so many ms in one session, as a replica, by a time."""
+        error_ms = self.cluster.clock.error_ms
+        spans = [
+            (max(since + error_ms, session.begin_ms), min(until_ms, end, session.alive_until_ms))
+            for session in self.sessions.by_broker.get(broker, [])
+            for since, end in self._replica_spans(broker)
+        ]
+        return any(self.cluster.brokers.active_for(broker, *span) >= needed for span in spans if span[0] < span[1])
+
+    def _replica_spans(self, broker: int) -> list[tuple[int, int]]:
+        """From when to when, in ms, the broker was a replica of the partition."""
+        if broker not in self._spans:
+            inside, times = slice(self.first, self.end), [*self.times, self.end_ms]
+            is_replica = mask_of(self.states.replicas[inside], broker) != 0
+            starts = [*np.flatnonzero(run_starts(is_replica)).tolist(), len(is_replica)]
+            self._spans[broker] = [(times[a], times[b]) for a, b in pairwise(starts) if is_replica[a]]
+        return self._spans[broker]
 
     def stood_still(self, since: int, first: int, end: int) -> bool:
         """Whether the high watermark could not advance in rows [first, end): nobody led, or |ISR| < min ISR by every

@@ -71,14 +71,16 @@ class LineReader:
             if self._is_unserved(line):
                 continue
             own = line.leader_epoch
-            since = own if self._is_its_own(line.broker, line.row, own) else created
+            is_its_own = self._is_its_own(line.broker, line.row, own)
+            since = own if is_its_own else self._of_this_topic(created, line.row, self.row_of[line.partition_epoch])
             result.append(Report(line.high_watermark, 0, since, line.row, LOGGED_FLOOR, before_epoch=own + 1))
         for line in self.lines.followed:
             if self._is_unserved(line):
                 continue
             # The first line of a process may repeat what an earlier one learned in that epoch.
             before = line.leader_epoch if line.came_from else line.leader_epoch + 1
-            since = max(created, self._led_before(line))
+            since = self._of_this_topic(created, line.row, self.row_of[line.partition_epoch])
+            since = max(since, self._led_before(line))
             result.append(Report(line.high_watermark, 0, since, line.row, LOGGED_FLOOR, before_epoch=before))
         for cut in self.lines.cuts:
             epoch = self._cut_in(cut)
@@ -86,7 +88,7 @@ class LineReader:
                 continue
             if not self.terms.is_unserved(cut.broker, self._first_row(epoch)):
                 led = [self._led_before(line) for line in self.lines.followed if self._cut_after(line) is cut]
-                since = max([created, *led])
+                since = max([self._of_this_topic(created, cut.row, self._first_row(epoch)), *led])
                 result.append(Report(cut.high_watermark, 0, since, cut.row, LOGGED_CUT, before_epoch=epoch))
         for shrink in self.lines.shrinks:
             rows = range(self._first_row(shrink.since_epoch), self._first_row(shrink.until_epoch + 1))
@@ -96,6 +98,16 @@ class LineReader:
             since = since if self._is_its_own(shrink.row["broker_id"], shrink.row, since) else created
             result.append(Report(shrink.high_watermark, 0, since, shrink.row, LOGGED_SHRINK, before_epoch=before))
         return [report for report in result if report.value > 0 and report.leader_epoch >= 0]
+
+    def _of_this_topic(self, created: int, row: Row, at: int) -> int:
+        """The leader epoch of the creation, which any high watermark of the partition has reached. -1 if a line about
+        the state in row `at` may repeat one of an earlier topic of that name: checkpoint files have names, not ids, and
+        no process of the broker certainly rewrote its file since the creation (Partition.createLog)."""
+        until_ms, read_ms = int(self.facts.timestamp_ms[at]), row["captured_at_ms"]
+        if read_ms is not None:
+            until_ms = max(until_ms, read_ms - self.terms.cluster.clock.error_ms)
+        needed_ms = self.terms.cluster.checkpoint_interval_ms + PROPAGATION_MS
+        return created if self.terms.ran_as_replica(row["broker_id"], until_ms, needed_ms) else -1
 
     def _is_first(self, cut: Cut, row: int) -> bool:
         """Whether the process that cut its log was the first of its broker to know the state in that row. Another one

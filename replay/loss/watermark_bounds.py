@@ -364,7 +364,9 @@ class _Member:
         logged, clock = self.terms.cluster.processes.get((self.broker, session.broker_epoch)), self.terms.cluster.clock
         for row in (row for row in rows if row["captured_at_ms"] is not None):
             # Or all of its lines were read, also those that it wrote up to the stop.
-            whole = logged is not None and logged.had_ended_by(read_by(row) + self.error_ms) and self._was_gone(session)
+            whole = logged is not None and self._was_gone(session)
+            if logged is not None and not logged.was_last_until(read_by(row) + self.error_ms):
+                whole &= bool(self.reader.loads_of_the_next(self.broker, logged))
             late = clock.surely_after(row, self.term.end_ms + PROPAGATION_MS)
             if late and (clock.surely_before(row, self.at_ms(self.row)) or whole):
                 yield Bound(row["log_end_offset"], row, inference=MEMBERS_LOG_END)
@@ -408,12 +410,13 @@ class _Member:
         return logged is not None and max(logged.last_ms + self.error_ms, session.alive_until_ms) < at_ms
 
     def _leader_gone_ms(self) -> int | None:
-        """When the process that led had ended: another one of that broker had begun."""
+        """When the process that led had ended: another one of that broker had loaded the log, so it had the lock."""
         session = self.term.session
         if session is None:
             return None
         logged = self.terms.cluster.processes.get((self.term.leader, session.broker_epoch))
-        times = [] if logged is None or logged.next_ms is None else [logged.next_ms[0] + self.error_ms]
+        loads = [] if logged is None else self.reader.loads_of_the_next(self.term.leader, logged)
+        times = [load.at_ms + self.error_ms for load in loads]
         return min([*times, *self._leader_again_ms()], default=None)
 
     def _leader_again_ms(self) -> list[int]:

@@ -87,7 +87,7 @@ def test_one_later_reading_of_the_uptime_shows_that_a_machine_ran_on(
 
 def boot(position: int, first: int | None, last: int | None, epoch: int | None, **more: Any) -> dict[str, Any]:
     row = {"capture": "c", "path": "server.log", "node_id": 1, "first_position": position, "broker_epoch": epoch}
-    row |= {"begins_in_file": True, "incarnation_id": None}
+    row |= {"begins_in_file": True, "incarnation_id": None, "load_ms": 30}
     return {**row, "first_event_ms": first, "last_event_ms": last, **more}
 
 
@@ -119,6 +119,12 @@ def test_of_several_copies_the_earliest_next_process_counts_and_the_last_line() 
     copies = [boot(0, 0, 90, 5), boot(50, 200, 250, None)], [boot(0, 0, 100, 5), boot(50, 300, 350, None)]
     rows = [{**row, "capture": str(n)} for n, copy in enumerate(copies) for row in copy]
     assert processes_of(rows, {}) == {(1, 5): LoggedProcess(100, (200, 250))}
+
+
+def test_a_process_that_had_not_loaded_its_logs_is_not_known() -> None:
+    """A tool with the same appender, or a second start that does not get the lock, logged a start before it had: what
+    it loads later looks like theirs."""
+    assert processes_of([boot(0, 0, 100, 5, load_ms=None), boot(50, 200, 250, None)], {}) == {}
 
 
 def test_a_process_without_a_broker_epoch_or_a_last_line_is_not_known() -> None:

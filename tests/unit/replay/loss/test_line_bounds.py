@@ -164,6 +164,27 @@ def test_a_floor_passes_an_election_only_as_far_as_its_winner_had_it() -> None:
     assert window(lines, history=again, at=90)["loss_min"] == 20
 
 
+KILLED_SOON = newer(sessions(*UP, "55 fence 1", "90 register 1 j1"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # The next process, inside the session; one that follows the new leader.
+        ("b1 leads e0 p0 at=150 hw=150 t=52 utc=52",),
+        ("b1 follows -1 e1 p1 at=150 hw=150 t=53 utc=53",),
+        ("b1 follows 2 e2 p2 at=150 hw=150 t=92 utc=92", "b1 cuts 2 r0 to=80 hw=150 t=92.1 utc=92.1"),
+    ],
+)
+def test_a_high_watermark_may_be_of_an_earlier_topic_of_that_name(lines: tuple[str, ...]) -> None:
+    """Its leader was killed before it rewrote its checkpoint file, which still has the earlier topic's: the next
+    process begins with that, cut to its log's end."""
+    won = "b2 leads e2 p2 at=80 hw=80 from=-1/1"
+    for created, verdict in ((50, "possible"), (20, "proven")):
+        history = (f"{created} isr=1,3", "57 isr= leader=-1", "60 isr=2 leader=2 recovering")
+        assert window(logged(won, *lines), KILLED_SOON, history=history, machines=SAME)["verdict"] == verdict
+
+
 # L4: a truncation below the high watermark.
 
 
@@ -713,6 +734,8 @@ def test_the_log_end_of_a_member_that_stopped_cleanly_is_a_ceiling() -> None:
         (("70 b3 rp=80/3", "75 b3 rp=80/3"), {(3, 3): LoggedProcess(ms(22), None, ms(72))}, False),
         (("70 b3 rp=80/3", "75 b3 rp=80/3"), {(3, 3): LoggedProcess(ms(22), None, ms(80))}, True),
         (("70 b3 rp=80/3", "75 b3 rp=80/3"), {(3, 3): LoggedProcess(ms(61), None, ms(80))}, False),
+        # A start was logged at 30, of a tool or of a process that did not get the lock; it ran on.
+        (("70 b3 rp=80/3", "75 b3 rp=80/3"), {(3, 3): LoggedProcess(ms(22), (ms(30), ms(72)))}, False),
         # Of a future log, maybe.
         (("52 b3 rp=80/3 future", "55 b3 rp=80/3 future"), {}, False),
         # Of another session; or two log ends.
@@ -754,6 +777,15 @@ def test_a_member_that_learns_late_of_the_next_leader_says_where_its_log_ended(
 ) -> None:
     found = window(logged(WON, line), brokers, history=MEMBER_LEFT, processes=RAN_ON)
     assert (found["verdict"] == "excluded", MEMBER in codes(found)) == (is_ceiling, is_ceiling)
+
+
+def test_the_leader_has_gone_when_another_process_of_it_has_loaded_its_logs() -> None:
+    """One that only logged its start may be a tool, or did not get the lock (LogManager.lockLogDirs)."""
+    brokers = newer(sessions(*UP, "20 fence 3", "50 fence 1"))
+    processes = {**RAN_ON, (1, 1): LoggedProcess(ms(55), (ms(58), ms(90)))}
+    for lines, is_ceiling in (((LEARNED, "b1 loads t=59 utc=59 at=150"), True), ((LEARNED,), False)):
+        found = window(logged(WON, *lines), brokers, history=MEMBER_LEFT, processes=processes)
+        assert (found["verdict"] == "excluded", MEMBER in codes(found)) == (is_ceiling, is_ceiling)
 
 
 # H10: which log ends a leader counted.
