@@ -224,9 +224,7 @@ def _intervals(at: pa.Table) -> pa.Table:
     following = pa.array(np.arange(1, len(at) + 1), mask=last)
     columns = {name: at[name] for name in ("offset", "metric", *_RECORD)} | {"value": at["delta"]}
     columns |= {f"end_{name}": at[name].take(following) for name in ("offset", "timestamp_ms")}
-    columns |= {
-        n: pa.nulls(len(at), schemas.CLUSTER_METRICS.field(n).type) for n in ("topic_id", "topic", "partition")
-    }
+    columns |= {n: pa.nulls(len(at), schemas.CLUSTER_METRICS.field(n).type) for n in ("topic_id", "topic", "partition")}
     return pa.table({f.name: columns[f.name] for f in schemas.CLUSTER_METRICS})
 
 
