@@ -1,7 +1,7 @@
 """Find the end of a replica's log from the heads of its last record batches, as `collect` writes them.
 
 A file `<topic>-<partition>/<20 digits>.heads` is of the segment with that base offset (docs/evidence.md): `size` and
-its length; for each batch behind the last entries of its index its position and the 61 bytes of the head in hex;
+its length; for each batch behind the last entry of its index its position and the 61 bytes of the head in hex;
 `skipped` and how many heads were left out before the last one; `end`, where the last whole batch ends, and what follows
 there. It has no keys and no values.
 
@@ -19,9 +19,9 @@ from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.offsets.replica_log import LAST_BATCHES, Tail
 from evidence.text_files import text_lines
-from evidence.wire.batches import HEAD_BYTES, MAGIC_AT
-from evidence.wire.data_batches import DataBatch, head_of
+from evidence.wire.batches import HEAD, HEAD_BYTES
 
+_LENGTH_FROM = 12
 _LINE = re.compile(
     rb"size (?P<size>\d{1,15})|skipped (?P<skipped>\d{1,15})|(?P<position>\d{1,15}) (?P<head>[0-9a-f]{122})|"
     rb"end (?P<end>\d{1,15}) (?P<why>whole|zeros|torn|bad)"
@@ -57,8 +57,8 @@ def read_heads(data: bytes, base_offset: int) -> Tail:
         damage = [Damage(position, len(data) - position, None, "bad_heads", message)]
         return Tail(None, heads.epoch, heads.line_at, damage, 0, None)
     known = heads.why in _NOTES and (heads.epoch is not None or heads.end == 0)
-    note = _NOTES.get(heads.why) if known else "no whole batch behind the last index entries, or bytes that are none"
-    batches = tuple(heads.batches) if known else ()
+    note = _NOTES.get(heads.why) if known else "no whole batch behind the last index entry, or bytes that are none"
+    batches = tuple(heads.batch_offsets) if known else ()
     return Tail(heads.next_offset if known else None, heads.epoch, heads.line_at, [], 0, note, batches)
 
 
@@ -73,7 +73,7 @@ class _Heads:
         self.epoch: int | None = None
         self.line_at = 0
         self.why = ""
-        self.batches: deque[DataBatch] = deque(maxlen=LAST_BATCHES)
+        self.batch_offsets: deque[int] = deque(maxlen=LAST_BATCHES)
         self._skips = False
 
     def take(self, line: bytes, line_at: int) -> None:
@@ -99,17 +99,17 @@ class _Heads:
             raise _Broken("the end is not where the last batch ends")
 
     def _head(self, position: int, head: bytes) -> None:
-        batch = head_of(head, 0, position)
+        base, length, epoch, magic, _, _, delta, *_ = HEAD.unpack(head)
+        size = length + _LENGTH_FROM
         if self.at is not None and (position < self.at if self._skips else position != self.at):
             raise _Broken("a batch that does not begin where the one before it ends")
-        if head[MAGIC_AT] != 2 or batch.size_bytes < HEAD_BYTES or batch.end > (self.size or 0):
+        if magic != 2 or size < HEAD_BYTES or position + size > (self.size or 0):
             raise _Broken("not the head of a batch inside the segment")
-        base, last = batch.base_offset, batch.last_offset
-        if base < self.next_offset or last < base or batch.epoch < (self.epoch or 0):
+        if base < self.next_offset or delta < 0 or epoch < (self.epoch or 0):
             raise _Broken("offsets or leader epochs fall")
         if self._skips:
-            self.batches.clear()
-        if last - self.base_offset > MAX_INT32 or last >= MAX_INT64:
+            self.batch_offsets.clear()
+        if base + delta - self.base_offset > MAX_INT32 or base + delta >= MAX_INT64:
             raise _Broken("an offset that this segment cannot hold")
-        self.at, self.next_offset, self.epoch = batch.end, last + 1, batch.epoch
-        self.batches.append(batch)
+        self.at, self.next_offset, self.epoch = position + size, base + delta + 1, epoch
+        self.batch_offsets.append(base)

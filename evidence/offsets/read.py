@@ -27,7 +27,7 @@ from evidence.offsets.columns import OffsetColumns, Row
 from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.offsets.listing import read_listing
-from evidence.offsets.replica_log import answered_offset, read_tail
+from evidence.offsets.replica_log import read_tail
 from evidence.text_files import IN_UTF_16, UTF_16, partition_topic_id, read_checkpoint, read_properties
 
 _CHECKPOINT_COLUMN = {
@@ -360,7 +360,7 @@ def _log_end(
             tail = read_tail(file.local, base_offset)
     found = ReadRows(damage=tail.damage, trailing_bytes=tail.trailing_bytes, note=tail.note)
     if tail.log_end_offset is not None:
-        row |= {"log_end_offset": tail.log_end_offset, "last_written_leader_epoch": tail.last_written_leader_epoch}
-        row["last_batch_offsets"] = [batch.base_offset for batch in tail.batches] or None
-        found.offsets = [{**row, "answered_offset": answered_offset(tail.batches), "position": tail.position}]
+        end = {"log_end_offset": tail.log_end_offset, "last_written_leader_epoch": tail.last_written_leader_epoch}
+        batches = list(tail.batch_offsets) or None
+        found.offsets = [{**row, **end, "last_batch_offsets": batches, "position": tail.position}]
     return found

@@ -2,16 +2,11 @@
 
 Sources: Kafka's FileLogInputStream (a batch shorter than the size in its head ends the file), LogSegment.recover (a
 broker that did not stop cleanly truncates the log at the first invalid batch); those of evidence/wire/data_batches.py.
-Of answers to producers (3.9 to 4.3): SocketServer mutes a connection from a request to its answer, so the next request
-is read after that; a producer sends to a broker by one connection (NetworkClient), and the batches of one partition in
-the order of their sequence numbers, which a batch that it gives up begins anew in another producer epoch
-(TransactionManager).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evidence.capture.held import Held, Local
@@ -22,30 +17,14 @@ from evidence.wire.data_batches import DataBatch, Framing, Torn, mapped
 LAST_BATCHES = 32
 
 
-def answered_offset(batches: Iterable[DataBatch]) -> int | None:
-    """Where the last of these batches ends that the next one of its producer follows: the leader that appended it had
-    answered by then, whatever it answered. None if no batch is followed so."""
-    last: dict[tuple[int, int], DataBatch] = {}
-    answered = []
-    for batch in batches:
-        if batch.producer_id < 0 or batch.is_control:
-            continue
-        producer = batch.producer_id, batch.producer_epoch
-        before = last.get(producer)
-        if before is not None and before.next_sequence == batch.base_sequence:
-            answered.append(before.last_offset + 1)
-        last[producer] = batch
-    return max(answered, default=None)
-
-
 @dataclass(frozen=True, slots=True)
 class Tail:
     """The end of one segment: parsed bytes + damage + trailing bytes = the file's length.
 
     log_end_offset: the offset that the next record would get; None if unknown. last_written_leader_epoch: of the last
-    valid batch; None without one. batches: the last valid ones, at most LAST_BATCHES. position: the byte position of
-    the last one; 0 without one. note: why there are trailing bytes, or no batches; None if the file ends with a whole
-    batch.
+    valid batch; None without one. batch_offsets: base offsets of the last valid batches, ascending, at most
+    LAST_BATCHES. position: the byte position of the last valid batch; 0 without one. note: why there
+    are trailing bytes, or no batches; None if the file ends with a whole batch.
     """
 
     log_end_offset: int | None
@@ -54,7 +33,7 @@ class Tail:
     damage: list[Damage]
     trailing_bytes: int
     note: str | None
-    batches: tuple[DataBatch, ...] = ()
+    batch_offsets: tuple[int, ...] = ()
 
 
 def read_tail(path: Local, base_offset: int) -> Tail:
@@ -71,7 +50,7 @@ def read_tail(path: Local, base_offset: int) -> Tail:
 
 
 def _tail(framing: Framing) -> Tail:
-    position, last_position, batches = 0, 0, deque[DataBatch](maxlen=LAST_BATCHES)
+    position, last_position, offsets = 0, 0, deque[int](maxlen=LAST_BATCHES)
     note = None if framing.end else "empty file: legal for an active segment"
     while position < framing.end:
         found = framing.batch(position)
@@ -83,9 +62,9 @@ def _tail(framing: Framing) -> Tail:
             break
         framing.took(found)
         last_position = position
-        batches.append(found)
+        offsets.append(found.base_offset)
         position = found.end
-    return Tail(framing.next_offset, framing.epoch, last_position, [], framing.end - position, note, tuple(batches))
+    return Tail(framing.next_offset, framing.epoch, last_position, [], framing.end - position, note, tuple(offsets))
 
 
 def _stopped(framing: Framing, found: Torn | Damage, position: int) -> Damage | str:

@@ -83,24 +83,12 @@ class DataBatch(BatchHeader):
         return CODECS[self.attributes & (_V2_CODEC_BITS if self.magic == 2 else _LEGACY_CODEC_BITS)]
 
     @property
-    def next_sequence(self) -> int:
-        """The sequence number that the next record of this producer has (DefaultRecordBatch.incrementSequence)."""
-        return (self.base_sequence + self.last_offset - self.base_offset + 1) & MAX_INT32
-
-    @property
     def is_transactional(self) -> bool:
         return bool(self.attributes & 0x10)
 
     @property
     def is_control(self) -> bool:
         return self.magic == 2 and bool(self.attributes & 0x20)
-
-
-def head_of(data: SegmentBytes, at: int, position: int) -> DataBatch:
-    """The head of a batch v2 in data[at:]; the batch is at `position` of its file. Nothing is checked."""
-    base, length, epoch, _, crc, attributes, delta, first_ms, max_ms, *producer, count = HEAD.unpack_from(data, at)
-    head = (position, length + LENGTH_FROM, base, base + delta, epoch, crc, attributes, first_ms, max_ms, count)
-    return DataBatch(*head, *producer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,21 +133,23 @@ class Framing:
         return self._whole(position, size) if magic == 2 else self._legacy(position, size)
 
     def _whole(self, position: int, size: int) -> DataBatch | Damage:
-        batch = head_of(self.data, position, position)
+        (base, _, epoch, _, crc, attributes, delta, first_ms, max_ms, producer, producer_epoch, sequence, count) = (
+            HEAD.unpack_from(self.data, position)
+        )
         actual = self._crc32c(position + _CRC_FROM, position + size)
-        if actual != batch.crc:
-            message = f"stored CRC32C {batch.crc:#010x}, the bytes give {actual:#010x}"
+        if actual != crc:
+            message = f"stored CRC32C {crc:#010x}, the bytes give {actual:#010x}"
             return self.damage(position, "crc_mismatch", message)
-        codec = batch.attributes & _V2_CODEC_BITS
+        codec = attributes & _V2_CODEC_BITS
         if codec >= len(CODECS):
             return self.damage(position, "bad_codec", f"compression codec {codec} does not exist")
-        delta, count = batch.last_offset - batch.base_offset, batch.record_count
-        if delta < 0 or batch.last_offset - self.base_offset > MAX_INT32 or batch.last_offset >= MAX_INT64:
-            return self.damage(position, "bad_offset", f"base offset {batch.base_offset}, last offset delta {delta}")
+        if delta < 0 or base + delta - self.base_offset > MAX_INT32 or base + delta >= MAX_INT64:
+            return self.damage(position, "bad_offset", f"base offset {base}, last offset delta {delta}")
         if not 0 <= count <= delta + 1 or (not codec and count > (size - HEAD_BYTES) // _LEAST_RECORD_BYTES):
             message = f"record count {count} does not fit {size} bytes and {delta + 1} offsets"
             return self.damage(position, "bad_count", message)
-        return batch
+        head = (position, size, base, base + delta, epoch, crc, attributes, first_ms, max_ms, count)
+        return DataBatch(*head, producer, producer_epoch, sequence)
 
     def _legacy(self, position: int, size: int) -> DataBatch | Damage:
         offset, _, crc, magic, attributes = LEGACY.unpack_from(self.data, position)

@@ -273,9 +273,7 @@ replica_logs() { # DIR NAME
 # Whether 4096 bytes of an index begin with an entry: zeros are space that was allocated in advance. INDEX BLOCK
 is_entry() { [ -n "$(od -An -v -tx1 -j $(($2 * 4096)) -N 8 "$1" 2>/dev/null | tr -d ' 0\n')" ]; }
 
-# Where the batch of the last entry but one of an offset index begins in its segment: sets position. Batches of over
-# index.interval.bytes have an entry each, and two are needed to see that the first was answered. If the two are far
-# apart, or there is one entry, the last one. INDEX
+# Where the batch of the last entry of an offset index begins in its segment: sets position. INDEX
 last_indexed() {
   position=0
   [ -f "$1" ] && [ ! -h "$1" ] && [ -r "$1" ] || return 0
@@ -286,11 +284,11 @@ last_indexed() {
     middle=$(((low + high) / 2))
     if is_entry "$1" $middle; then low=$middle; else high=$middle; fi
   done
-  position=$(od -An -v -tu1 -j $((low ? low * 4096 - 8 : 0)) -N 4104 "$1" 2>/dev/null | awk '
+  position=$(od -An -v -tu1 -j $((low * 4096)) -N 4096 "$1" 2>/dev/null | awk '
     { for (n = 1; n + 7 <= NF; n += 8) {
         at = (($(n + 4) * 256 + $(n + 5)) * 256 + $(n + 6)) * 256 + $(n + 7)
-        if (at) { before = found; found = at } } }
-    END { print (before && found - before <= 262144 ? before : found) + 0 }')
+        if (at) found = at } }
+    END { print found + 0 }')
 }
 
 # The heads of the record batches in what comes: bytes from START to END of a segment, as od -tx1 prints them. A line
@@ -327,7 +325,7 @@ heads_in() { # START END
     }'
 }
 
-# The heads of the batches behind the last index entries of the last segment of each replica: where its log ends, without
+# The heads of the batches behind the last index entry of the last segment of each replica: where its log ends, without
 # keys and values. From so much only: behind the last entry are index.interval.bytes, and a batch.
 most_behind=67108864
 heads() { # DIR NAME

@@ -84,7 +84,7 @@ def processes_of(
     times in UTC (`evidence.broker_logs.anchors.boots_in_utc`; null where the zone or the clock is not known).
 
     One that has not logged that it loaded its logs is not known: a tool that writes to the same file, or a process that
-    does not get the lock of the directories (LogManager.lockLogDirs), logs a start, too, and the lines after are not its.
+    does not get the directories' lock (LogManager.lockLogDirs), logs a start, too, and the lines after are not its own.
 
     incarnations: the registered ones, by (broker, broker epoch). A file that names another one for that epoch is of
     another cluster: one that was set up anew goes on with the log files of the one before.

@@ -18,9 +18,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -110,27 +109,20 @@ def _was_left_by_all(terms: LeaderTerms, rows: range, end_ms: int) -> bool:
 
 def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence) -> Iterator[Report]:
     """High watermarks of leaders that were alone up to the end of their term, from the last batches of their logs,
-    whenever those were read: all but those that request threads can have appended and not yet committed."""
+    whenever those were read: all but as many batches as request threads can have appended and not yet committed."""
     error_ms = terms.cluster.clock.error_ms
     for term in terms.all_terms:
         threads = terms.cluster.request_threads.get(term.leader)
-        read = evidence.log_ends.get(term.leader, ())
-        logs = [(row, floor) for row in read if (floor := _committed(row, threads)) is not None]
-        if not logs or not _knew_that_it_was_alone(terms, term, evidence):
+        logs = [] if threads is None else evidence.log_ends.get(term.leader, [])
+        logs = [row for row in logs if len(row["last_batch_offsets"] or ()) >= (threads or 1)]
+        if threads is None or not logs or not _knew_that_it_was_alone(terms, term, evidence):
             continue
         epochs = set(terms.states.leader_epoch[term.first : term.end].tolist())
         last = max(epochs)
-        for row, floor in logs:
+        for row in logs:
             if row["last_written_leader_epoch"] in epochs and row["captured_at_ms"] - error_ms >= term.begin_ms:
+                floor = row["last_batch_offsets"][-threads]
                 yield Report(floor, read_by(row) + error_ms, last, row, "floor_lone_leaders_log", before_epoch=last + 1)
-
-
-def _committed(log_end: Mapping[str, Any], threads: int | None) -> int | None:
-    """Up to where a lone leader had committed its log, whenever it was killed: each request thread has one batch at
-    most, and none that the next one of its producer follows. threads: None if unknown. None: nothing shows it."""
-    begins = log_end["last_batch_offsets"] or ()
-    by_threads = begins[-threads] if threads is not None and len(begins) >= threads else None
-    return max((o for o in (by_threads, log_end["answered_offset"]) if o is not None), default=None)
 
 
 def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evidence) -> bool:
@@ -364,9 +356,9 @@ class _Member:
         logged, clock = self.terms.cluster.processes.get((self.broker, session.broker_epoch)), self.terms.cluster.clock
         for row in (row for row in rows if row["captured_at_ms"] is not None):
             # Or all of its lines were read, also those that it wrote up to the stop.
-            whole = logged is not None and self._was_gone(session)
-            if logged is not None and not logged.was_last_until(read_by(row) + self.error_ms):
-                whole &= bool(self.reader.loads_of_the_next(self.broker, logged))
+            is_last = logged is not None and logged.was_last_until(read_by(row) + self.error_ms)
+            ended = logged is not None and (is_last or self.reader.loads_of_the_next(self.broker, logged))
+            whole = bool(ended) and self._was_gone(session)
             late = clock.surely_after(row, self.term.end_ms + PROPAGATION_MS)
             if late and (clock.surely_before(row, self.at_ms(self.row)) or whole):
                 yield Bound(row["log_end_offset"], row, inference=MEMBERS_LOG_END)

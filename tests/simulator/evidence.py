@@ -6,13 +6,11 @@ sources that know the topic only by name have no topic id yet.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 from evidence.offsets.replica_log import LAST_BATCHES
 from evidence.tables import LOG_END_OFFSETS
 from tests.simulator.broker import Broker, Process
-from tests.simulator.logs import Log
 from tests.simulator.node_logs import Reading
 from tests.simulator.sessions import Sessions
 from tests.simulator.setup import Setup
@@ -123,14 +121,7 @@ class Captures(Sessions):
             batches = [b for b in disk.log.batches if b >= disk.log.start][-LAST_BATCHES:]
             values = {"log_end_offset": disk.log.end, "last_written_leader_epoch": disk.log.epochs[-1]}
             values["last_batch_offsets"] = batches or None
-            values["answered_offset"] = self._answered(disk.log, batches)
             self._with_marker(broker, common, marker_after_ms, "replica_segment", {**values, "topic_id": disk.topic_id})
-
-    def _answered(self, log: Log, batches: list[int]) -> int | None:
-        """Where the last batch ends that the next one of its producer follows."""
-        known = [(log.records[base], end) for base, end in pairwise([*batches, log.end])]
-        sent = {self.sent[record]: end for record, end in known if record in self.sent}
-        return max((end for (producer, n), end in sent.items() if (producer, n + 1) in sent), default=None)
 
     def _with_marker(self, broker: Broker, common: Row, after_ms: int, source: str, values: Row) -> None:
         """The marker is read at another moment; before it: as it was just now."""

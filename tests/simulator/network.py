@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from typing import Any
 
 from tests.simulator.broker import Broker, Disk, Process
@@ -45,9 +44,6 @@ class Network:
         self.cuts: set[frozenset[int]] = set()
         self.ledgers: dict[str, Ledger] = {}
         self._records = 0
-        self.sent: dict[int, tuple[int, int]] = {}
-        self._batches: Counter[int] = Counter()
-        self._turn = 0
         self.notes: list[tuple[int, str]] = []
         self.logged: list[Line] = []
         self.of_sessions: list[Line] = []
@@ -85,16 +81,6 @@ class Network:
     def new_records(self, count: int) -> list[int]:
         self._records += count
         return list(range(self._records - count, self._records))
-
-    def sent_by(self, record: int, thread: int) -> None:
-        """A producer sends a batch that begins with this record. It sends the next one after it was answered, so each
-        thread of a broker has another producer's. `sent`: which producer's, and how many it had sent before."""
-        producers = (0, 1, 3, 12)[self.setup.seed % 4]
-        self._turn += not thread
-        if producers:
-            producer = (self._turn // 3 + thread) % producers if thread < producers else -record
-            self.sent[record] = producer, self._batches[producer]
-            self._batches[producer] += 1
 
     def ledger(self, topic_id: str) -> Ledger:
         return self.ledgers.setdefault(topic_id, Ledger())

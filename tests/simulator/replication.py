@@ -165,9 +165,8 @@ class Replication(Lines):
             self.ledger(broker.disk.topic_id).wrote_unreached(leading.epoch, broker.log)
             self.advance(broker)
 
-    def appended(self, broker: Broker, records: list[int], epoch: int, thread: int = 0) -> None:
+    def appended(self, broker: Broker, records: list[int], epoch: int) -> None:
         broker.log.append(records, [epoch] * len(records))
-        self.sent_by(records[0], thread)
 
     def _stop_leading(self, process: Process) -> None:
         leading = process.leading

@@ -183,9 +183,8 @@ def _value(word: str) -> Row:
         names = ("log_end_offset", "last_written_leader_epoch", "broker_epoch")
         return {"source": "replica_segment", **dict(zip(names, map(int, value.split("/")), strict=True))}
     if name == "heads":
-        batches, end, epoch, *answered = value.replace("/", ":").split(":")
+        batches, end, epoch = value.replace("/", ":").split(":")
         values = {"log_end_offset": int(end), "last_written_leader_epoch": int(epoch)}
-        values["answered_offset"] = int(answered[0]) if answered else None
         return {"source": "batch_heads", "last_batch_offsets": [int(b) for b in batches.split(",")], **values}
     if name == "rp":
         point, _, epoch = value.partition("/")

@@ -94,7 +94,7 @@ def test_rows_of_a_capture(disks: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("entries", [1, 2, 511, 512, 513, 1024, 5000])
-def test_only_heads_behind_the_last_index_entries_come(shell: str, entries: int, disks: Path, tmp_path: Path) -> None:
+def test_only_heads_behind_the_last_index_entry_come(shell: str, entries: int, disks: Path, tmp_path: Path) -> None:
     """The index of a running broker is allocated in advance: zeros follow its last entry."""
     segment = real(disks)
     at = starts(segment)
@@ -102,20 +102,10 @@ def test_only_heads_behind_the_last_index_entries_come(shell: str, entries: int,
     index = b"".join(struct.pack(">ii", n + 1, position) for n, position in enumerate(place))
     folder = one(tmp_path, segment, index.ljust(1 << 20, b"\0"))
     heads = (collected(folder, tmp_path / "capture", shell) / "orders-0" / f"{0:020d}.heads").read_text().splitlines()
-    assert [int(line.split()[0]) for line in heads[1:-1]] == [a for a in at if a >= place[max(entries - 2, 0)]]
+    assert [int(line.split()[0]) for line in heads[1:-1]] == [a for a in at if a >= place[-1]]
     assert (heads[0], heads[-1]) == (f"size {len(segment)}", f"end {len(segment)} whole")
     first = heads[1].split()
     assert bytes.fromhex(first[1]) == segment[int(first[0]) : int(first[0]) + 61]
-
-
-@pytest.mark.parametrize(("size", "come"), [(200_000, 2), (300_000, 1)])
-def test_of_two_entries_that_are_far_apart_the_last_counts(size: int, come: int, tmp_path: Path) -> None:
-    batches = [writer.batch(records=bytes(n), base_offset=i, count=1) for i, n in enumerate((9, size, 9))]
-    at = starts(b"".join(batches))
-    index = b"".join(struct.pack(">ii", n, at[n]) for n in (1, 2))
-    came = collected(one(tmp_path, b"".join(batches), index), tmp_path / "capture")
-    heads = (came / "orders-0" / f"{0:020d}.heads").read_text().splitlines()
-    assert [int(line.split()[0]) for line in heads[1:-1]] == at[-come:]
 
 
 def test_no_byte_of_a_record_is_copied(disks: Path, tmp_path: Path) -> None:

@@ -148,25 +148,6 @@ def test_the_log_of_a_lone_leader_shows_its_high_watermark_but_for_a_batch_a_thr
 
 
 @pytest.mark.parametrize(
-    ("read", "threads", "floor"),
-    [
-        # A broker reads a producer's next batch after it has answered the one before.
-        (f"{LEFT}:145", FOUR, 145),
-        (f"{LEFT}:125", FOUR, 130),
-        # So it need not be known how many threads there were, nor that the log has as many batches.
-        (f"{LEFT}:145", {}, 145),
-        ("70 b1 heads=140,145:150/0:145", FOUR, 145),
-        ("70 b1 heads=140,145:150/0", FOUR, None),
-    ],
-)
-def test_what_a_producer_was_answered_is_no_longer_in_a_threads_hands(
-    read: str, threads: Row, floor: int | None
-) -> None:
-    *_, said = window(ALONE_HISTORY, read, LINE, brokers=ALONE, request_threads=threads)
-    assert said.get("floor_lone_leaders_log", {}).get("value") == floor
-
-
-@pytest.mark.parametrize(
     ("shown", "known"),
     [
         # The controller hears from it, so it has applied the change that left it alone, unless it says otherwise.
