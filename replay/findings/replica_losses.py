@@ -27,11 +27,11 @@ from replay.findings.kinds import CHECKPOINT_LOST, LOG_TRUNCATION, finding_id
 from replay.findings.statements import prose, statement
 from replay.loss.leader_terms import NO_DIRECTORY, SETTLED_MS
 from replay.offsets.cited_rows import observation_row, state_row
-from replay.offsets.evidence import Evidence, Row, read_by
+from replay.offsets.evidence import PROPAGATION_MS, Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.offsets.partition_rows import evidence_of
 
-_RULE_VERSION = 3
+_RULE_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,8 @@ class _Partition:
         # As `LeaderTerms.settled`, with one condition more: no snapshot may follow the last state either (`_unbroken`).
         # A reading after that state may lie in a gap of the log, and these findings need every state in between.
         row, error = drop.before, self.clock.error_ms
-        begin, end = row["captured_at_ms"] - SETTLED_MS - error, read_by(row) + error
+        settled_ms = max(SETTLED_MS, self.cluster.checkpoint_interval_ms + PROPAGATION_MS)
+        begin, end = row["captured_at_ms"] - settled_ms - error, read_by(row) + error
         first, last = (bisect_right(self.times, at) - 1 for at in (begin, end))
         during = self.rows[max(first, 0) : last + 1]
         if first < 0 or not self.cluster.brokers.steady(drop.broker, begin, end) or not self._unbroken(first, last):

@@ -31,7 +31,8 @@ APPENDED_BY_BROKERS = frozenset({"__consumer_offsets", "__transaction_state", "_
 # Directory ids that mean: not known yet.
 NO_DIRECTORY = (UNASSIGNED, MIGRATING)
 # A replica that has been in sync for this long, on a broker that ran all that time, follows its leader's log and has
-# written its high watermark since (replica.lag.time.max.ms, 30 s; replica.high.watermark.checkpoint.interval.ms, 5 s).
+# written its high watermark since (replica.lag.time.max.ms, 30 s; replica.high.watermark.checkpoint.interval.ms, 5 s,
+# or else for that interval).
 SETTLED_MS = 60_000
 
 
@@ -606,7 +607,8 @@ class LeaderTerms:
         """The leader epoch under which the row's replica had been in sync, on a running broker, for SETTLED_MS when the
         row was read; None if it had not, or that is unknown."""
         broker, error = row["broker_id"], self.cluster.clock.error_ms
-        return self.in_sync_since(broker, row["captured_at_ms"] - SETTLED_MS - error, read_by(row) + error)
+        settled_ms = max(SETTLED_MS, self.cluster.checkpoint_interval_ms + PROPAGATION_MS)
+        return self.in_sync_since(broker, row["captured_at_ms"] - settled_ms - error, read_by(row) + error)
 
     def in_sync_since(self, broker: int, begin_ms: int, end_ms: int) -> int | None:
         """The leader epoch at begin_ms if from then to end_ms the metadata log shows the broker running and in the ISR,
