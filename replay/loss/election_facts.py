@@ -5,7 +5,7 @@ protocol, where the high watermark did not advance, what else in the lake contra
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -18,6 +18,7 @@ from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.line_bounds import LineReader
 from replay.loss.liveness import Session
 from replay.loss.premises import (
+    NO_MEMBER,
     Membership,
     Premise,
     earlier_leaders_unknown,
@@ -67,7 +68,7 @@ class ElectionFacts:
     """A judged election, and what else is known of it.
 
     row: of the election in the history. last_epoch: leader epoch of the last leader before it, -1 if there was none.
-    leaderless_ms: since when nobody led; None if somebody led up to the election. memberships: of every replica, right
+    leaderless_ms: since when nobody led; None if somebody led up to the election. membership: of a replica, right
     before it. sessions: of the replicas' brokers, at the election. undisturbed: see `LeaderTerms.undisturbed`.
 
     The rest is for `likely` only. first_words: see `LineReader.first_words`. fetched: those of their brokers that were
@@ -82,7 +83,7 @@ class ElectionFacts:
     previous_leader: int
     last_epoch: int
     leaderless_ms: int | None
-    memberships: dict[int, Membership]
+    membership: Callable[[int], Membership]
     sessions: dict[int, Session | None]
     undisturbed: frozenset[int]
     first_words: Mapping[int, LoggedEnds]
@@ -232,10 +233,7 @@ class _Partition:
             previous_leader=int(facts.previous_leader[row]),
             last_epoch=int(states.leader_epoch[led]) if led >= 0 else -1,
             leaderless_ms=leaderless,
-            memberships={
-                broker: election.membership if broker == election.leader else membership(self.terms, broker, row)
-                for broker in concerned
-            },
+            membership=lambda broker: membership(self.terms, broker, row) if broker in concerned else NO_MEMBER,
             sessions={broker: self.sessions.at(broker, int(facts.batch[row])) for broker in concerned},
             undisturbed=frozenset(undisturbed),
             first_words=(words := self.reader.first_words(row)),

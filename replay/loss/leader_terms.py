@@ -239,17 +239,17 @@ class LeaderTerms:
 
     def was_damaged(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         """Whether only damage that a start cut off keeps `ran_on` from being true."""
-        return self._same_log(broker, session, since_ms, until_ms) and self._cut_damage(broker, since_ms, until_ms)
+        return self._cut_damage(broker, since_ms, until_ms) and self._same_log(broker, session, since_ms, until_ms)
 
     def _same_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         since_ms = since_ms if session is None else max(since_ms, session.alive_until_ms)
-        readings = self.cluster.boots.get(broker, ())
-        error_ms = self.cluster.clock.error_ms
-        kept = self.cluster.brokers.kept_log_dirs(broker, since_ms, until_ms + PROPAGATION_MS)
-        if not kept or not is_same_boot(readings, since_ms, until_ms + PROPAGATION_MS, error_ms):
+        until_ms += PROPAGATION_MS
+        if not is_same_boot(self.cluster.boots.get(broker, ()), since_ms, until_ms, self.cluster.clock.error_ms):
+            return False
+        if not self.cluster.brokers.kept_log_dirs(broker, since_ms, until_ms):
             return False
         life_ms = self.known_since_ms if session is None else session.begin_ms
-        last = bisect_right(self.times, until_ms + PROPAGATION_MS) - 1
+        last = bisect_right(self.times, until_ms) - 1
         return self.stayed(broker, life_ms, self.first + max(last, 0))
 
     def _cut_damage(self, broker: int, since_ms: int, until_ms: int) -> bool:
@@ -389,12 +389,19 @@ class LeaderTerms:
         A leader that applies its own epochs without the one between (in one delta) keeps the log ends that it knew of
         its followers, which may have truncated since (Kafka's Replica.resetReplicaState with isNewLeader false).
         """
-        rows = np.arange(first + 1, row)
-        for at in rows[self.facts.changes[rows] & (self.states.leader[rows] >= 0)].tolist():
-            leader = int(self.states.leader[at])
-            if self.facts.previous_leader[at] not in (-1, leader) and not self._began_anew(leader, at):
-                return at, leader
-        return None
+        rows = self._counting_old_log_ends
+        index = bisect_right(rows, first)
+        return (rows[index], int(self.states.leader[rows[index]])) if index < len(rows) and rows[index] < row else None
+
+    @cached_property
+    def _counting_old_log_ends(self) -> list[int]:
+        """The rows with which such a leader epoch began."""
+        leader, previous = (of[self.first : self.end] for of in (self.states.leader, self.facts.previous_leader))
+        led_otherwise = (
+            self.facts.changes[self.first : self.end] & (leader >= 0) & (previous != -1) & (previous != leader)
+        )
+        rows = (np.flatnonzero(led_otherwise) + self.first).tolist()
+        return [row for row in rows if not self._began_anew(int(self.states.leader[row]), row)]
 
     def _began_anew(self, leader: int, row: int) -> bool:
         """Whether the leader had given up an earlier leadership when it began to lead in that row."""

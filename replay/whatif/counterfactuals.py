@@ -252,10 +252,9 @@ class _Simulated:
         """Whether the broker had not restarted since every replica was in sync, and held everything by protocol in the
         recorded history."""
         facts = window.election_facts
-        membership = facts.memberships.get(broker)
         brokers: BrokerTimeline = self.bucket.facts.brokers
         steady = not brokers.restarts(broker, begin, int(window.after["offset"]))
-        return membership is not None and membership.holds and steady and not facts.election.contradictions
+        return steady and not facts.election.contradictions and facts.membership(broker).holds
 
 
 def _anchors(states: States) -> Array:

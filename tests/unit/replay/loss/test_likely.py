@@ -13,7 +13,7 @@ from replay.loss import judged_windows
 from replay.loss.election_facts import ElectionFacts
 from replay.loss.likely import LEAST_WINDOWS, RULES, Likely, likely
 from replay.loss.likely_record import RECORD
-from replay.loss.premises import Membership, Premise
+from replay.loss.premises import NO_MEMBER, Membership, Premise
 from replay.loss.verdict import Election, Judgement
 from replay.loss.verdicts import LEANINGS, likely_text
 from replay.loss.watermark_bounds import LastTerm
@@ -67,7 +67,7 @@ def facts(
         previous_leader=OLD,
         last_epoch=4,
         leaderless_ms=None,
-        memberships={},
+        membership=lambda _: NO_MEMBER,
         sessions={},
         undisturbed=frozenset(),
         first_words={word.broker: word for word in words},
