@@ -59,6 +59,15 @@ class Comparison:
         """Whether the current log's records can be read: a copy may have its leader epochs alone."""
         return isinstance(self.current, LiveLog) or bool(self.current.segments)
 
+    @property
+    def first_offset(self) -> int:
+        """The first offset to salvage. What lies before the start of the current log may have been deleted from it."""
+        return max(self.parting, self.current_start)
+
+    def only_old(self) -> Iterator[BatchAt]:
+        """The batches that hold what only the old log has, control batches too."""
+        return batches_from(self.old, self.first_offset)
+
 
 class _Log:
     """The batches of a copy, once through: where they begin and end, and their leader epochs."""
@@ -280,34 +289,25 @@ class Marks:
     transactions: TransactionMarkers = field(default_factory=TransactionMarkers)
 
 
-def only_old(found: Comparison) -> Iterator[BatchAt]:
-    """The batches that hold what only the old log has, control batches too."""
-    return batches_from(found.old, first_offset(found))
-
-
-def first_offset(found: Comparison) -> int:
-    """The first offset to salvage. What lies before the start of the current log may have been deleted from it."""
-    return max(found.parting, found.current_start)
-
-
 def marks(found: Comparison) -> Marks:
     """Read what only the old log has, then the current log from where it parts. What an aborted transaction wrote is no
     newer value, and was not sent again."""
     result, known, keys = Marks(), Counter[int](), set[int]()
-    begin = first_offset(found)
-    for data, batch in only_old(found):
-        for record in () if batch.is_control else read_data(data, batch):
-            if isinstance(record, DataRecord) and record.offset >= begin:
-                known.update(_names(batch, record))
-                keys.update([] if record.key is None else [_hash(record.key)])
+    for batch, record in _records(found.old, found.first_offset):
+        if not batch.is_control:
+            known.update(_names(batch, record))
+            keys.update([] if record.key is None else [_hash(record.key)])
+    ends: dict[int, list[tuple[int, str]]] = {}
     ends_there: dict[int, str] = {}
-    for names, record in _visible(found.current, begin, ends_there) if known else ():
+    for names, record in _visible(found.current, found.first_offset, ends_there) if known else ():
         for name in names:
             if name in known and len(offsets := result.again.setdefault(name, deque())) < known[name]:
                 offsets.append(record.offset)
         if record.key is not None and (key := _hash(record.key)) in keys:
             result.newest[key] = record.offset
-    ends = _ends(only_old(found))
+    for data, batch in found.only_old():
+        if (how := _how_it_ends(data, batch)) is not None:
+            ends.setdefault(batch.producer_id, []).append((batch.last_offset, how))
     result.transactions = TransactionMarkers(ends, ends_there)
     return result
 
@@ -341,24 +341,14 @@ def _how_it_ends(data: SegmentBytes, batch: DataBatch) -> str | None:
     return None if end is None else ABORTED if end == ABORT else COMMITTED
 
 
-def _ends(batches: Iterable[BatchAt]) -> dict[int, list[tuple[int, str]]]:
-    """(offset, how) of the ends of each producer's transactions."""
-    ends: dict[int, list[tuple[int, str]]] = {}
-    for data, batch in batches:
-        if (how := _how_it_ends(data, batch)) is not None:
-            ends.setdefault(batch.producer_id, []).append((batch.last_offset, how))
-    return ends
-
-
 def salvaged(found: Comparison, of: Marks) -> Iterator[Salvaged | Damage]:
     """Each record that only the old log has, in order, without control records."""
-    begin = first_offset(found)
     taken = set[int]()
-    for data, batch in only_old(found):
+    for data, batch in found.only_old():
         for record in () if batch.is_control else read_data(data, batch):
             if isinstance(record, Damage):
                 yield record
-            elif record.offset >= begin:
+            elif record.offset >= found.first_offset:
                 again = _first_left([of.again[name] for name in _names(batch, record) if name in of.again], taken)
                 newer = None if record.key is None else of.newest.get(_hash(record.key))
                 ends = of.transactions.of(batch.producer_id, record.offset) if batch.is_transactional else None

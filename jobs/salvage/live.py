@@ -138,13 +138,9 @@ class LiveCluster:
         found: dict[Place, str | None] = {}
         names = self.kafka.TopicCollection(sorted(topics))
         for topic, answer in self._admin.describe_topics(names, request_timeout=self.wait_s).items():
-            with self.errors_of(f"{topic} at {self.bootstrap}"):
-                try:
-                    of = self._result(answer)
-                except self.kafka.KafkaException as error:
-                    if error.args[0].code() == self.kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        continue
-                    raise
+            of = self._result(topic, answer, self.kafka.KafkaError.UNKNOWN_TOPIC_OR_PART)
+            if of is None:
+                continue
             bits = (of.topic_id.get_most_significant_bits(), of.topic_id.get_least_significant_bits())
             raw = b"".join(part.to_bytes(8, signed=part < 0) for part in bits)
             found |= {(topic, each.id): uuid_text(raw) if any(raw) else None for each in of.partitions}
@@ -156,13 +152,8 @@ class LiveCluster:
 
         asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
         (answer,) = self._admin.describe_configs([asked], request_timeout=self.wait_s).values()
-        with self.errors_of(f"{topic} at {self.bootstrap}"):
-            try:
-                return {name: entry.value for name, entry in self._result(answer).items() if entry.value is not None}
-            except self.kafka.KafkaException as error:
-                if error.args[0].code() == self.kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                    return {}
-                raise
+        found = self._result(topic, answer, self.kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED) or {}
+        return {name: entry.value for name, entry in found.items() if entry.value is not None}
 
     def _offsets(self, places: list[Place], which: str) -> dict[Place, tuple[int, int]]:
         """(Offset, leader epoch) of each. which: earliest, latest or stable."""
@@ -174,16 +165,21 @@ class LiveCluster:
         asked = {self.kafka.TopicPartition(*place): spec for place in places}
         found = {}
         for at, answer in self._admin.list_offsets(asked, isolation_level=level, request_timeout=self.wait_s).items():
-            with self.errors_of(f"{at.topic}-{at.partition} at {self.bootstrap}"):
-                of = self._result(answer)
+            of = self._result(f"{at.topic}-{at.partition}", answer)
             found[(at.topic, at.partition)] = (of.offset, NO_EPOCH if of.leader_epoch is None else of.leader_epoch)
         return found
 
-    def _result(self, answer: Any) -> Any:
-        try:
-            return answer.result()
-        finally:
-            self._admin.poll(0)  # what failed is reported to error_cb here
+    def _result(self, of: str, answer: Any, no_error: int | None = None) -> Any:
+        """of: what the answer is about; no_error: a code for which it is None."""
+        with self.errors_of(f"{of} at {self.bootstrap}"):
+            try:
+                return answer.result()
+            except self.kafka.KafkaException as error:
+                if error.args[0].code() == no_error:
+                    return None
+                raise
+            finally:
+                self._admin.poll(0)  # what failed is reported to error_cb here
 
     def records(self, log: LiveLog, begin: int, committed: bool) -> Generator[LiveRecord, None, None]:
         end, level = log.stable_end if committed else log.end, _LEVELS[committed]

@@ -6,8 +6,9 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,8 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence.capture.files import sha256_of
-from evidence.wire.data_batches import DataBatch, SegmentBytes
-from jobs.salvage.compare import Comparison, first_offset, only_old
+from jobs.salvage.compare import Comparison
 from jobs.salvage.live import SalvageError
 
 RECORDS, LINES, SUMMARY = "records.parquet", "records.jsonl", "salvage.json"
@@ -54,54 +54,43 @@ def private(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
-class Writer:
-    """Of one partition: Parquet and JSON lines."""
-
-    def __init__(self, parquet: pq.ParquetWriter, lines: BinaryIO) -> None:
-        self._parquet, self._lines = parquet, lines
-        self._rows: list[dict[str, Any]] = []
-        self._bytes = 0
-
-    def add(self, row: dict[str, Any]) -> None:
-        """row: of SCHEMA."""
-        self._lines.write(json.dumps(_as_text(row), ensure_ascii=False).encode() + b"\n")
-        self._rows.append(row)
-        self._bytes += len(row["key"] or b"") + len(row["value"] or b"")
-        if len(self._rows) >= _AT_ONCE or self._bytes >= _BYTES_AT_ONCE:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._rows:
-            self._parquet.write_batch(pa.RecordBatch.from_pylist(self._rows, SCHEMA))
-        self._rows, self._bytes = [], 0
-
-
 @contextmanager
-def writer(folder: Path) -> Iterator[Writer]:
-    """folder: of the partition, which is made."""
+def writer(folder: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """What writes a row of SCHEMA as Parquet and as a line of JSON. folder: of the partition, which is made."""
     folder.mkdir(mode=0o700)
-    with ExitStack() as stack:
-        lines = stack.enter_context(private(folder / LINES))
-        parquet = stack.enter_context(private(folder / RECORDS))
-        opened = Writer(stack.enter_context(pq.ParquetWriter(parquet, SCHEMA, compression="zstd")), lines)
-        yield opened
-        opened.flush()
+    rows: list[dict[str, Any]] = []
+    size = 0
+
+    with (
+        private(folder / LINES) as lines,
+        private(folder / RECORDS) as file,
+        pq.ParquetWriter(file, SCHEMA, compression="zstd") as parquet,
+    ):
+
+        def write(row: dict[str, Any]) -> None:
+            nonlocal size
+            lines.write(json.dumps(row, ensure_ascii=False, default=_text).encode() + b"\n")
+            rows.append(row)
+            size += len(row["key"] or b"") + len(row["value"] or b"")
+            if len(rows) >= _AT_ONCE or size >= _BYTES_AT_ONCE:
+                parquet.write_batch(pa.RecordBatch.from_pylist(rows, SCHEMA))
+                rows.clear()
+                size = 0
+
+        yield write
+        if rows:
+            parquet.write_batch(pa.RecordBatch.from_pylist(rows, SCHEMA))
 
 
 def write_segment(folder: Path, found: Comparison) -> None:
     """The batches as they are on the old leader's disk, without control batches. A batch that holds the first salvaged
     offset may begin before it. No file without a batch."""
-    batches = (at for at in only_old(found) if not at[1].is_control)
+    batches = (at for at in found.only_old() if not at[1].is_control)
     if (first := next(batches, None)) is None:
         return
-    with private(folder / f"{min(first[1].base_offset, first_offset(found)):020}.log") as stream:
-        stream.write(_bytes_of(*first))
-        for data, batch in batches:
-            stream.write(_bytes_of(data, batch))
-
-
-def _bytes_of(data: SegmentBytes, batch: DataBatch) -> bytes:
-    return data[batch.position : batch.end]
+    with private(folder / f"{min(first[1].base_offset, found.first_offset):020}.log") as stream:
+        for data, batch in chain([first], batches):
+            stream.write(data[batch.position : batch.end])
 
 
 def write_summary(folder: Path, summary: dict[str, Any]) -> None:
@@ -115,15 +104,8 @@ def write_summary(folder: Path, summary: dict[str, Any]) -> None:
         stream.write(json.dumps({**summary, "files": files}, indent=1).encode() + b"\n")
 
 
-def _as_text(row: dict[str, Any]) -> dict[str, Any]:
-    """The row for JSON: bytes as text if they are UTF-8, else {"base64": ...}."""
-    headers = [{"key": header["key"], "value": _text(header["value"])} for header in row["headers"]]
-    return {**row, "key": _text(row["key"]), "value": _text(row["value"]), "headers": headers}
-
-
-def _text(data: bytes | None) -> Any:
-    if data is None:
-        return None
+def _text(data: bytes) -> str | dict[str, str]:
+    """Bytes for JSON: text if they are UTF-8, else {"base64": ...}."""
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,10 @@ def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
 
     Errors: SalvageError at the first record that is not acknowledged, or for a target that cannot be used.
     """
-    summary = _summary(folder)
+    try:
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SalvageError(f"{folder}: holds no records that `salvage --output` wrote: {error}") from error
     topics = {row["topic"] for row in summary["partitions"]}
     if len(topics) != 1:
         raise SalvageError(f"{folder}: has {len(topics)} topics: salvage one at a time (--partition) to produce them.")
@@ -89,14 +93,6 @@ def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
     if send:
         result.sent = client.send((row for row in chosen.rows() if _origin(row) not in sent), ledger)
     return result
-
-
-def _summary(folder: Path) -> Row:
-    try:
-        found: Row = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SalvageError(f"{folder}: holds no records that `salvage --output` wrote: {error}") from error
-    return found
 
 
 def _refuse_short_retention(topic: str, config: dict[str, str], chosen: _Chosen) -> None:
@@ -164,15 +160,13 @@ class _Ledger:
         self.sent = set[str]()
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else ():
             with suppress(ValueError):  # a line that was being written when the program ended
-                self._take(json.loads(line))
-
-    def _take(self, row: Row) -> None:
-        if "topic" not in row:
-            self.sent.add(row["sent"])
-        elif row["topic"] != self.topic:
-            raise SalvageError(f"{self.path}: these records were sent to {row['topic']} before, not to {self.topic}.")
-        else:
-            self.ends = {int(number): end for number, end in row["ends"].items()}
+                row = json.loads(line)
+                if "topic" not in row:
+                    self.sent.add(row["sent"])
+                elif row["topic"] != topic:
+                    raise SalvageError(f"{path}: these records were sent to {row['topic']} before, not to {topic}.")
+                else:
+                    self.ends = {int(number): end for number, end in row["ends"].items()}
 
     def begin(self, ends: dict[int, int]) -> None:
         if self.ends is None:
@@ -206,13 +200,10 @@ class _Client:
         own = {"enable.idempotence": True, "acks": "all", "compression.type": "none", "linger.ms": 5}
         with self.cluster.errors_of(self.topic):
             producer = self.cluster.kafka.Producer({**self.cluster.config, **own})
-        count, waiting = 0, list[Row]()
-        for row in rows:
-            waiting.append(row)
-            if len(waiting) == _AT_ONCE:
-                count += self._send(producer, waiting, ledger)
-                waiting = []
-        return count + self._send(producer, waiting, ledger)
+        count = 0
+        while batch := list(islice(rows, _AT_ONCE)):
+            count += self._send(producer, batch, ledger)
+        return count
 
     def _send(self, producer: Any, rows: list[Row], ledger: _Ledger) -> int:
         acknowledged, failed = list[Row](), list[str]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from evidence.errors import Damage
 from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.offsets.replica_copy import ReplicaCopy, open_copies
 from jobs.lake.lake import Lake
-from jobs.salvage.compare import Comparison, Current, compare, facts, first_offset, marks, salvaged
+from jobs.salvage.compare import Comparison, Current, compare, facts, marks, salvaged
 from jobs.salvage.live import LiveCluster, SalvageError
 from jobs.salvage.output import make_folder, write_segment, write_summary, writer
 from replay.findings.kinds import HWM_REGRESSION
@@ -36,7 +36,6 @@ Row = dict[str, Any]
 Progress = Callable[[str], None]
 _WINDOW = ("finding_id", "verdict", "loss_min", "loss_max", "high_watermark_min", "election_offset")
 _ELECTION = ("offset", "leader_epoch", "leader", "previous_leader")
-_COMPACT = "compact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ def _partition(
     of = marks(found)
     folder = output / old.name if output is not None else None
     counts, first, last = Counter[str](), None, None
-    with writer(folder) if folder else nullcontext() as files:
+    with writer(folder) if folder else nullcontext() as write:
         for item in salvaged(found, of):
             if isinstance(item, Damage):
                 old.note(item.describe(old.name))
@@ -125,22 +124,16 @@ def _partition(
                 continue
             row = {"topic": old.topic, "partition": old.partition, **facts(item)}
             row["high_watermark"] = known.bounds.side(row["offset"]) if known.bounds else None
-            counts.update(_counted(row))
+            counts.update(["records", row["transaction"] or "no_transaction", row["high_watermark"] or "unknown"])
+            counts.update(name for name in ("newer_offset", "sent_again_offset") if row[name] is not None)
             first, last = row["offset"] if first is None else first, row["offset"]
-            if files is not None:
+            if write is not None:
                 record = item.record
                 headers = [{"key": name, "value": value} for name, value in record.headers]
-                files.add({**row, "key": record.key, "value": record.value, "headers": headers})
+                write({**row, "key": record.key, "value": record.value, "headers": headers})
     if folder:
         write_segment(folder, found)
     return _summary(found, known, counts, (first, last))
-
-
-def _counted(row: Row) -> Iterator[str]:
-    yield "records"
-    yield row["transaction"] or "no_transaction"
-    yield row["high_watermark"] or "unknown"
-    yield from (name for name in ("newer_offset", "sent_again_offset") if row[name] is not None)
 
 
 def _summary(found: Comparison, known: Known, counts: Counter[str], ends: tuple[int | None, int | None]) -> Row:
@@ -165,7 +158,7 @@ def _summary(found: Comparison, known: Known, counts: Counter[str], ends: tuple[
         "newer_value": counts["newer_offset"] if found.has_records else None,
         "sent_again": counts["sent_again_offset"] if found.has_records else None,
         "compacted": known.compacted,
-        "offsets_not_compared": max(0, first_offset(found) - found.parting),
+        "offsets_not_compared": max(0, found.first_offset - found.parting),
         "missing_before_parting": found.cleaned,
         "shared_batches": found.shared_batches,
         "window": known.window,
@@ -197,7 +190,7 @@ def known_of(lake: tuple[Lake, str], found: Comparison) -> Known:
     config &= (pc.field("resource_type") == "topic") & pc.field("end_offset").is_null()
     policies = of.rows("config_history", cluster, ("value",), config)
     values = [row["value"] for row in policies if row["value"] is not None]
-    compacted = any(_COMPACT in value for value in values) if values else None
+    compacted = any("compact" in value for value in values) if values else None
     parted = election_that_parted(elections, found.old_epochs, found.current_epochs, found.parting)
     if parted is None:
         return Known(compacted=compacted)
