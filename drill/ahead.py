@@ -192,22 +192,17 @@ def _differences(
     for name, state in then.items():
         wanted = rows.get(name, states[name])
         names = ("leader",) if step.kind == START else ("leader", "isr", "elr")
-        seen, said = ({n: _plain(of[n]) for n in names} for of in (state, wanted))
+        seen, said = ({n: sorted(of[n]) if isinstance(of[n], list) else of[n] for n in names} for of in (state, wanted))
         if seen != said:
             found.append(f"{name} has {seen}, predicted was {said}")
     return found
-
-
-def _plain(value: Any) -> Any:
-    return sorted(value) if isinstance(value, list) else value
 
 
 def _lost(drill: Drill) -> dict[str, int]:
     """By partition, all records acknowledged with acks=all that are lost so far."""
     try:
         drill.read_topics(drill.scenario.topics)
-    except (
-        ClientError
-    ) as error:  # with too few in sync a new leader knows no high watermark yet; the next step reads again
+    except ClientError as error:
+        # With too few in sync a new leader knows no high watermark yet; the next step reads again.
         drill.note(f"refused: {error}")
     return {drill.ledger.name(place): len(records) for place, records in drill.ledger.lost().items()}

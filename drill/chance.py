@@ -52,8 +52,7 @@ def play_outage(drill: Drill, count: int) -> None:
 
 
 def _partition(drill: Drill) -> str:
-    names = [f"{name}-{n}" for name, topic in drill.scenario.topics.items() for n in range(len(topic.replicas))]
-    return drill.rng.choice(names)
+    return drill.rng.choice(drill.scenario.partitions)
 
 
 def _acks(drill: Drill) -> Literal["all", "1"]:

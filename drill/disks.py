@@ -70,8 +70,11 @@ def free(disk: Path) -> None:
 def cut_tail(data: Path, topics: Iterable[str], count: int) -> dict[str, int]:
     """Remove the last `count` offsets of each replica, or a few more up to a batch's begin, but nothing that Kafka had
     flushed (recovery-point-offset-checkpoint). Returns how many offsets each replica lost."""
-    flushed = dict(_recovery_points(data / "recovery-point-offset-checkpoint"))
-    wanted, cut = set(topics), {}
+    flushed, wanted, cut = dict[str, int](), set(topics), {}
+    if (checkpoint := data / "recovery-point-offset-checkpoint").exists():
+        for line in read_checkpoint(checkpoint.read_bytes(), 3)[0]:
+            topic, partition, offset = (word.decode() for word in line.words)
+            flushed[f"{topic}-{partition}"] = int(offset)
     for folder in sorted(data.iterdir()):
         if not folder.is_dir() or folder.name.rpartition("-")[0] not in wanted:
             continue
@@ -83,9 +86,7 @@ def cut_tail(data: Path, topics: Iterable[str], count: int) -> dict[str, int]:
 
 def _cut(segment: Path, count: int, flushed: int) -> int:
     batches = list(_batches(segment.read_bytes()))
-    if not batches:
-        return 0
-    end = batches[-1].last_offset + 1
+    end = batches[-1].last_offset + 1 if batches else 0
     gone = [b for b in batches if b.last_offset >= end - count and b.base_offset >= flushed]
     if not gone:
         return 0
@@ -117,11 +118,3 @@ def read_copy(folder: Path) -> DiskCopy:
 def _batches(data: bytes) -> Iterator[DataBatch]:
     """The whole batches up to the first torn one."""
     return takewhile(lambda found: isinstance(found, DataBatch), Framing(data, 0).all_batches())  # type: ignore[arg-type]
-
-
-def _recovery_points(file: Path) -> Iterator[tuple[str, int]]:
-    """(topic-partition, offset) of each replica."""
-    if file.exists():
-        for line in read_checkpoint(file.read_bytes(), 3)[0]:
-            topic, partition, offset = (word.decode() for word in line.words)
-            yield f"{topic}-{partition}", int(offset)

@@ -212,16 +212,6 @@ def cluster(
     folder: Path, jars: Path, configs: dict[str, str], scenario: DrillScenario, places: LocalPorts
 ) -> Iterator[Cluster]:
     """A formatted cluster whose nodes have not started; whatever runs in the end is killed."""
-    made = _configured(folder, jars, configs, scenario, places)
-    try:
-        yield made
-    finally:
-        made.end()
-
-
-def _configured(
-    folder: Path, jars: Path, configs: dict[str, str], scenario: DrillScenario, places: LocalPorts
-) -> Cluster:
     votes = {node: places.address(node) for node in CONTROLLERS}
     votes |= {node: places.quorum_address(node) for node in scenario.combined}
     voters = ",".join(f"{node}@{address}" for node, address in votes.items())
@@ -247,7 +237,11 @@ def _configured(
         write_properties(home, lines)
         nodes[node] = Node(node, home)
     _format(nodes, jars, scenario.elr)
-    return Cluster(nodes, places, jars, scenario.holds_threads)
+    made = Cluster(nodes, places, jars, scenario.holds_threads)
+    try:
+        yield made
+    finally:
+        made.end()
 
 
 def write_properties(home: Path, values: Mapping[str, object]) -> None:

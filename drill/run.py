@@ -8,11 +8,14 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+from jinja2 import Environment
 
 from drill.client import client
 from drill.disks import small_disks
@@ -24,7 +27,7 @@ from drill.network import CLIENT, LocalPorts, network, possible
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
 from drill.salvage import Saved, check_bounds, salvage_all
 from drill.scenario import DrillScenario
-from drill.score import OF_PLAY, Score, Wrong, lake_of, score
+from drill.score import DECIDED, OF_PLAY, Score, Wrong, lake_of, score
 from drill.steps import Drill
 from drill.watched import compare, read_anew, watching
 from evidence.text_files import read_properties
@@ -34,6 +37,7 @@ Say = Callable[[str], None]
 RESULT, TRUTH = "result.json", "truth.json"
 LAKES, WITHOUT_LOGS = ("lake", "lake-without-logs"), "without-logs"
 _CONFIGS = Path(__file__).with_name("server.properties")
+_TEMPLATE = Path(__file__).with_name("drill.md.j2")
 
 
 def play_and_score(scenario: DrillScenario, release: str, seed: int, jars: Path, out: Path, say: Say) -> Row:
@@ -61,7 +65,16 @@ def play_and_score(scenario: DrillScenario, release: str, seed: int, jars: Path,
         check_bounds(drill, saved, out / LAKES[0])
     scored.wrong += drill.wrong
     result = {
-        **_result(drill, scored, release, seed),
+        "scenario": scenario.name,
+        "release": release,
+        "seed": seed,
+        "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
+        "commit": _commit(),
+        "as_expected": scenario.expected.any or set(scored.lost) == set(scenario.expected.lost),
+        "captures": len(drill.captures),
+        "records": drill.ledger.acknowledged(),
+        **asdict(scored),
+        "journal": drill.journal,
         **drill.told,
         "played_s": round(played_s),
         "scored_s": round(scored_s),
@@ -124,7 +137,7 @@ def score_again(folder: Path) -> Row:
         shutil.rmtree(folder / made, ignore_errors=True)
     scored = score_captures(captures, folder, Ledger.from_json(truth["partitions"]), truth["described"])
     scored.wrong += [Wrong(**row) for row in result["wrong"] if row["kind"] in OF_PLAY]
-    result |= {**scored.as_json(), "commit": _commit()}
+    result |= {**asdict(scored), "commit": _commit()}
     (folder / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return dict(result)
 
@@ -134,33 +147,27 @@ def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, describe
 
     out: the folder for both lakes. described: answers of `describe`.
     """
-    bare = [_without_logs(capture, out / WITHOUT_LOGS) for capture in captures]
+    without = shutil.ignore_patterns("logs")
+    bare = [Path(shutil.copytree(each, out / WITHOUT_LOGS / each.name, ignore=without)) for each in captures]
     lakes = out / LAKES[0], out / LAKES[1]
     for lake, given in zip(lakes, (captures, bare), strict=True):
         lake_of(lake, given)
     return score(*lakes, ledger, described)
 
 
-def _without_logs(capture: Path, folder: Path) -> Path:
-    """A copy of a capture as it would be if nobody had copied the nodes' own logs."""
-    return Path(shutil.copytree(capture, folder / capture.name, ignore=shutil.ignore_patterns("logs")))
+def page(result: Mapping[str, Any], scenario: DrillScenario) -> str:
+    """One drill as Markdown (drill.md.j2). result: what `play_and_score` returns."""
+    environment = Environment(trim_blocks=True, keep_trailing_newline=True, finalize=lambda v: "" if v is None else v)
+    environment.filters["clock"] = lambda at_ms: f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S}"
+    environment.filters["counts"] = lambda counts: ", ".join(f"{name}: {count}" for name, count in counts.items())
+    environment.filters["decided"] = _decided
+    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(result=result, scenario=scenario)
 
 
-def _result(drill: Drill, scored: Score, release: str, seed: int) -> Row:
-    expected = drill.scenario.expected
-    as_expected = expected.any or set(scored.lost) == set(expected.lost)
-    return {
-        "scenario": drill.scenario.name,
-        "release": release,
-        "seed": seed,
-        "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
-        "commit": _commit(),
-        "as_expected": as_expected,
-        "captures": len(drill.captures),
-        "records": drill.ledger.acknowledged(),
-        **scored.as_json(),
-        "journal": drill.journal,
-    }
+def _decided(verdicts: Mapping[str, int]) -> str:
+    whole = sum(verdicts.values())
+    return f"{100 * sum(verdicts.get(name, 0) for name in DECIDED) / whole:.0f} %" if whole else "-"
 
 
 def _commit() -> str | None:

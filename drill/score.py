@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from drill.scenario import name_of
 from jobs.lake.lake import Lake
 from replay.findings.kinds import HWM_REGRESSION, INVARIANT_VIOLATION, RULE_MISMATCH
 from replay.loss.verdicts import VERDICTS
+from replay.plan.step import groups
 
 Row = dict[str, Any]
+_place = itemgetter("topic_id", "partition")
 PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bounds", "wrong first"
 MISMATCH, STATE = "contradiction", "wrong state"
 PLAN_LOST, PLAN_LEADERLESS = "plan lost records", "plan left a partition without a leader"
@@ -93,32 +96,27 @@ class Score:
     wrong: list[Wrong] = field(default_factory=list)
     windows: list[Row] = field(default_factory=list)
 
-    def as_json(self) -> Row:
-        return asdict(self)
-
 
 def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequence[Row]) -> Score:
     """Compare both lakes with the ledger, and the histories with what Kafka described."""
     history, findings = (Lake(lake).rows(name, CLUSTER_ID) for name in _READ)
     bare_history, bare_findings = (Lake(lake_without_logs).rows(name, CLUSTER_ID) for name in _READ)
     windows, bare = _windows(history, findings), _windows(bare_history, bare_findings)
-    names = {(r["topic_id"], r["partition"]): name_of(r) for r in history}
+    names = {_place(row): name_of(row) for row in history}
     lost = ledger.lost()
     result = Score(lost={ledger.name(place): len(records) for place, records in lost.items()})
     result.verdicts, result.verdicts_without_logs = _counts(windows), _counts(bare)
     result.open, result.open_without_logs = lacks(windows), lacks(bare)
     for with_logs, rows, beside in ((True, windows, findings), (False, bare, bare_findings)):
-        of_place: dict[Place, list[Row]] = defaultdict(list)
-        for row in rows:
-            of_place[row["topic_id"], row["partition"]].append(row)
+        of_place = groups(rows, _place)
         for place in ledger.records:
-            for kind, text in lies(of_place[place], ledger.records[place], ledger.markers_ms[place]):
+            for kind, text in lies(of_place.get(place, ()), ledger.records[place], ledger.markers_ms[place]):
                 result.wrong.append(Wrong(kind, names.get(place, ledger.name(place)), text, with_logs))
-        found = {ledger.name(place): _best(of_place[place]) or _beside(beside, place) for place in lost}
+        found = {ledger.name(place): _best(of_place.get(place, ())) or _beside(beside, place) for place in lost}
         setattr(result, "found" if with_logs else "found_without_logs", found)
     for row in findings:
         if contradicts(row):
-            partition = names.get((row["topic_id"], row["partition"]), "-")
+            partition = names.get(_place(row), "-")
             result.wrong.append(Wrong(MISMATCH, partition, f"{row['kind']}: {row['explanation']}"))
     for text, partition in differing_states(history, described):
         result.wrong.append(Wrong(STATE, partition, text))
@@ -186,16 +184,14 @@ def differing_states(history: Sequence[Row], described: Sequence[Row]) -> Iterat
     alive first, maybe another broker, and shows no leader if it was not among them (KafkaAdminClient.java, 4.3.1,
     handleDescribeTopicsByNamesWithDescribeTopicPartitionsApi): so if a leader comes or goes in between.
     """
-    of_place: dict[Place, list[Row]] = defaultdict(list)
-    for row in history:
-        of_place[row["topic_id"], row["partition"]].append(row)
+    of_place = groups(history, _place)
     for answer in described:
         since_ms = answer.get("outdated_since_ms")
         oldest_ms = min(answer["before_ms"], since_ms or inf) - LAG_MS
         for told in answer["partitions"]:
             states = [
                 _state(row)
-                for row in of_place[told["topic_id"], told["partition"]]
+                for row in of_place.get(_place(told), ())
                 if not row["removed"]
                 and row["timestamp_ms"] <= answer["after_ms"] + 1
                 and (row["end_timestamp_ms"] is None or row["end_timestamp_ms"] >= oldest_ms)
@@ -233,7 +229,7 @@ def lacks(windows: Sequence[Row]) -> dict[str, int]:
 
 def _beside(findings: Sequence[Row], place: Place) -> str:
     """The findings that a partition without a window has."""
-    kinds = {r["kind"] for r in findings if (r["topic_id"], r["partition"]) == place}
+    kinds = {r["kind"] for r in findings if _place(r) == place}
     return f"no window, but {', '.join(sorted(kinds))}" if kinds else "no window"
 
 
@@ -252,7 +248,7 @@ def _named(windows: Sequence[Row]) -> str:
 
 def _shown(row: Row, names: Mapping[Place, str]) -> Row:
     kept = ("verdict", "loss_min", "loss_max", "first_lost_offset", "election_offset", "recorded_leader", "rule")
-    return {"partition": names.get((row["topic_id"], row["partition"]), "-"), **{name: row[name] for name in kept}}
+    return {"partition": names.get(_place(row), "-"), **{name: row[name] for name in kept}}
 
 
 Key = tuple[str, str, int]  # scenario, release, seed

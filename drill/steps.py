@@ -97,9 +97,9 @@ class Drill:
                 for node in self.nodes(step.value):
                     self.note(f"{step.action} node {node.id}")
                     done(node)
-            elif done := _TO_EACH.get(step.action):
+            elif step.action in _TO_EACH:
                 for node in self.nodes(step.value):
-                    done(self, step, node)
+                    getattr(self, f"_{step.action}")(step, node)
             elif step.action in _ASKED:
                 self._ask(step)
             elif plain := _PLAIN.get(step.action):
@@ -363,15 +363,7 @@ class Drill:
 
 
 # The steps that are done to each node.
-_TO_EACH = {
-    "hold": Drill._hold,
-    "says": Drill._says,
-    "refuses": Drill._refuses,
-    "cut": Drill._cut,
-    "fill": Drill._fill,
-    "ended": Drill._ended,
-    "keep": Drill._keep,
-}
+_TO_EACH = ("hold", "says", "refuses", "cut", "fill", "ended", "keep")
 # The steps that have no other words.
 _PLAIN: dict[str, Callable[[Drill, Any], None]] = {
     "create": Drill.create,

@@ -162,8 +162,7 @@ def drill(
     wrong.
     """
     from drill.errors import DrillError
-    from drill.page import page
-    from drill.run import TRUTH, play_and_score, score_again
+    from drill.run import TRUTH, page, play_and_score, score_again
     from drill.scenario import read_scenario, scenario_names
     from drill.score import RESULTS, append, key_of, read_scores
 

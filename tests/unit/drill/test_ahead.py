@@ -6,7 +6,7 @@ from typing import Any
 
 from docs_site.drills_page import tables
 from drill.ahead import _differences, _rows_that_hold
-from drill.page import page
+from drill.run import page
 from drill.scenario import read_scenario
 from jobs.queries.ahead import AheadAnswer
 from replay.whatif.ahead import START, STOP, ClusterAction

@@ -12,7 +12,7 @@ from docs_site.drills_page import renew, tables
 from drill.disks import cut_tail
 from drill.errors import DrillError
 from drill.nodes import RUNS_S, Node
-from drill.page import page
+from drill.run import page
 from drill.scenario import DrillScenario, read_scenario, scenario_names
 from drill.score import append, read_scores
 from tests.support import writer
