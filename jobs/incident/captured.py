@@ -39,9 +39,11 @@ class Captured:
 def load_captured(lake: Lake, cluster: str) -> Captured:
     """What the evidence of a cluster consists of."""
     of = lake, cluster
+    printed = lake.read("node_boots", cluster, ("kafka_version",))["kafka_version"].unique().drop_null()
+    versions = named_releases(lake.rows("captures", cluster)) or sorted(printed.to_pylist())
     features = lake.rows("feature_history", cluster, ("name", "level"), pc.field("end_offset").is_null())
     return Captured(
-        releases=[_shown(name) for name in _releases(lake, cluster)],
+        releases=[_shown(version) for version in versions],
         profiles=[row["profile"] for row in ask("incident/profiles", of)],
         features={row["name"]: row["level"] for row in sorted(features, key=lambda row: row["name"])},
         captures=ask("incident/captures", of),
@@ -54,8 +56,3 @@ def load_captured(lake: Lake, cluster: str) -> Captured:
 def _shown(version: str) -> str:
     release = kafka_release(version)
     return version if release == version else f"{release} ({version})"
-
-
-def _releases(lake: Lake, cluster: str) -> list[str]:
-    printed = lake.read("node_boots", cluster, ("kafka_version",))["kafka_version"].unique().drop_null()
-    return named_releases(lake.rows("captures", cluster)) or sorted(printed.to_pylist())

@@ -6,8 +6,8 @@ Page one is made once, here: the terminal, the ticket, the postmortem and the HT
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -30,11 +30,13 @@ from replay.incident.node_logs import EVENT_KINDS, EVENTS, STARTS, NodeLogs, nod
 from replay.incident.page_one import members, page_one
 from replay.loss.verdicts import PROVEN
 from replay.plan.plan import make_plan
+from replay.plan.step import groups
 
 Row = dict[str, Any]
 
 _TIMES = ("logged_at_ms", "logged_at_utc_ms")
 _PLACE = ("topic_id", "partition")
+_place = itemgetter(*_PLACE)
 
 
 class Moment(BaseModel):
@@ -102,8 +104,7 @@ def _leaderless(lake: Lake, cluster: str, windows: Sequence[Row]) -> list[Row]:
     topics = among("topic_id", (row["topic_id"] for row in windows))
     where = topics & (pc.field("leader") < 0) & (pc.field("offset") < last)
     columns = (*_PLACE, "topic", "offset", "timestamp_ms")
-    rows: list[Row] = lake.read("partition_history", cluster, columns, where).sort_by("offset").to_pylist()
-    return rows
+    return lake.read("partition_history", cluster, columns, where).sort_by("offset").to_pylist()
 
 
 def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
@@ -157,20 +158,13 @@ def load_causes(
     last = max(f["election_offset"] for f in proven)
     topics, partitions = (among(name, (f[name] for f in proven)) for name in _PLACE)
     of_places = topics & partitions & (pc.field("offset") <= last)
-    states: dict[Any, list[Row]] = defaultdict(list)
-    for row in lake.read("partition_history", cluster, (*_PLACE, *STATES), of_places).sort_by("offset").to_pylist():
-        states[row["topic_id"], row["partition"]].append(row)
+    history = lake.read("partition_history", cluster, (*_PLACE, *STATES), of_places).sort_by("offset").to_pylist()
+    states = groups(history, _place)
     elections = elections_of(lake, cluster, proven, ELECTION)
     sessions = lake.read("broker_history", cluster, SESSIONS).sort_by("offset").to_pylist()
     logs = logs or load_node_logs(lake, cluster)
     return {
-        f["finding_id"]: chain(
-            f,
-            states[f["topic_id"], f["partition"]],
-            sessions,
-            elections.get(window_key(f)),
-            logs,
-        )
+        f["finding_id"]: chain(f, states.get(_place(f), []), sessions, elections.get(window_key(f)), logs)
         for f in proven
     }
 

@@ -82,8 +82,7 @@ def load_events(
 
     def most(name: str, rows: pa.Table, limit: int) -> list[Row]:
         left_out[name] = max(len(rows) - limit, 0)
-        found: list[Row] = rows.slice(0, limit).to_pylist()
-        return found
+        return rows.slice(0, limit).to_pylist()
 
     def within(*sections: Section) -> pa.Table:
         return timed.filter(pc.field("section").isin(list(map(str, sections)))).select(_WINDOW)

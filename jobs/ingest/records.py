@@ -219,8 +219,7 @@ def _held(lake: Lake, cluster: str) -> HeldBatches:
 def _any(offsets: Array, first: Array, last: Array) -> Array:
     """Mask of the batches in which any of the offsets, which are sorted, is. first, last: offsets of each batch."""
     at = np.searchsorted(offsets, first)
-    found: Array = np.append(offsets, INT64_MAX)[at] <= last
-    return found
+    return np.append(offsets, INT64_MAX)[at] <= last
 
 
 def overlap(epoch: Array, crc: Array, first: Array, last: Array) -> bool:

@@ -248,8 +248,7 @@ class Lake:
         self, name: str, cluster_id: str, columns: Sequence[str] = (), where: pc.Expression | None = None
     ) -> list[Row]:
         """Like `read`, as dicts."""
-        result: list[Row] = self.read(name, cluster_id, columns, where).to_pylist()
-        return result
+        return self.read(name, cluster_id, columns, where).to_pylist()
 
     def count(self, name: str, cluster_id: str, where: pc.Expression | None = None) -> int:
         """Number of rows that a table has for a cluster. Without `where` the table's log says it, if it can."""

@@ -35,8 +35,7 @@ class OpenedTable:
     @cached_property
     def listed(self) -> list[Row]:
         """The table's files, as its log names them."""
-        rows: list[Row] = pa.table(self.delta.get_add_actions(flatten=True)).to_pylist()
-        return rows
+        return pa.table(self.delta.get_add_actions(flatten=True)).to_pylist()
 
     def files(self, cluster_id: str) -> list[DataFile]:
         """The files of a cluster."""

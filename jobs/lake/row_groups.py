@@ -49,8 +49,7 @@ def slices_of(topic_ids: pa.ChunkedArray | pa.Array, count: int) -> Array:
     encoded = topic_ids if pa.types.is_dictionary(topic_ids.type) else topic_ids.dictionary_encode()
     ids = encoded.dictionary.to_pylist()
     found = np.array([*(crc32(topic_id.encode()) & (count - 1) for topic_id in ids), NO_TOPIC], dtype=np.int64)
-    places: Array = found[encoded.indices.fill_null(len(ids)).to_numpy()]
-    return places
+    return found[encoded.indices.fill_null(len(ids)).to_numpy()]
 
 
 class SlicedFile:

@@ -29,8 +29,7 @@ def matches(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> Array:
     """int64: for each row the number of a row of `known` with the same key, -1 if there is none."""
     numbers = _numbers(rows, known, key)
     own, others = pa.array(numbers[len(known) :]), pa.array(numbers[: len(known)])
-    found: Array = pc.index_in(own, others).fill_null(-1).to_numpy().astype(np.int64)
-    return found
+    return pc.index_in(own, others).fill_null(-1).to_numpy().astype(np.int64)
 
 
 def _numbers(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> Array:

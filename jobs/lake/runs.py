@@ -38,7 +38,7 @@ class Run:
     def __init__(self, command: str) -> None:
         self.command = command
         self.captures: list[str] = []
-        self.run_id, self.started_ms = uuid4().hex[:16], _now_ms()
+        self.run_id, self.started_ms = uuid4().hex[:16], time.time_ns() // 1_000_000
         self.engine: str | None = None
         self.jobs = Jobs(self.run_id)
         self._of: dict[str, Row] = {}
@@ -99,7 +99,7 @@ class Run:
             "run_id": self.run_id,
             "command": self.command,
             "started_ms": self.started_ms,
-            "ended_ms": _now_ms(),
+            "ended_ms": time.time_ns() // 1_000_000,
             "outcome": outcome,
             "exit_code": exit_code,
             "error": error,
@@ -110,7 +110,3 @@ class Run:
             "code_version": CODE_VERSION,
             "rule_version": str(RULE_VERSION),
         }
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -171,7 +171,7 @@ def shown(target: Location) -> str:
 def write_whole(target: Location, text: str) -> None:
     """Write a file completely or not at all; missing folders are created. Errors: OSError."""
     if isinstance(target, Remote):
-        system, path = FileSystem.from_uri(target.url)
+        system, path = _placed(target)
         with system.open_output_stream(path) as file:
             file.write(text.encode())
         return
@@ -192,11 +192,19 @@ def write_whole(target: Location, text: str) -> None:
 def first_bytes(target: Location, count: int) -> bytes:
     """The first bytes of a file; nothing if there is no such file."""
     with suppress(OSError):
-        if isinstance(target, Remote):
-            system, path = FileSystem.from_uri(target.url)
-            with system.open_input_stream(path) as remote:
-                return bytes(remote.read(count))
-        if target.is_file():
-            with target.open("rb") as file:
-                return file.read(count)
+        if isinstance(target, Remote) or target.is_file():
+            system, path = _placed(target)
+            with system.open_input_stream(path, compression=None) as file:
+                return bytes(file.read(count))
     return b""
+
+
+def delete(target: Location) -> None:
+    """Delete a file, if it is there and can be deleted."""
+    with suppress(OSError):
+        system, path = _placed(target)
+        system.delete_file(path)
+
+
+def _placed(target: Location) -> tuple[FileSystem, str]:
+    return FileSystem.from_uri(target.url) if isinstance(target, Remote) else (LocalFileSystem(), str(target))

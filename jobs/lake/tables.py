@@ -114,13 +114,9 @@ def _table(name: str, about: Values) -> Table:
 TABLES = {name: _table(name, about) for name, about in values().items()}
 
 
-def _layout() -> str:
-    tables = [(t.name, t.key, t.properties, [(f.name, str(f.type)) for f in t.schema]) for t in TABLES.values()]
-    return f"{SCHEMA_VERSION}-{sha256(repr(tables).encode()).hexdigest()[:8]}"
-
-
 # Of all tables. Every commit names it, and a lake of another layout is refused (jobs/lake/lake.py).
-LAYOUT = _layout()
+_LAYOUT = [(t.name, t.key, t.properties, [(f.name, str(f.type)) for f in t.schema]) for t in TABLES.values()]
+LAYOUT = f"{SCHEMA_VERSION}-{sha256(repr(_LAYOUT).encode()).hexdigest()[:8]}"
 
 # The tables that each stage writes, the one that it writes last at the end.
 INGESTED = (

@@ -75,9 +75,5 @@ def measured(jobs: Jobs) -> Iterator[None]:
 def _summary(tasks: Sequence[TaskFigures]) -> dict[str, Any]:
     found: dict[str, Any] = {"tasks": len(tasks), "slowest": max(tasks, key=lambda t: t.seconds).as_row()}
     if all(task.size is not None for task in tasks):
-        found["largest"] = max(tasks, key=_size_bytes).as_row()
+        found["largest"] = max(tasks, key=lambda task: task.size.size_bytes if task.size else 0).as_row()
     return {**found, "peak_memory_bytes": max(t.peak_bytes or 0 for t in tasks) or None}
-
-
-def _size_bytes(task: TaskFigures) -> int:
-    return task.size.size_bytes if task.size is not None else 0

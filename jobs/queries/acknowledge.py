@@ -58,8 +58,7 @@ def listed(lake: Lake, cluster: str | None) -> list[Row]:
 
 def _unacknowledged(lake: Lake, cluster: str) -> list[Row]:
     found = with_status(lake, cluster, lake.read("findings", cluster, (CLUSTER_ID, *KEY)))
-    rows: list[Row] = found.filter(pc.not_equal(found[STATUS], ACKNOWLEDGED)).to_pylist()
-    return rows
+    return found.filter(pc.not_equal(found[STATUS], ACKNOWLEDGED)).to_pylist()
 
 
 def _one(rows: Sequence[Row], wanted: str) -> Row:

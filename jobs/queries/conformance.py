@@ -42,7 +42,8 @@ def check_cases(file: Path, profile: Profile | None) -> Conformance:
     Errors: KraftForensicsError with the file, line and byte position of an invalid case.
     """
     result = Conformance()
-    for chunk in _chunks(file):
+    cases = _cases(file)
+    for chunk in iter(lambda: list(islice(cases, _CHUNK_CASES)), []):
         try:
             found = differences([case for _, _, case in chunk], profile)
         except CaseError:
@@ -64,13 +65,8 @@ def _difference(file: Path, numbered: tuple[int, int, Row], profile: Profile | N
         raise KraftForensicsError(f"{file}: line {line}, byte {position}: {error}") from error
 
 
-def _chunks(file: Path) -> Iterator[list[tuple[int, int, Row]]]:
-    """(line number, byte position, case) of each case, in chunks."""
-    cases = _cases(file)
-    return iter(lambda: list(islice(cases, _CHUNK_CASES)), [])
-
-
 def _cases(file: Path) -> Iterator[tuple[int, int, Row]]:
+    """(line number, byte position, case) of each case."""
     position = 0
     try:
         with file.open("rb") as raw:

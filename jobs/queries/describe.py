@@ -51,8 +51,7 @@ def partitions_at(
     if not len(rows) and topic is not None and not len(lake.read("partition_history", cluster, ["topic"], of_topic)):
         raise KraftForensicsError(f"topic {topic!r} never existed in cluster {cluster}, according to the captured log")
     order = [(name, "ascending") for name in ("topic", "topic_id", "partition", "offset")]
-    result: list[dict[str, Any]] = rows.sort_by(order).to_pylist()
-    return result
+    return rows.sort_by(order).to_pylist()
 
 
 def outside_log(log: dict[str, Any], at_offset: int | None, at_time_ms: int | None) -> str | None:

@@ -54,8 +54,7 @@ def flagged_windows(lake: Lake, every: bool = False) -> list[Row]:
     names = dict.fromkeys([*KEYS.names, *WINDOW_COLUMNS])
     found = lake.read("findings", None, list(names), pc.field("kind") == HWM_REGRESSION)
     sections = (Section.WINDOWS, Section.EXCLUDED) if every else (Section.WINDOWS,)
-    rows: list[Row] = ordered(found, *sections).select(WINDOW_COLUMNS).to_pylist()
-    return rows
+    return ordered(found, *sections).select(WINDOW_COLUMNS).to_pylist()
 
 
 def print_windows(

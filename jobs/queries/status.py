@@ -48,20 +48,17 @@ def status_of(lake: Lake, now_ms: int, most_runs: int = 0, with_captures: bool =
     clusters = [
         {**_cluster(lake, each, found, runs, now_ms), "bytes": _bytes(listings, each)} for each in lake.clusters()
     ]
+    captures = lake.read(_CAPTURES, None, TABLES[_CAPTURES].schema.names).to_pylist() if with_captures else []
+    folder = lake.root.rglob("*") if isinstance(lake.root, Path) else None
     return {
         "lake": shown(lake.root),
         "clusters": sorted(clusters, key=gravity),
         "runs": sorted(runs, key=lambda row: -row["started_ms"])[:most_runs],
-        "captures": _captures(lake) if with_captures else [],
+        "captures": sorted(captures, key=lambda r: (r[CLUSTER_ID], -(r["ingested_ms"] or 0), r["capture"])),
         "tables": [row for row in tables if row["rows"]],
         "bytes": size,
-        "other_bytes": _folder_bytes(lake.root) - size if isinstance(lake.root, Path) else None,
+        "other_bytes": None if folder is None else sum(f.stat().st_size for f in folder if f.is_file()) - size,
     }
-
-
-def _captures(lake: Lake) -> list[Row]:
-    rows: list[Row] = lake.read(_CAPTURES, None, TABLES[_CAPTURES].schema.names).to_pylist()
-    return sorted(rows, key=lambda row: (row[CLUSTER_ID], -(row["ingested_ms"] or 0), row["capture"]))
 
 
 def gravity(cluster: Row) -> tuple[int, int, int, str]:
@@ -79,10 +76,6 @@ def _bytes(listings: Mapping[str, list[Row]], cluster: str) -> int:
 def _size(name: str, files: list[Row]) -> Row:
     rows, size = (sum(file[column] or 0 for file in files) for column in ("num_records", "size_bytes"))
     return {"table": name, "rows": rows, "files": len(files), "bytes": size}
-
-
-def _folder_bytes(root: Path) -> int:
-    return sum(file.stat().st_size for file in root.rglob("*") if file.is_file())
 
 
 def _cluster(lake: Lake, cluster: str, tables: Mapping[str, OpenedTable], runs: list[Row], now_ms: int) -> Row:

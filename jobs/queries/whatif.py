@@ -118,7 +118,9 @@ def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Setting
     lifetimes = lifetimes_of(topics)
     offsets = with_topic_ids(offsets, lifetimes)
     events = judging_events(lake, cluster, state.shape, clocks, lifetimes)
-    end_ms = _end_ms(lake, cluster, question.to_offset, facts.log_end_ms)
+    last = question.to_offset
+    ended_ms = None if last is None else newest_ms(lake, cluster, pc.field("base_offset") <= last)
+    end_ms = (facts.log_end_ms if ended_ms is None else ended_ms) or 0
     answers = [WHATIF.empty_table()]
     for topic_ids in _buckets(chosen, settings.replay.rows_per_bucket):
         of_bucket = pc.field("topic_id").isin(topic_ids)
@@ -135,11 +137,6 @@ def _buckets(rows: pa.Table, most_rows: int) -> Iterator[pa.Array]:
     number = np.cumsum(counts["count_all"].to_numpy()) // most_rows
     for each in np.unique(number):
         yield counts["topic_id"].combine_chunks().filter(pa.array(number == each))
-
-
-def _end_ms(lake: Lake, cluster: str, to_offset: int | None, last_ms: int | None) -> int:
-    found = None if to_offset is None else newest_ms(lake, cluster, pc.field("base_offset") <= to_offset)
-    return (last_ms if found is None else found) or 0
 
 
 def _answer(

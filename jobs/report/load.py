@@ -58,16 +58,6 @@ _SOUGHT = pa.schema({"topic_id": pa.string(), "partition": pa.int32(), "point": 
 _PREDICTED = ("policy", "outcome", "loss_min", "loss_max", "differs")
 
 
-def _made_from(lake: Lake, cluster: str) -> Row:
-    found = made_from(lake, cluster)
-    judged_on = lake.made("findings", cluster).get("engine")
-    return {
-        **found,
-        "engine": judged_on,
-        "tables": {name: at for name, at in found["tables"].items() if name in TABLES_SHOWN},
-    }
-
-
 def load_report(
     lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = ALL, document: Row | None = None
 ) -> ReportInput:
@@ -79,6 +69,8 @@ def load_report(
     detailed = by_section(findings)[Section.WINDOWS][:MAX_DETAILS]
     timelines, elections = _histories(lake, cluster, detailed)
     logs = load_node_logs(lake, cluster)
+    made = made_from(lake, cluster)
+    shown = {name: at for name, at in made["tables"].items() if name in TABLES_SHOWN}
     newest_run = pc.field("run_id") == str(lake.made("quality_results", cluster).get("run_id", ""))
     of_detailed = among("finding_id", (row["finding_id"] for row in detailed))
     return ReportInput(
@@ -96,7 +88,7 @@ def load_report(
         quarantine=_quarantine(lake, cluster),
         counts={name: lake.count(name, cluster) for name in _COUNTED},
         fingerprint=fingerprint,
-        made_from=_made_from(lake, cluster),
+        made_from=made | {"engine": lake.made("findings", cluster).get("engine"), "tables": shown},
         focus=focus,
         events=load_events(lake, cluster, keys, focus, logs),
         policies=_policies(lake, cluster, keys, focus),
@@ -130,8 +122,7 @@ def _findings(lake: Lake, cluster: str, keys: pa.Table) -> list[Row]:
 def _quarantine(lake: Lake, cluster: str) -> list[Row]:
     names = [name for name in TABLES["quarantine"].schema.names if name != "raw"]
     order = [(name, "ascending") for name in ("capture", "path", "position", "reason")]
-    rows: list[Row] = lake.read("quarantine", cluster, names).sort_by(order).slice(0, MAX_LISTED).to_pylist()
-    return rows
+    return lake.read("quarantine", cluster, names).sort_by(order).slice(0, MAX_LISTED).to_pylist()
 
 
 def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tuple[str, int], list[Row]], list[Row]]:

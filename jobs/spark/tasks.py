@@ -226,7 +226,10 @@ def run_tasks(
     order = sorted(range(len(items)), key=lambda n: -(size.size_bytes if (size := sizes[n]) else 0))
     with progress_tasks(len(items)) as show:
         ended = runner(rows, settings).run(partial(_measured, function), [items[n] for n in order], name, show)
-    results = dict(zip(order, map(_raised, ended), strict=True))
+    for outcome in ended:
+        if isinstance(outcome, KraftForensicsError):
+            raise outcome
+    results = dict(zip(order, ended, strict=True))
     figures = [TaskFigures(sizes[n], seconds, peak) for n, (_, seconds, peak) in results.items()]
     log(f"{name}: {len(items)} tasks; the slowest: {max(figures, key=lambda task: task.seconds)}", DEBUG)
     if (jobs := current()) is not None:
@@ -322,9 +325,3 @@ def _outcome(function: Callable[[Item], Result], item: Item) -> Result | KraftFo
         return error
     finally:
         release()  # the next task of this worker begins with as little memory as this one
-
-
-def _raised(result: Result | KraftForensicsError) -> Result:
-    if isinstance(result, KraftForensicsError):
-        raise result
-    return result

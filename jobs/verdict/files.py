@@ -8,12 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pyarrow.fs import FileSystem
-
 from evidence.capture.remote import Location, Remote, location
 from evidence.errors import KraftForensicsError
 from jobs.console.version import tool_version
-from jobs.lake.storage import first_bytes, write_whole
+from jobs.lake.storage import delete, first_bytes, write_whole
 from jobs.report.page import HEAD_BYTES, fingerprint_in
 from jobs.report.stage import file_of
 
@@ -59,11 +57,11 @@ class VerdictFiles:
         valid = next(value for value in _VALID if any(row["valid"] == value for row in rows))
         write_verdict({"valid": valid, "tool_version": tool_version(), "clusters": rows}, self.index)
         for cluster in before.keys() - entries.keys():
-            _delete(self.file_of(cluster))
+            delete(self.file_of(cluster))
         kept = {row["report"] for row in entries.values()}
         for row in before.values():
-            if (page := row["report"]) is not None and page not in kept:
-                _delete_page(page)
+            if (page := row["report"]) is not None and page not in kept and _is_page(page):
+                delete(location(page))
         return target
 
     def report_of(self, cluster: str) -> str | None:
@@ -122,20 +120,5 @@ def _is_stream(path: Location) -> bool:
     return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
 
 
-def _delete_page(page: str) -> None:
-    """Delete a report, if the file is one."""
-    if _is_page(page):
-        _delete(location(page))
-
-
 def _is_page(page: str) -> bool:
     return fingerprint_in(first_bytes(location(page), HEAD_BYTES)) is not None
-
-
-def _delete(target: Location) -> None:
-    with suppress(OSError):
-        if isinstance(target, Remote):
-            system, path = FileSystem.from_uri(target.url)
-            system.delete_file(path)
-        else:
-            target.unlink(missing_ok=True)

@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 # `-- name: meaning` of a column; a line that is indented goes on with the meaning before it.
 _COLUMN = re.compile(r"(?P<name>\w+): (?P<text>.+)")
@@ -45,7 +44,8 @@ class View:
 @cache
 def views() -> dict[str, View]:
     """Every view by its name. A view comes after those that it reads."""
-    found = [_parsed(file.name.removesuffix(".sql"), file.read_text("utf-8")) for file in _files()]
+    texts = [file for file in files(__package__).iterdir() if file.name.endswith(".sql")]
+    found = [_parsed(file.name.removesuffix(".sql"), file.read_text("utf-8")) for file in texts]
     by_name = {view.name: view for view in sorted(found, key=lambda view: view.name)}
     ordered: dict[str, View] = {}
 
@@ -76,10 +76,6 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """A string of Spark SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _files() -> list[Traversable]:
-    return [file for file in files(__package__).iterdir() if file.name.endswith(".sql")]
 
 
 def _parsed(name: str, text: str) -> View:

@@ -203,7 +203,9 @@ def step(live: Live, rows: pa.Table, origin: str = "log") -> tuple[Live, Piece |
         rows, waiting = rows.slice(0, opened), rows.slice(opened)
     if not len(rows):
         return live, None, waiting
-    rows = _with_provenance(rows)
+    for name in ("capture", "sha256"):  # a stream's rows are of no capture
+        if name not in rows.column_names:
+            rows = rows.append_column(name, pa.array([""] * len(rows), pa.string()))
     offsets, epochs = (rows[name].to_numpy() for name in ("offset", "epoch"))
     known = live.epochs[-1][0] if live.epochs else -1
     first = np.unique(epochs, return_index=True)[1]
@@ -215,14 +217,6 @@ def step(live: Live, rows: pa.Table, origin: str = "log") -> tuple[Live, Piece |
     changes = changes_from(rows.filter(rows["partition_change"].is_valid()), origin).cast(CHANGES)
     live, piece = advance(live, changes, records, begun, int(offsets[-1]) + 1, rows["timestamp_ms"][-1].as_py())
     return live, piece, waiting
-
-
-def _with_provenance(rows: pa.Table) -> pa.Table:
-    """Columns that a stream's rows lack: there is no capture."""
-    for name in ("capture", "sha256"):
-        if name not in rows.column_names:
-            rows = rows.append_column(name, pa.array([""] * len(rows), pa.string()))
-    return rows
 
 
 def _new_rows(rows: pa.Table, live: Live) -> tuple[pa.Table, tuple[int, int] | None]:

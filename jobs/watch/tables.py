@@ -91,8 +91,7 @@ class WatchTables:
         """The rows that match."""
         table = self._table(name)
         found = table.to_pyarrow_dataset().to_table(filter=where) if table is not None else SCHEMAS[name].empty_table()
-        rows: list[dict[str, Any]] = found.to_pylist()
-        return rows
+        return found.to_pylist()
 
     def _table(self, name: str) -> DeltaTable | None:
         """A table; None before its first commit. It is opened once, which reads all commits: nobody else writes it."""
