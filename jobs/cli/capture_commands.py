@@ -109,7 +109,7 @@ def check(
     from evidence.completeness.facts import read_facts
     from evidence.completeness.lacks import lacks_of
     from jobs.config.settings import load_settings
-    from jobs.report.rendering import environment, for_terminal
+    from jobs.report.rendering import for_terminal, rendered
     from replay.plan.step import groups
 
     settings = load_settings()
@@ -128,6 +128,6 @@ def check(
         print(json.dumps({"capture": name, "cluster_id": cluster, "lacks": [asdict(lack) for lack in lacks]}))
     else:
         found = groups(lacks, attrgetter("needed", "what", "where", "rules"))
-        print(environment(for_terminal).get_template("lacks.txt.j2").render(lacks=found), end="")
+        print(rendered("lacks.txt.j2", for_terminal, lacks=found), end="")
     if any(lack.needed for lack in lacks):
         raise typer.Exit(EXIT_MISSING)

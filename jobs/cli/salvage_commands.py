@@ -75,7 +75,7 @@ def _save(
     from evidence.capture.remote import location
     from jobs.cli.lakes import lake_to_show
     from jobs.config.settings import load_settings
-    from jobs.report.rendering import environment, for_terminal
+    from jobs.report.rendering import for_terminal, rendered
     from jobs.salvage.stage import salvage as compare
 
     files = lake_to_show(location(lake), cluster) if lake is not None else None
@@ -86,8 +86,8 @@ def _save(
     if form == "json":
         print(json.dumps(summary))
     else:
-        template = environment(for_terminal).get_template("salvage.txt.j2")
-        typer.echo(template.render(partitions=summary["partitions"], output=output), nl=False)
+        text = rendered("salvage.txt.j2", for_terminal, partitions=summary["partitions"], output=output)
+        typer.echo(text, nl=False)
     for row in summary["partitions"]:
         for note in row["notes"]:
             show_message(printable(note), WARNING)

@@ -79,11 +79,8 @@ def receive(stream: BinaryIO, folder: Path, received: Received) -> None:
 
 def shown(name: str) -> str:
     """A file name of any bytes, printable."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in _safe(name))
-
-
-def _safe(name: str) -> str:
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
 
 
 def _line(stream: BinaryIO) -> bytes:

@@ -79,10 +79,11 @@ def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int
     """
     check_targets(targets, wishes.via)
     check_output(output)
+    suffix = next((suffix for suffix in _COMPRESSIONS if output.name.endswith(suffix)), "")
     minutes = None if wishes.since_ms is None else max(1, -((wishes.since_ms - now_ms) // 60_000) + 1)
     work = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.absolute().parent))
     try:
-        folder = work / _plain_name(output)
+        folder = work / (output.name.removesuffix(suffix) or "capture")
         folder.mkdir()
         with ThreadPoolExecutor(min(len(targets), _MOST_AT_ONCE)) as pool:
             visits = list(pool.map(partial(_visit_one, folder, wishes, minutes, progress), targets))
@@ -94,16 +95,14 @@ def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int
         if wishes.producers_data:
             for path in (folder, *folder.rglob("*")):
                 path.chmod(0o700 if path.is_dir() else 0o600)
-        _place(folder, output, work, wishes.producers_data)
+        if suffix:
+            folder = _packed(folder, work / f"packed{suffix}", _COMPRESSIONS[suffix], wishes.producers_data)
+        folder.rename(output)  # in one step
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return Collected(output, [*(line for found in visits for line in _problems(found)), *_unsent(wishes, visits)])
-
-
-def _unsent(wishes: Wishes, visits: Sequence[Visit]) -> list[str]:
-    """Partitions of which no node had a log."""
     sent = {Path(name).parent.name for found in visits for name in found.received.files if name.endswith(".log")}
-    return [f"{name}: no log directory that was read has this replica" for name in wishes.replicas if name not in sent]
+    unsent = (f"{n}: no log directory that was read has this replica" for n in wishes.replicas if n not in sent)
+    return Collected(output, [*(line for found in visits for line in _problems(found)), *unsent])
 
 
 def _visit_one(folder: Path, wishes: Wishes, minutes: int | None, progress: Progress, target: Target) -> Visit:
@@ -251,19 +250,9 @@ def _files(folder: Path) -> list[Path]:
     return [Path(place, name) for place, _, names in os.walk(folder) for name in names]
 
 
-def _plain_name(output: Path) -> str:
-    suffix = next((suffix for suffix in _COMPRESSIONS if output.name.endswith(suffix)), "")
-    return output.name.removesuffix(suffix) or "capture"
-
-
-def _place(folder: Path, output: Path, work: Path, private: bool) -> None:
-    """Move the folder, or an archive of it, to its place in one step."""
-    suffix = next((suffix for suffix in _COMPRESSIONS if output.name.endswith(suffix)), None)
-    if suffix is None:
-        folder.rename(output)
-        return
-    packed = work / f"packed{suffix}"
-    with tarfile.open(packed, f"w:{_COMPRESSIONS[suffix]}", format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
+def _packed(folder: Path, packed: Path, compression: str, private: bool) -> Path:
+    """An archive of a folder."""
+    with tarfile.open(packed, f"w:{compression}", format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
         for path in sorted(_files(folder)):
             member = tarfile.TarInfo(f"{folder.name}/{path.relative_to(folder)}")
             status = path.stat()
@@ -273,4 +262,4 @@ def _place(folder: Path, output: Path, work: Path, private: bool) -> None:
                 tar.addfile(member, stream)
     if private:
         packed.chmod(0o600)
-    packed.rename(output)
+    return packed

@@ -101,6 +101,7 @@ def load_events(
     elections = ask("incident/elections", of, values)
     left_out["elections"] = max(known - MOST_ELECTIONS, 0)
     gone = [row for row in load_deleted(lake, cluster) if focus.topic in (None, row["topic"])]
+    errors = (row["clock_error_ms"] or 0 for row in lake.rows("captures", cluster, ("clock_error_ms",)))
     left_out["controllers"] = max(len(terms) - MOST_CONTROLLERS, 0)
     return IncidentEvents(
         log=log,
@@ -110,7 +111,7 @@ def load_events(
         others=_by_time(others),
         elections=sorted(elections, key=lambda row: row["offset"]),
         brokers=brokers,
-        departures=_departures(lake, cluster, brokers, logs),
+        departures=departures((row for rows in brokers.values() for row in rows), logs, max(errors, default=0)),
         controllers=terms[-MOST_CONTROLLERS:],
         captured=ask("incident/capture_times", of, {"most": MOST_CAPTURED}),
         deleted=[row for row in gone if is_usable(row["deleted_ms"])][:MOST_OTHERS],
@@ -167,8 +168,3 @@ def _brokers(of: tuple[Lake, str], shown: Span | None, windows: list[Row]) -> di
     led = [*dict.fromkeys(row["recorded_leader"] for row in windows if row["recorded_leader"] is not None)]
     values = {"led": led or [-1], "first": first, "last": last, "most_brokers": MOST_BROKERS, "most": MOST_SESSIONS}
     return groups(ask("incident/sessions", of, values), itemgetter("broker_id"))
-
-
-def _departures(lake: Lake, cluster: str, brokers: dict[int, list[Row]], logs: NodeLogs) -> list[Departure]:
-    errors = (row["clock_error_ms"] or 0 for row in lake.rows("captures", cluster, ("clock_error_ms",)))
-    return departures((row for rows in brokers.values() for row in rows), logs, max(errors, default=0))

@@ -194,7 +194,9 @@ def _judge(
 ) -> pa.DictionaryArray:
     epoch, base, last = (rows[name].to_numpy().astype(np.int64) for name in ("epoch", "base_offset", "last_offset"))
     reports = lake.rows("quorum_reports", cluster)
-    points = [*_snapshot_points(lake, cluster, capture), *_reported_points(reports)]
+    reported = (r for r in reports if r["high_watermark"] and r["leader_epoch"] is not None)
+    points = _snapshot_points(lake, cluster, capture)
+    points += [Point(r["high_watermark"], r["leader_epoch"]) for r in reported]
     return commit_states(epoch, base, last, holders, _voters(lake, cluster, control, reports), points)
 
 
@@ -224,8 +226,3 @@ def _snapshot_points(lake: Lake, cluster: str, capture: Capture) -> list[Point]:
         if node is not None:
             holders.setdefault(sha256, set()).add(node)
     return [Point(r[columns[0]], r[columns[1]], frozenset(holders.get(r["sha256"], ()))) for r in found]
-
-
-def _reported_points(reports: list[Row]) -> list[Point]:
-    named = [r for r in reports if r["high_watermark"] and r["leader_epoch"] is not None]
-    return [Point(r["high_watermark"], r["leader_epoch"]) for r in named]

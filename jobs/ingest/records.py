@@ -85,7 +85,8 @@ class DecodingTask:
         with digests_by(self.key_file):
             rows = decoded(work, self.capture)
         is_damage = rows["damage"].is_valid()
-        damage = _quarantined(rows.filter(is_damage)) if pc.any(is_damage).as_py() else []
+        bad = rows.select(["capture", "path", "sha256", "damage"]).filter(is_damage).to_pylist()
+        damage = [{**row, **row.pop("damage")} for row in bad]
         rows = rows.filter(pc.invert(is_damage)) if damage else rows
         if self.table == RECORDS:
             rows = rows.append_column(_STATE, commit_column(rows, self.usual_state, self.states))
@@ -107,11 +108,6 @@ def decoded(
         for batch in decode_arrow(bytes_of(one), one, capture):
             batches.append(batch.filter(keep(batch)) if keep else batch)
     return pa.Table.from_batches(batches, DECODED)
-
-
-def _quarantined(rows: pa.Table) -> list[Row]:
-    bad = rows.select(["capture", "path", "sha256", "damage"]).to_pylist()
-    return [{**row, **row.pop("damage")} for row in bad]
 
 
 @dataclass(frozen=True, slots=True)

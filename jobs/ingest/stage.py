@@ -86,17 +86,13 @@ def ingest_opened(
 
 def _ingest(write: _Writer, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
     lake = write.lake
-    known = _known_files(lake, capture.name)
+    files = lake.read("evidence_files", None, ("path", "sha256", "cluster_id"), pc.field("capture") == capture.name)
+    known = {(row["path"], row["sha256"]): row["cluster_id"] for row in files.to_pylist()}
     if {(f.path, f.sha256) for f in capture.files} <= set(known):
-        heads_of(lake, next(iter(known.values())), INGESTED)
-        return Ingested(capture.name, next(iter(known.values())), write.added, [], capture.refused, True)
+        cluster = next(iter(known.values()))
+        heads_of(lake, cluster, INGESTED)
+        return Ingested(capture.name, cluster, write.added, [], capture.refused, True)
     return _ingest_new(write, capture, settings, progress)
-
-
-def _known_files(lake: Lake, capture: str) -> dict[tuple[str, str], str]:
-    """(path, SHA-256) -> cluster id, for the files ingested under a capture's name."""
-    files = lake.read("evidence_files", None, ("path", "sha256", "cluster_id"), pc.field("capture") == capture)
-    return {(r["path"], r["sha256"]): r["cluster_id"] for r in files.to_pylist()}
 
 
 def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: Progress) -> Ingested:

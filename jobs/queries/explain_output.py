@@ -12,7 +12,7 @@ from typing import Any
 
 from jobs.console.options import DocumentFormat
 from jobs.console.output import Format, print_rows, utc
-from jobs.report.rendering import environment, for_terminal
+from jobs.report.rendering import for_terminal, rendered
 from jobs.report.sections import same_answers
 
 Row = dict[str, Any]
@@ -34,16 +34,14 @@ def print_explained(found: Row, form: DocumentFormat) -> None:
         print_rows([], [found], Format.JSON)
         return
     at = {row["offset"]: row["captured_at_ms"] for row in found["evidence"] if row["table"] == "partition_history"}
-    text = (
-        environment(for_terminal)
-        .get_template("explain.txt.j2")
-        .render(
-            finding=found,
-            elected_ms=at.get(found["election_offset"]),
-            entries=_entries(found["evidence"]),
-            answers=same_answers(found["counterfactuals"]),
-            fields=_fields,
-        )
+    text = rendered(
+        "explain.txt.j2",
+        for_terminal,
+        finding=found,
+        elected_ms=at.get(found["election_offset"]),
+        entries=_entries(found["evidence"]),
+        answers=same_answers(found["counterfactuals"]),
+        fields=_fields,
     )
     sys.stdout.write(text.rstrip("\n") + "\n")
 

@@ -86,6 +86,7 @@ def print_windows(
 
 
 def _table_row(row: dict[str, Any], with_cluster: bool, is_deleted: bool) -> dict[str, Any]:
+    leans = row["likely"] in (LOST, KEPT)
     return {
         "window": f"{row['topic']}-{row['partition']}{' (deleted)' if is_deleted else ''}",
         "verdict": row["verdict"],
@@ -94,7 +95,7 @@ def _table_row(row: dict[str, Any], with_cluster: bool, is_deleted: bool) -> dic
         "since (UTC)": moment(row["start_timestamp_ms"]),
         "finding": row["finding_id"][:8],
         **({"cluster": row["cluster_id"]} if with_cluster else {}),
-        "likely": _leaning(row),
+        "likely": f"{row['likely']} ({row['likely_right']} of {row['likely_of']})" if leans else None,
         "exposed at": row["start_offset"],
         "elected at": row["election_offset"],
         "safe at": row["end_offset"],
@@ -106,10 +107,6 @@ def _table_row(row: dict[str, Any], with_cluster: bool, is_deleted: bool) -> dic
 def _lost(row: Row) -> str:
     known = row["loss_min"] or row["loss_max"] is not None
     return range_text(row["loss_min"], row["loss_max"]) if known else "not known"
-
-
-def _leaning(row: Row) -> str | None:
-    return f"{row['likely']} ({row['likely_right']} of {row['likely_of']})" if row["likely"] in (LOST, KEPT) else None
 
 
 def print_answers(lake: Lake, answers: Mapping[str, Row] = NO_ANSWERS) -> None:

@@ -87,13 +87,14 @@ def _cluster(lake: Lake, cluster: str, tables: Mapping[str, OpenedTable], runs: 
     kinds = ask("queries/evidence", (lake, cluster))
     times = [row["until_ms"] for row in kinds if row["kind"] in _LOGS and row["until_ms"] is not None]
     until_ms = max(times, default=None)
+    last = of_cluster[-1] if of_cluster else None
     return {
         "cluster_id": cluster,
         "captures": len(lake.captures(cluster)),
         "found": _found(lake, cluster),
         "log_until_ms": until_ms,
         "log_age_ms": None if until_ms is None else now_ms - until_ms,
-        "last_run": _run(of_cluster[-1]) if of_cluster else None,
+        "last_run": last and {**{n: last[n] for n in _RUN}, "took_ms": last["ended_ms"] - last["started_ms"]},
         "valid": _newest(of_cluster, "valid"),
         "quality_failed": _newest(of_cluster, "quality_failed"),
         "evidence": [
@@ -105,10 +106,6 @@ def _cluster(lake: Lake, cluster: str, tables: Mapping[str, OpenedTable], runs: 
         ],
         "out_of_date": _out_of_date(lake, cluster, tables),
     }
-
-
-def _run(row: Row) -> Row:
-    return {**{name: row[name] for name in _RUN}, "took_ms": row["ended_ms"] - row["started_ms"]}
 
 
 def _newest(runs: list[Row], column: str) -> Any:

@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from jobs.incident.focus import Focus
 from jobs.report import filters, sections, words
-from jobs.report.rendering import environment
+from jobs.report.rendering import rendered
 from jobs.report.rows import (
     MAX_CAPTURES,
     MAX_DETAILS,
@@ -78,46 +78,44 @@ def render_report(report: ReportInput) -> str:
     details = [_detail(item, report, by_finding, by_partition) for item in lists[Section.WINDOWS] if item.detailed]
     totals = {section.value: report.totals.of(section) for section in Section}
     cluster = report.cluster_id
-    return (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            report=report,
-            **_script(),
-            focus=words.focus_text(report.focus),
-            tally=report.totals.windows(),
-            verdicts=VERDICTS,
-            page=report.page_one,
-            day=_one_day(report.page_one["timeline"]),
-            scope=report.answer["text"][-1 - len(report.answer["deleted"]) :],
-            ticket=as_ticket(document_of(report)),
-            timeline=timeline_of(report.events, anchors, _states(details)),
-            record_command=words.record_command(cluster),
-            marked=_marked(report),
-            flagged=lists[Section.WINDOWS],
-            excluded=lists[Section.EXCLUDED],
-            further=further,
-            policies=sections.policies_by_family(report.policies),
-            exposed=sections.exposure_groups(lists[Section.EXPOSURES], report.exposure_groups),
-            exposed_listed=len(lists[Section.EXPOSURES]),
-            exposures=sections.exposures(report.totals),
-            cut_logs=lists[Section.CUT_LOGS],
-            against_rules=lists[Section.RULES],
-            faults=lists[Section.FAULTS],
-            details=details,
-            totals=totals,
-            commands={name: words.list_command(name, cluster, total, report.focus) for name, total in totals.items()},
-            table_commands={name: words.table_command(name, cluster) for name in _TABLES},
-            quality=sorted(_ordered(report.quality, *QUALITY_ORDER), key=lambda row: row["success"] is True),
-            quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason")[:MAX_LISTED],
-            quarantined=max(report.counts.get("quarantine", 0), len(report.quarantine)),
-            quality_passed=sum(1 for row in report.quality if row["success"] is True),
-            brokers=[sections.broker_life(broker, found) for broker, found in report.events.brokers.items()],
-            rules=words.rules_text(report.totals.groups),
-            glossary=words.TERMS,
-            max_listed=MAX_LISTED,
-            max_captures=MAX_CAPTURES,
-        )
+    days = {moment(each["at_ms"])[:10] for each in report.page_one["timeline"]}
+    return rendered(
+        "report.html.j2",
+        report=report,
+        **_script(),
+        focus=words.focus_text(report.focus),
+        tally=report.totals.windows(),
+        verdicts=VERDICTS,
+        page=report.page_one,
+        day=days.pop() if len(days) == 1 else "",
+        scope=report.answer["text"][-1 - len(report.answer["deleted"]) :],
+        ticket=as_ticket(document_of(report)),
+        timeline=timeline_of(report.events, anchors, _states(details)),
+        record_command=words.record_command(cluster),
+        marked=_marked(report),
+        flagged=lists[Section.WINDOWS],
+        excluded=lists[Section.EXCLUDED],
+        further=further,
+        policies=sections.policies_by_family(report.policies),
+        exposed=sections.exposure_groups(lists[Section.EXPOSURES], report.exposure_groups),
+        exposed_listed=len(lists[Section.EXPOSURES]),
+        exposures=sections.exposures(report.totals),
+        cut_logs=lists[Section.CUT_LOGS],
+        against_rules=lists[Section.RULES],
+        faults=lists[Section.FAULTS],
+        details=details,
+        totals=totals,
+        commands={name: words.list_command(name, cluster, total, report.focus) for name, total in totals.items()},
+        table_commands={name: words.table_command(name, cluster) for name in _TABLES},
+        quality=sorted(_ordered(report.quality, *QUALITY_ORDER), key=lambda row: row["success"] is True),
+        quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason")[:MAX_LISTED],
+        quarantined=max(report.counts.get("quarantine", 0), len(report.quarantine)),
+        quality_passed=sum(1 for row in report.quality if row["success"] is True),
+        brokers=[sections.broker_life(broker, found) for broker, found in report.events.brokers.items()],
+        rules=words.rules_text(report.totals.groups),
+        glossary=words.TERMS,
+        max_listed=MAX_LISTED,
+        max_captures=MAX_CAPTURES,
     )
 
 
@@ -125,17 +123,7 @@ def render_index(answers: Sequence[tuple[str, str, Row]], focus: Focus) -> str:
     """The index page. answers: (cluster, its page's file name, its answer)."""
     found = [(cluster, quote(page), answer, answer["text"]) for cluster, page, answer in answers]
     found.sort(key=lambda each: (_STATUSES.index(each[2]["status"]), each[0]))
-    return (
-        environment()
-        .get_template("index.html.j2")
-        .render(clusters=found, focus=words.focus_text(focus), **_script(False))
-    )
-
-
-def _one_day(moments: Sequence[Mapping[str, Any]]) -> str:
-    """The date of all of them; empty if they have several."""
-    days = {moment(each["at_ms"])[:10] for each in moments}
-    return days.pop() if len(days) == 1 else ""
+    return rendered("index.html.j2", clusters=found, focus=words.focus_text(focus), **_script(False))
 
 
 def _script(used: bool = True) -> dict[str, Any]:

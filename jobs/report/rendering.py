@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket
@@ -23,6 +24,11 @@ from replay.plan.step import moment, place
 _MOST_COMMANDS = 10  # of a step
 
 
+def rendered(template: str, write: Callable[[object], str] | None = None, /, **values: Any) -> str:
+    """What a template makes of the values. write: as of `environment`."""
+    return environment(write).get_template(template).render(values)
+
+
 @cache
 def environment(write: Callable[[object], str] | None = None) -> Environment:
     """The templates. write: how a value becomes text, markup and whole numbers apart; None: escaped for HTML."""
@@ -33,7 +39,7 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=None if write is None else partial(_written, write),
+        finalize=write and (lambda value: value if isinstance(value, int | Markup) else Markup(write(value))),
     )
     made.filters |= {
         name.removesuffix("_text"): function
@@ -83,10 +89,6 @@ def for_terminal(value: object) -> str:
 def _folded(text: str, first: str = "  ", indent: str = "  ") -> Markup:
     """Lines of prose, as `wrapped`, for a terminal."""
     return Markup("\n".join(map(printable, wrapped(str(text), first, indent))))
-
-
-def _written(write: Callable[[object], str], value: object) -> object:
-    return value if isinstance(value, int | Markup) else Markup(write(value))
 
 
 def compile_page() -> None:

@@ -122,7 +122,10 @@ def write_pages(
     known = documents or {}
     pages = [write_report(lake, c, file, progress, form, focus, known.get(c)) for c, file in files.items()]
     if len(clusters) > 1 and form is ReportFormat.HTML:
-        answers = [(cluster, _name(file), load_answer(lake, cluster, focus)) for cluster, file in files.items()]
+        answers = [
+            (cluster, str(file).rpartition("/")[2], load_answer(lake, cluster, focus))
+            for cluster, file in files.items()
+        ]
         pages.insert(0, _write(output, render_index(answers, focus)))
     return pages
 
@@ -131,10 +134,6 @@ def report_in(lake: Lake, form: ReportFormat = ReportFormat.HTML, focus: Focus =
     """The file that is written unless another is named. A narrowed report never replaces the whole one."""
     stem, dot, kind = _FILES.get(form, "report.md").partition(".")
     return within(lake.root, f"{stem}{'-narrowed' if focus.narrows else ''}{dot}{kind}")
-
-
-def _name(file: Location) -> str:
-    return (file.url if isinstance(file, Remote) else str(file)).rpartition("/")[2]
 
 
 def page_of(output: Location, cluster: str, clusters: Sequence[str]) -> Location:

@@ -11,7 +11,7 @@ from typing import Any
 from jobs.console.output import plain, printable
 from jobs.console.text import wrapped
 from jobs.report import filters, words
-from jobs.report.rendering import environment
+from jobs.report.rendering import rendered
 from jobs.report.rows import MAX_LISTED, ReportInput, Row, Section, by_section
 from replay.incident.causes import labelled
 from replay.plan.step import moment, place
@@ -86,27 +86,25 @@ def _template(name: str, most_moments: int, document: Row, write: Callable[[obje
     answer, page = document["answer"], document["page_one"]
     losses = [*answer["proven"], *answer["undecided"]]
     until = answer["until_ms"]
-    return (
-        environment(write)
-        .get_template(name)
-        .render(
-            page=page,
-            answer=answer,
-            plan=document["plan"],
-            cluster=document["cluster_id"],
-            captures=document["evidence"]["captures"],
-            report=document["report"],
-            focus=document.get("focus", ""),
-            losses=losses,
-            window_count=(answer["lost"] or {"windows": 0})["windows"] + answer["undecided_windows"],
-            moments=_worst(page["timeline"], most_moments),
-            unknown=page["unknown"][:_MOST_UNKNOWN],
-            scope=answer["text"][-1],
-            ended="" if until is None else f" ({moment(until)} UTC)",
-            log_ends="" if until is None else f", log captured until {moment(until)} UTC",
-            first=next((row["finding_id"] for row in losses), None),
-            **more,
-        )
+    return rendered(
+        name,
+        write,
+        page=page,
+        answer=answer,
+        plan=document["plan"],
+        cluster=document["cluster_id"],
+        captures=document["evidence"]["captures"],
+        report=document["report"],
+        focus=document.get("focus", ""),
+        losses=losses,
+        window_count=(answer["lost"] or {"windows": 0})["windows"] + answer["undecided_windows"],
+        moments=_worst(page["timeline"], most_moments),
+        unknown=page["unknown"][:_MOST_UNKNOWN],
+        scope=answer["text"][-1],
+        ended="" if until is None else f" ({moment(until)} UTC)",
+        log_ends="" if until is None else f", log captured until {moment(until)} UTC",
+        first=next((row["finding_id"] for row in losses), None),
+        **more,
     )
 
 

@@ -80,7 +80,9 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         conf.setMaster(settings.master)
         conf.set("spark.driver.memory", settings.driver_memory)
-        conf.set("spark.driver.extraJavaOptions", _java_options(settings))
+        classes = settings.classes_path()  # another Java, or other jars of Spark, ignore it
+        shared = f' "-XX:SharedArchiveFile={classes}"' if classes.is_file() else ""
+        conf.set("spark.driver.extraJavaOptions", settings.driver_java_options + shared)
         conf.set("spark.driver.bindAddress", "127.0.0.1")
         conf.set("spark.python.daemon.module", "jobs.worker_daemon")
         # Spark makes this folder as soon as its catalog is used. Nothing is written to it.
@@ -115,11 +117,6 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         for key, value in _s3_options().items() if of_store else ():
             conf.set(f"spark.hadoop.fs.{key}", settings.conf.get(f"spark.hadoop.fs.{key}", value))
     return conf
-
-
-def _java_options(settings: SparkSettings) -> str:
-    classes = settings.classes_path()  # another Java, or other jars of Spark, ignore it
-    return settings.driver_java_options + (f' "-XX:SharedArchiveFile={classes}"' if classes.is_file() else "")
 
 
 def keep_classes(settings: SparkSettings) -> None:
