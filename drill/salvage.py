@@ -21,7 +21,6 @@ from replay.offsets.parted_logs import ABORTED, ABOVE, BELOW, OPEN_TRANSACTION
 
 Row = dict[str, Any]
 
-
 # Of `salvage` in drill.told. lost: records acknowledged with acks=all that are gone; found: how many of them were
 # salvaged; salvaged: all records that were; live: how many of these a comparison with the running cluster lists, too;
 # again: how many were produced into a new topic, and read back equal; below: how many were below the high watermark for

@@ -31,7 +31,6 @@ _STOP_S, _WAIT_S, _SETTLE_S = 60.0, 60.0, 12.0
 # BrokerServer.startup opens the listener after that (broker.BrokerLifecycleManager, 4.3.1).
 UNFENCED = "The broker has been unfenced"
 
-
 # The steps that do one thing to each node.
 _TO_NODES: dict[str, Callable[[Node], None]] = {
     "stop": lambda node: node.end(signal.SIGTERM, _STOP_S),
@@ -41,7 +40,6 @@ _TO_NODES: dict[str, Callable[[Node], None]] = {
     "thaw": Node.thaw,
     "free": lambda node: free(node.home / "data"),
 }
-
 
 # The steps that ask the client for something: what is noted, and the command (DrillClient.java).
 _ASKED = {

@@ -23,11 +23,7 @@ _ACKNOWLEDGED = "finding_id", "verdict", "severity", "acknowledged (UTC)", "ackn
 _DROP_ACKNOWLEDGED = ("cluster_id", "severity", "acknowledged_by", "acknowledged (UTC)", "verdict", "note")
 
 
-def windows(
-    lake: Any = DEFAULT_LAKE,
-    every: bool = False,
-    form: Format = Format.TABLE,
-) -> None:
+def windows(lake: Any = DEFAULT_LAKE, every: bool = False, form: Format = Format.TABLE) -> None:
     """List the flagged windows: where the high watermark went back, or may have."""
     from jobs.queries.flagged_windows import print_windows
 

@@ -96,10 +96,7 @@ def _follow(
             time.sleep(3600)
 
 
-def check(
-    capture: str,
-    form: DocumentFormat = "table",
-) -> None:
+def check(capture: str, form: DocumentFormat = "table") -> None:
     """Say what a capture lacks, which verdicts that leaves open, and where to get it. Needs no lake.
 
     Exit codes: 0 nothing needed is missing, 3 something is, 1 it is no capture.

@@ -64,12 +64,7 @@ def _too_old(lakes: list[dict[str, Any]], max_age_ms: int) -> Iterator[str]:
                 yield f"{place}: the newest record of the metadata log is {age_ms / 3_600_000:.1f} h old"
 
 
-def maintain(
-    given: Any = None,
-    retention_days: int = 7,
-    lake: Any = DEFAULT_LAKE,
-    form: Format = Format.TABLE,
-) -> None:
+def maintain(given: Any = None, retention_days: int = 7, lake: Any = DEFAULT_LAKE, form: Format = Format.TABLE) -> None:
     """Compact small files and delete those that no commit needs. No row changes (docs/operations.md)."""
     from jobs.custody.maintain import Maintained, maintain
     from jobs.lake.lake import Lake

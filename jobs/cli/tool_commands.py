@@ -33,21 +33,14 @@ def config_show(form: Format = Format.TABLE) -> None:
         show_message(f"{name}: not a setting; it has no effect", WARNING)
 
 
-def bench(
-    log: Path,
-    runs: int = 5,
-    form: Format = Format.TABLE,
-) -> None:
+def bench(log: Path, runs: int = 5, form: Format = Format.TABLE) -> None:
     """Time the stages on a log (read, hash, check, decode, replay), each in its own process. Starts no JVM."""
     from bench.own import COLUMNS, measure_log
 
     print_rows(COLUMNS, measure_log(log, runs, show_message), form)
 
 
-def inspect(
-    files: list[Path],
-    show_secrets: bool = False,
-) -> None:
+def inspect(files: list[Path], show_secrets: bool = False) -> None:
     """Print the records of metadata files, one JSON object per line; damage has an `error` field. Starts no JVM."""
     from evidence.metadata_log.inspect import print_file
 
@@ -62,10 +55,7 @@ def inspect(
 
 
 def coordinator(
-    names: list[str] | None = None,
-    partitions: int = 50,
-    only: str = "",
-    form: Format = Format.TABLE,
+    names: list[str] | None = None, partitions: int = 50, only: str = "", form: Format = Format.TABLE
 ) -> None:
     """Show which partition of __consumer_offsets or __transaction_state holds an id. Starts no JVM."""
     from replay.plan.clients import coordinator_partition
@@ -78,10 +68,7 @@ def coordinator(
     print_rows(("id", "partition"), [row for row in rows if not wanted or str(row["partition"]) in wanted], form)
 
 
-def conformance(
-    cases: list[Path],
-    profile: str | None = None,
-) -> None:
+def conformance(cases: list[Path], profile: str | None = None) -> None:
     """Predict what a controller writes in each case and compare it with the output of Kafka's own class.
 
     Starts no JVM.
@@ -99,10 +86,7 @@ def conformance(
         raise typer.Exit(1)
 
 
-def setup(
-    s3: bool = False,
-    source: Path | None = None,
-) -> None:
+def setup(s3: bool = False, source: Path | None = None) -> None:
     """Fetch the jars that Spark needs, with Maven, check their SHA-256, and compile what would be compiled later."""
     from compileall import compile_dir
 

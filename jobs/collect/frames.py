@@ -27,7 +27,6 @@ _SIZE = re.compile(rb"[0-9]{1,15}")
 # Names of any bytes are in a listing: compressed, nothing takes it for a tool's output.
 _LISTING = re.compile(r"listing-[a-z0-9]+\.txt")
 
-
 _SOMETHING_ELSE = "the node sent something else than its files"
 
 

@@ -17,7 +17,6 @@ _LOGGER = logging.getLogger("kraft_forensics")
 # What every JSON line says beside its message.
 _about: ContextVar[Mapping[str, str]] = ContextVar("about", default=MappingProxyType({}))
 
-
 # --log-format: how messages are written to stderr.
 LogFormat = Literal["text", "json"]
 

@@ -23,7 +23,6 @@ from replay.loss.verdicts import POSSIBLE, PROVEN, SEVERITIES
 
 DEFAULT_LAKE = Path("lake")
 
-
 # Worst first.
 _LOSS = (PROVEN, POSSIBLE, "unknown")
 _SCALES = (_LOSS, SEVERITIES, *(tuple(f"new-{level}" for level in scale) for scale in (_LOSS, SEVERITIES)))
@@ -41,7 +40,6 @@ class _Level(StrEnum):
 _LEVELS = (*reversed(_LOSS), *SEVERITIES)
 _NAMED = ("none", *_LEVELS, *(f"new-{level}" for level in _LEVELS))
 FailOn = _Level("FailOn", [(level.upper().replace("-", "_"), level) for level in _NAMED])
-
 
 # --start: where the replay begins (jobs/replay/cluster_state.py). --engine: what runs the tasks of a stage
 # (jobs/spark/tasks.py).

@@ -113,18 +113,11 @@ def _compare(
     stored = lake.dataset(name).filter(pc.field(CLUSTER_ID) == cluster)
     if name not in _SHARED:
         stored = stored.filter(pc.field("sha256").isin(pa.array(sorted(of_files), pa.string())))
-    query = (
-        files(__package__)
-        .joinpath("derived.sql")
-        .read_text("utf-8")
-        .format(
-            key="{" + ", ".join(f"'{column}': \"{column}\"" for column in table.key) + "}",
-            place="""if("offset" is null, sha256 || '@' || position, null)"""
-            if "offset" in table.key
-            else "null::text",
-            columns=", ".join(f'"{column}"' for column in columns),
-        )
-    )
+    text = files(__package__).joinpath("derived.sql").read_text("utf-8")
+    key = "{" + ", ".join(f"'{column}': \"{column}\"" for column in table.key) + "}"
+    has_offset = "offset" in table.key
+    place = """if("offset" is null, sha256 || '@' || position, null)""" if has_offset else "null::text"
+    query = text.format(key=key, place=place, columns=", ".join(f'"{column}"' for column in columns))
     values = {"capture": capture, "files": [*of_files], "changed": [*changed, ""], "most": MOST_ROWS}
     for row in asked(query, values, stored=stored, derived=again.dataset(name)):
         if row["number"] <= MOST_ROWS:

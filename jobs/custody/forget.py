@@ -212,12 +212,9 @@ def _counts(lake: Lake, cluster: str, capture: str) -> dict[str, int]:
 
 def _with_rows(lake: Lake, cluster: str, capture: str) -> set[str]:
     """SHA-256 of the files that gave rows of a capture."""
-    found: set[str] = set()
-    for name in INGESTED[:-1]:
-        found |= set(
-            lake.read(name, cluster, ("sha256",), pc.field("capture") == capture)["sha256"].unique().to_pylist()
-        )
-    return found
+    of_capture = pc.field("capture") == capture
+    columns = (lake.read(name, cluster, ("sha256",), of_capture)["sha256"] for name in INGESTED[:-1])
+    return {sha256 for column in columns for sha256 in column.unique().to_pylist()}
 
 
 def _unfinished(lake: Lake, cluster: str, capture: str) -> dict[str, str]:

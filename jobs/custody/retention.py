@@ -18,14 +18,7 @@ import pyarrow.compute as pc
 
 from evidence.kinds import DUMP_LOG, METADATA_SEGMENT
 from jobs.config.settings import Settings
-from jobs.custody.forget import (
-    RowFilter,
-    findings_of,
-    forget_findings,
-    forgotten,
-    is_of_others,
-    remove_rows,
-)
+from jobs.custody.forget import RowFilter, findings_of, forget_findings, forgotten, is_of_others, remove_rows
 from jobs.ingest.captures import TABLE as CAPTURES
 from jobs.ingest.captures import found_in
 from jobs.ingest.log_batches import VOTER_TYPES
@@ -154,13 +147,9 @@ def _needed_files(lake: Lake, what: Retention) -> pa.Array:
         if name not in (CAPTURES, _FILES):
             for part in lake.parts(name, what.cluster_id, _PLACE, pc.field("capture").isin(what.captures)):
                 found |= set(_places(part).unique().to_pylist())
-    captures = {place.partition("\0")[0] for place in found}
-    manifests = lake.read(
-        CAPTURES,
-        what.cluster_id,
-        _PLACE,
-        pc.field("capture").isin(pa.array(sorted(captures), pa.string())) & pc.field("path").is_valid(),
-    )
+    captures = pa.array(sorted({place.partition("\0")[0] for place in found}), pa.string())
+    with_manifest = pc.field("capture").isin(captures) & pc.field("path").is_valid()
+    manifests = lake.read(CAPTURES, what.cluster_id, _PLACE, with_manifest)
     return pa.array(sorted(found | set(_places(manifests).to_pylist())), pa.string())
 
 

@@ -49,9 +49,14 @@ def check_tables(lake: Lake, cluster: str) -> Iterator[Difference]:
         except (DeltaError, LakeError, OSError, pa.ArrowException, duckdb.Error) as error:
             lines = str(error).splitlines() or [type(error).__name__]
             yield Difference(name, "unreadable", f"the table cannot be read: {lines[0][:300]}")
-    for tables in STAGES.values():
-        if tables[-1] in heads:
-            yield from _older(lake, cluster, tables[-1], heads)
+    for last in (tables[-1] for tables in STAGES.values() if tables[-1] in heads):
+        made = lake.made(last, cluster)
+        for name, recorded in {**made.get("inputs", {}), **made.get("beside", {})}.items():
+            if name in heads and not has_had(lake, name, cluster, heads[name], recorded):
+                text = (
+                    f"{last} was made when it had change {recorded}; it is at {heads[name]} now: commits were removed"
+                )
+                yield Difference(name, "commits_removed", text)
 
 
 def can_be_replayed(found: Iterable[Difference]) -> bool:
@@ -175,15 +180,6 @@ def _other_ways(table: str) -> str:
 def key_of(table: str, row: Row) -> str:
     """The values that identify a row, as text."""
     return ", ".join(f"{name}={row[name]}" for name in TABLES[table].key)
-
-
-def _older(lake: Lake, cluster: str, last: str, heads: Mapping[str, str]) -> Iterator[Difference]:
-    """Tables that are older than a stage's last commit says, because their newest commits were removed."""
-    made = lake.made(last, cluster)
-    for name, recorded in {**made.get("inputs", {}), **made.get("beside", {})}.items():
-        if name in heads and not has_had(lake, name, cluster, heads[name], recorded):
-            text = f"{last} was made when it had change {recorded}; it is at {heads[name]} now: commits were removed"
-            yield Difference(name, "commits_removed", text)
 
 
 MOST_ROWS = 10  # of each kind that are named

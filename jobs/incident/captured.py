@@ -43,7 +43,7 @@ def load_captured(lake: Lake, cluster: str) -> Captured:
     versions = named_releases(lake.rows("captures", cluster)) or sorted(printed.to_pylist())
     features = lake.rows("feature_history", cluster, ("name", "level"), pc.field("end_offset").is_null())
     return Captured(
-        releases=[_shown(version) for version in versions],
+        releases=[v if (release := kafka_release(v)) == v else f"{release} ({v})" for v in versions],
         profiles=[row["profile"] for row in ask("incident/profiles", of)],
         features={row["name"]: row["level"] for row in sorted(features, key=lambda row: row["name"])},
         captures=ask("incident/captures", of),
@@ -51,8 +51,3 @@ def load_captured(lake: Lake, cluster: str) -> Captured:
         files=ask("incident/files", of, {"most": MOST_FILES}),
         file_count=lake.count("evidence_files", cluster),
     )
-
-
-def _shown(version: str) -> str:
-    release = kafka_release(version)
-    return version if release == version else f"{release} ({version})"

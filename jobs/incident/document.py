@@ -140,10 +140,8 @@ def _captured_logs(lake: Lake, cluster: str) -> CapturedLogs:
     )
     ends = {row["node_id"]: row["logged_at_utc_ms"] for row in last}
     spans = {row["node_id"]: (row["logged_at_utc_ms"], ends[row["node_id"]]) for row in first}
-    booted = (
-        lake.read("boot_ids", cluster, ("node_id",), pc.is_valid(pc.field("boot_id")))["node_id"].unique().to_pylist()
-    )
-    return CapturedLogs({broker: span for broker, span in spans.items() if None not in span}, booted)
+    booted = lake.read("boot_ids", cluster, ("node_id",), pc.field("boot_id").is_valid())["node_id"].unique()
+    return CapturedLogs({broker: span for broker, span in spans.items() if None not in span}, booted.to_pylist())
 
 
 def load_causes(

@@ -261,14 +261,13 @@ def _merged(lake: Lake, capture: str, files: list[DataFile], rows: int, settings
     slices = power_of_two(rows / settings.replay.rows_per_bucket)  # as many as replay has buckets
     task = partial(merge_files, lake.storage, RECORDS, slices)
     groups = [files[at : at + _FILES_MERGED] for at in range(0, len(files), _FILES_MERGED)]
-    found = run_tasks(task, groups, rows, settings, f"ingest: files of {capture}", _size_of)
+    found = run_tasks(
+        *(task, groups, rows, settings, f"ingest: files of {capture}"),
+        lambda of: Size(sum(file.rows for file in of), sum(file.size_bytes for file in of)),
+    )
     for file in files:
         lake.storage.delete(f"{RECORDS}/{file.path}")
     return found
-
-
-def _size_of(files: Sequence[DataFile]) -> Size:
-    return Size(sum(file.rows for file in files), sum(file.size_bytes for file in files))
 
 
 def _bytes_of(ranges: Sequence[ByteRange]) -> Size:

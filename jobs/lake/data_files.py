@@ -12,15 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.lake.row_groups import (
-    MOST_ROWS,
-    WITHOUT_TOPIC,
-    SlicedFile,
-    Slices,
-    TopicBucket,
-    read_bucket,
-    slice_count,
-)
+from jobs.lake.row_groups import MOST_ROWS, WITHOUT_TOPIC, SlicedFile, Slices, TopicBucket, read_bucket, slice_count
 from jobs.lake.storage import LakeError, Storage
 from jobs.lake.tables import TABLES
 

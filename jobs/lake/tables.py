@@ -113,7 +113,6 @@ def _table(name: str, about: Values) -> Table:
 
 TABLES = {name: _table(name, about) for name, about in values().items()}
 
-
 # Of all tables. Every commit names it, and a lake of another layout is refused (jobs/lake/lake.py).
 _LAYOUT = [(t.name, t.key, t.properties, [(f.name, str(f.type)) for f in t.schema]) for t in TABLES.values()]
 LAYOUT = f"{SCHEMA_VERSION}-{sha256(repr(_LAYOUT).encode()).hexdigest()[:8]}"

@@ -13,24 +13,10 @@ from jobs.console.output import printable, utc
 from jobs.lake.lake import Lake
 
 COLUMNS = (
-    "cluster_id",
-    "topic",
-    "topic_id",
-    "partition",
-    "leader",
-    "leader_epoch",
-    "partition_epoch",
-    "replicas",
-    "isr",
-    "elr",
-    "last_known_elr",
-    "adding_replicas",
-    "removing_replicas",
-    "leader_recovery_state",
-    "min_isr",
-    "min_isr_source",
-    "offset",
-    "timestamp_ms",
+    *("cluster_id", "topic", "topic_id", "partition"),
+    *("leader", "leader_epoch", "partition_epoch"),
+    *("replicas", "isr", "elr", "last_known_elr", "adding_replicas", "removing_replicas", "leader_recovery_state"),
+    *("min_isr", "min_isr_source", "offset", "timestamp_ms"),
 )
 
 

@@ -22,25 +22,11 @@ Row = dict[str, Any]
 NO_ANSWERS: Mapping[str, Row] = {}
 
 WINDOW_COLUMNS = (
-    "cluster_id",
-    "topic",
-    "topic_id",
-    "partition",
-    "verdict",
-    "loss_min",
-    "loss_max",
-    "first_lost_offset",
-    "likely",
-    "likely_rule",
-    "likely_right",
-    "likely_of",
-    "start_offset",
-    "election_offset",
-    "end_offset",
-    "start_timestamp_ms",
-    "recorded_leader",
-    "would_be_leader",
-    "finding_id",
+    *("cluster_id", "topic", "topic_id", "partition"),
+    *("verdict", "loss_min", "loss_max", "first_lost_offset"),
+    *("likely", "likely_rule", "likely_right", "likely_of"),
+    *("start_offset", "election_offset", "end_offset", "start_timestamp_ms"),
+    *("recorded_leader", "would_be_leader", "finding_id"),
 )
 # Columns that a narrow table leaves out, the least important first.
 _DROP = (
@@ -66,8 +52,12 @@ def print_windows(
     if form is not Format.TABLE:
         print_rows(list(WINDOW_COLUMNS), rows, form)
         return
-    print_answers(lake, answers)
     clusters = lake.clusters()
+    for cluster in clusters:
+        head = [] if len(clusters) == 1 else [f"Cluster {printable(cluster)}"]
+        answer = answers[cluster] if cluster in answers else load_answer(lake, cluster)
+        lines = [*head, *(line for text in answer["text"] for line in wrapped(printable(text))), ""]
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
     of = f"cluster {printable(clusters[0])}" if len(clusters) == 1 else f"{len(clusters)} clusters"
     if not rows:
         replayed = all(lake.count("partition_history", cluster) for cluster in clusters)
@@ -107,13 +97,3 @@ def _table_row(row: dict[str, Any], with_cluster: bool, is_deleted: bool) -> dic
 def _lost(row: Row) -> str:
     known = row["loss_min"] or row["loss_max"] is not None
     return range_text(row["loss_min"], row["loss_max"]) if known else "not known"
-
-
-def print_answers(lake: Lake, answers: Mapping[str, Row] = NO_ANSWERS) -> None:
-    """Print the answer of each cluster to stdout. answers: those that are known."""
-    clusters = lake.clusters()
-    for cluster in clusters:
-        head = [] if len(clusters) == 1 else [f"Cluster {printable(cluster)}"]
-        answer = answers[cluster] if cluster in answers else load_answer(lake, cluster)
-        lines = [*head, *(line for text in answer["text"] for line in wrapped(printable(text))), ""]
-        sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -21,21 +21,9 @@ from replay.loss.verdicts import SEVERITIES, VERDICTS
 Row = dict[str, Any]
 
 FINDING_COLUMNS = (
-    "cluster_id",
-    "finding_id",
-    "kind",
-    "verdict",
-    "severity",
-    "status",
-    "topic",
-    "partition",
-    "start_offset",
-    "start_timestamp_ms",
-    "end_timestamp_ms",
-    "loss_min",
-    "loss_max",
-    "rule",
-    "explanation",
+    *("cluster_id", "finding_id", "kind", "verdict", "severity", "status", "topic", "partition"),
+    *("start_offset", "start_timestamp_ms", "end_timestamp_ms"),
+    *("loss_min", "loss_max", "rule", "explanation"),
 )
 
 

@@ -16,7 +16,6 @@ from replay.plan.step import size_text
 Row = dict[str, Any]
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
-
 _ANSWERS = {
     LOST: "LOST at least {lost_records}",
     MAY_HAVE_LOST: "MAY HAVE LOST",

@@ -75,12 +75,10 @@ def timeline_of(
     number = {topic: at for at, topic in enumerate(topics)}
     canvas = _Canvas(first, *events.shown, anchors, number)
     end = events.log[1]
+    brokers = [(f"broker {n}", of.sessions(n, rows, events.departures, end)) for n, rows in events.brokers.items()]
     lanes_of: list[tuple[str, list[tuple[str, list[Mark]]]]] = [
         ("Controllers", list(_controller_lanes(events.controllers, end))),
-        (
-            "Brokers",
-            [(f"broker {n}", of.sessions(n, rows, events.departures, end)) for n, rows in events.brokers.items()],
-        ),
+        ("Brokers", brokers),
         ("Elections", [("elections", _elections(events))] if events.elections else []),
         ("Windows", _window_lanes(events.windows, states, end)),
         ("Other findings", list(_other_lanes(events, end))),
