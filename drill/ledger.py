@@ -46,11 +46,8 @@ class Ledger:
             if kind == "marker":
                 self.markers_ms[place].append(told["sent_ms"])
                 return
-            offset = told.get("offset")
-            record = SentRecord(
-                told["value"], told["acks"], told["sent_ms"], told["at_ms"], offset if offset != -1 else None
-            )
-            self.records[place].append(record)
+            offset = None if told.get("offset") == -1 else told.get("offset")
+            self.records[place].append(SentRecord(*(told[n] for n in ("value", "acks", "sent_ms", "at_ms")), offset))
 
     def read(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> None:
         """A reader got these records, and no others, up to the high watermark."""

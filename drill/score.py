@@ -160,10 +160,8 @@ def lies(windows: Sequence[Row], records: Sequence[SentRecord], markers_ms: Sequ
         known = sum(at_ms < of[-1]["at_ms"] + GRACE_MS for at_ms in sent_ms)
         least = sum(w["loss_min"] or 0 for w in of if w["verdict"] == "proven")
         if least > known:
-            yield (
-                (BOUNDS if known else PROVEN),
-                f"at most {known} offsets were lost, not at least {least} ({_named(of)})",
-            )
+            text = f"at most {known} offsets were lost, not at least {least} ({_named(of)})"
+            yield BOUNDS if known else PROVEN, text
             break
     begins = [w["first_lost_offset"] for w in ordered if w["first_lost_offset"] is not None]
     offsets = [r.offset for r in lost if r.offset is not None]
@@ -200,8 +198,7 @@ def differing_states(history: Sequence[Row], described: Sequence[Row]) -> Iterat
             wanted = {name: value or [] if name.endswith("elr") else value for name, value in wanted.items()}
             unknown = [{**state, "leader": -1} for state in states] if since_ms or len(states) > 1 else []
             if wanted not in (*states, *unknown):
-                text = f"described as {wanted} at {answer['before_ms']}, replayed as {states}"
-                yield text, name_of(told)
+                yield f"described as {wanted} at {answer['before_ms']}, replayed as {states}", name_of(told)
 
 
 def _state(row: Row) -> Row:
