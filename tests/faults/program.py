@@ -157,11 +157,7 @@ def _processor_s(pid: int) -> float:
 
 
 def _run(
-    arguments: list[str],
-    stderr: Path,
-    environment: dict[str, str],
-    injection: Injection | None,
-    file_bytes: int | None,
+    arguments: list[str], stderr: Path, environment: dict[str, str], injection: Injection | None, file_bytes: int | None
 ) -> None:
     import tempfile
 

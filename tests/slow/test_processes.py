@@ -32,8 +32,7 @@ def test_the_tables_are_those_of_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "line"),
-    [(signal.SIGINT, "decoding"), (signal.SIGTERM, "judging"), (signal.SIGKILL, "replaying")],
+    ("number", "line"), [(signal.SIGINT, "decoding"), (signal.SIGTERM, "judging"), (signal.SIGKILL, "replaying")]
 )
 def test_no_process_outlives_its_command(number: signal.Signals, line: str, tmp_path: Path) -> None:
     mark = {"KRAFT_FORENSICS_EVIDENCE__CLOCK_ERROR_MS": str(2_000_000 + os.getpid())}

@@ -18,12 +18,7 @@ from tests.spark.conftest import CAPTURES, Job
 from tests.support.paths import ROOT, capture
 
 # The captured outputs, with the number of partition lines in each, in order of time.
-PRINTED = {
-    "unclean": [8, 8, 8, 12, 12, 12, 12, 12],
-    "elr": [7, 7, 7, 7, 12],
-    "churn": [52, 52],
-    "diverge": [12, 16],
-}
+PRINTED = {"unclean": [8, 8, 8, 12, 12, 12, 12, 12], "elr": [7, 7, 7, 7, 12], "churn": [52, 52], "diverge": [12, 16]}
 
 
 def printed(name: str) -> dict[int, str]:

@@ -34,12 +34,7 @@ text { font: 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1b223
 """
 
 FLOW = {
-    "evidence/ reads": (
-        "open, hash, classify files",
-        "frame batches",
-        "decode records",
-        "log ends, high watermarks",
-    ),
+    "evidence/ reads": ("open, hash, classify files", "frame batches", "decode records", "log ends, high watermarks"),
     "replay/ concludes": (
         "which log counts",
         "states, elections, windows",

@@ -83,13 +83,7 @@ def test_a_row_points_at_its_bytes(tmp_path: Path) -> None:
     other = f"{TIME} INFO something else PLANTED (x.Y)\n"
     result = read(tmp_path, (other + LOADED + other).encode(), node_id=4)
     (row,) = result.events.to_pylist()
-    assert said(row) == {
-        "node_id": 4,
-        "kind": "log_loaded",
-        "topic": "a",
-        "partition": 0,
-        "high_watermark": 7,
-    }
+    assert said(row) == {"node_id": 4, "kind": "log_loaded", "topic": "a", "partition": 0, "high_watermark": 7}
     assert (row["capture"], row["path"], len(row["sha256"])) == ("c", "logs/server.log", 64)
     assert (row["position"], row["length_bytes"]) == (len(other), len(LOADED))
     assert (row["level"], row["logger"], row["logged_at_ms"]) == ("INFO", "k.Partition", AT)

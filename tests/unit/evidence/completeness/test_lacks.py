@@ -70,14 +70,8 @@ def span(first_h: float, last_h: float, in_utc: bool = True) -> LogCoverage:
         ),
         (lambda f: f.gaps.append((10, 20)), [("offset_gap", None, True)]),
         (lambda f: setattr(f, "log_start", 40), [("no_snapshot", None, True)]),
-        (
-            lambda f: (setattr(f, "log_start", 40), f.snapshot_ends.append(39)),
-            [("no_snapshot", None, True)],
-        ),
-        (
-            lambda f: (setattr(f, "log_start", 40), f.snapshot_ends.append(40)),
-            [("log_begins_late", None, False)],
-        ),
+        (lambda f: (setattr(f, "log_start", 40), f.snapshot_ends.append(39)), [("no_snapshot", None, True)]),
+        (lambda f: (setattr(f, "log_start", 40), f.snapshot_ends.append(40)), [("log_begins_late", None, False)]),
         (lambda f: f.files.pop(2), [("broker_missing", 2, True)]),
         (lambda f: f.files.update({2: {kinds.SERVER_LOG, kinds.BOOT_ID}}), [("broker_missing", 2, True)]),
         (
@@ -93,10 +87,7 @@ def span(first_h: float, last_h: float, in_utc: bool = True) -> LogCoverage:
         (lambda f: f.replicas[1].add(("orders", 1)), [("leader_epochs_missing", 1, True)]),
         (lambda f: f.replicas.pop(1), []),
         (lambda f: f.own_logs[1].pop(kinds.SERVER_LOG), [("no_broker_log", 1, True)]),
-        (
-            lambda f: (f.exposed_ms.clear(), f.own_logs[1].pop(kinds.SERVER_LOG)),
-            [("no_broker_log", 1, False)],
-        ),
+        (lambda f: (f.exposed_ms.clear(), f.own_logs[1].pop(kinds.SERVER_LOG)), [("no_broker_log", 1, False)]),
         (lambda f: f.own_logs[1].update({kinds.SERVER_LOG: span(1, 2)}), [("broker_log_too_late", 1, True)]),
         (lambda f: f.own_logs[1].update({kinds.SERVER_LOG: span(-2, -1)}), [("broker_log_too_early", 1, True)]),
         (lambda f: f.own_logs[1].update({kinds.SERVER_LOG: span(1, 2, in_utc=False)}), []),

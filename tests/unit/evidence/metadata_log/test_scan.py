@@ -43,12 +43,7 @@ def test_a_batch_held_by_several_nodes_is_one_row_with_all_its_holders(tmp_path:
     files = captured(tmp_path, {node(3): whole, node(1): whole, node(2): b"".join(LOG[:2])})
     batches = scan_files(files).batches
     rows = batch_table("c", batches).to_pylist()
-    assert [(r["base_offset"], r["nodes"]) for r in rows] == [
-        (0, [1, 2, 3]),
-        (1, [1, 2, 3]),
-        (3, [1, 3]),
-        (5, [1, 3]),
-    ]
+    assert [(r["base_offset"], r["nodes"]) for r in rows] == [(0, [1, 2, 3]), (1, [1, 2, 3]), (3, [1, 3]), (5, [1, 3])]
     assert {r["path"] for r in rows} == {node(1)}
     assert [whole[r["position"] :][: r["size_bytes"]] for r in rows] == LOG
 

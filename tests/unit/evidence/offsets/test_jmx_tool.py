@@ -48,11 +48,7 @@ def test_the_tools_own_format() -> None:
 
 @pytest.mark.parametrize(
     ("name", "captured_at_ms", "metadata_log_end"),
-    [
-        ("jmx-attributes.csv", 1795240315690, 167),
-        ("jmx-others.csv", 1795240316062, 168),
-        ("jmx-date.csv", None, 167),
-    ],
+    [("jmx-attributes.csv", 1795240315690, 167), ("jmx-others.csv", 1795240316062, 168), ("jmx-date.csv", None, 167)],
 )
 def test_one_report(name: str, captured_at_ms: int | None, metadata_log_end: int) -> None:
     data = (TOOLS / name).read_bytes()

@@ -261,9 +261,7 @@ FILES = [path.read_bytes() for path in REAL.values()] + [
 
 @FUZZ
 @given(
-    edited(st.sampled_from(FILES), most_bytes=80),
-    st.integers(0, 3000),
-    st.sampled_from([0, 5, 10, (1 << 63) - 1, -1]),
+    edited(st.sampled_from(FILES), most_bytes=80), st.integers(0, 3000), st.sampled_from([0, 5, 10, (1 << 63) - 1, -1])
 )
 def test_any_change_to_a_file_is_survived(data: bytes, cut: int, base_offset: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -266,12 +266,7 @@ CONTROL = [
         {"version": 0, "lastContainedLogTimestamp": 12345},
     ),
     (writer.SNAPSHOT_FOOTER, struct.pack(">h", 0) + tagged(), "SNAPSHOT_FOOTER", {"version": 0}),
-    (
-        writer.KRAFT_VERSION,
-        struct.pack(">hh", 0, 1) + tagged(),
-        "KRAFT_VERSION",
-        {"version": 0, "kRaftVersion": 1},
-    ),
+    (writer.KRAFT_VERSION, struct.pack(">hh", 0, 1) + tagged(), "KRAFT_VERSION", {"version": 0, "kRaftVersion": 1}),
     (
         writer.KRAFT_VOTERS,
         struct.pack(">h", 0)

@@ -39,10 +39,7 @@ def test_jars_of_a_folder_are_installed_and_others_deleted(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("contents", "line"),
-    [
-        ({"a-1.jar": b"first"}, "b-2.jar: missing"),
-        (CONTENTS | {"b-2.jar": b"changed"}, "b-2.jar: its SHA-256 is "),
-    ],
+    [({"a-1.jar": b"first"}, "b-2.jar: missing"), (CONTENTS | {"b-2.jar": b"changed"}, "b-2.jar: its SHA-256 is ")],
 )
 def test_other_jars_are_refused_and_nothing_changes(tmp_path: Path, contents: dict[str, bytes], line: str) -> None:
     source, target = folder_of(tmp_path / "source", contents), folder_of(tmp_path / "target", {"a-0.jar": b"old"})

@@ -59,9 +59,7 @@ def test_everything_except_the_damage_is_ingested(damaged: tuple[Lake, Ingested,
     assert offsets == set(range(322)) - {59}
 
 
-def test_a_torn_last_batch_is_quarantined_and_counted_as_trailing_bytes(
-    damaged: tuple[Lake, Ingested, int],
-) -> None:
+def test_a_torn_last_batch_is_quarantined_and_counted_as_trailing_bytes(damaged: tuple[Lake, Ingested, int]) -> None:
     lake, result, _ = damaged
     (row,) = lake.rows("quarantine", result.cluster_id, where=pc.field("reason") == "torn_batch")
     torn = (pc.field("trailing_bytes") > 0) & (pc.field("status") != "registered")

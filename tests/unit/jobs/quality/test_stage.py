@@ -192,9 +192,7 @@ def test_printed_states_are_compared_with_those_of_their_topics(lake: Lake) -> N
         if not row["removed"] and row["timestamp_ms"] is not None
     ]
     lake.append(
-        "described_partitions",
-        cluster,
-        pa.Table.from_pylist(rows, schema=TABLES["described_partitions"].file_schema),
+        "described_partitions", cluster, pa.Table.from_pylist(rows, schema=TABLES["described_partitions"].file_schema)
     )
     name = "described_partitions.agrees_with_history"
     wanted = [check for check in checks() if check.full_name == name]

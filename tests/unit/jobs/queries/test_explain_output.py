@@ -95,10 +95,7 @@ def test_a_finding_without_evidence(capsys: pytest.CaptureFixture[str]) -> None:
     ("after", "text"),
     [
         ({"next_id": None, "next_ms": None}, "no topic has its name since"),
-        (
-            {"next_id": "S", "next_ms": 1_795_221_575_000},
-            "since 2026-11-21 00:39:35 another topic has its name (id S)",
-        ),
+        ({"next_id": "S", "next_ms": 1_795_221_575_000}, "since 2026-11-21 00:39:35 another topic has its name (id S)"),
     ],
 )
 def test_a_topic_that_was_deleted_says_so(capsys: pytest.CaptureFixture[str], after: dict[str, Any], text: str) -> None:

@@ -12,16 +12,7 @@ import pytest
 from jobs.report.page import render_report
 from jobs.report.rows import MAX_LISTED
 from tests.support.report_page import Page, section_text
-from tests.support.report_rows import (
-    broken_rule,
-    counted,
-    cut_log,
-    exposure,
-    fault,
-    finding,
-    prediction,
-    report,
-)
+from tests.support.report_rows import broken_rule, counted, cut_log, exposure, fault, finding, prediction, report
 
 
 def test_a_fault_of_the_log_is_not_a_window_and_claims_no_loss() -> None:

@@ -145,10 +145,7 @@ def test_each_format_has_its_file(tmp_path: Path, form: str, name: str) -> None:
     assert "LOST: at least 70 acknowledged records" in (tmp_path / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("form", "start"),
-    [("markdown", "**LOST"), ("postmortem", "# Postmortem")],
-)
+@pytest.mark.parametrize(("form", "start"), [("markdown", "**LOST"), ("postmortem", "# Postmortem")])
 def test_a_dash_is_stdout_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, start: str) -> None:
     lake_of(tmp_path, CLUSTER, findings=[finding()], evidence_files=[evidence_file()])
     monkeypatch.chdir(tmp_path)

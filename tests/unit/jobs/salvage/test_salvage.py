@@ -34,11 +34,7 @@ LOST = [
     Written(10, 0, [(b"f", b"7")], producer=(10, 0, 5)),
     Written(11, 0, [(b"g", b"8")]),
 ]
-WON = [
-    Written(3, 2, [(b"a", b"9")]),
-    Written(4, 2, [(b"f", b"7")], producer=(10, 0, 5)),
-    Written(5, 2, [(b"g", b"8")]),
-]
+WON = [Written(3, 2, [(b"a", b"9")]), Written(4, 2, [(b"f", b"7")], producer=(10, 0, 5)), Written(5, 2, [(b"g", b"8")])]
 
 
 def saved(tmp_path: Path, old: Sequence[Written] = (), won: Sequence[Written] = ()) -> tuple[dict[str, Any], list[Any]]:

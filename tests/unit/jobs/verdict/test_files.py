@@ -50,8 +50,7 @@ def test_one_cluster_has_a_file_of_its_own_and_an_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("valid", "expected"),
-    [((True, True), True), ((True, "unknown"), "unknown"), (("unknown", False), False)],
+    ("valid", "expected"), [((True, True), True), ((True, "unknown"), "unknown"), (("unknown", False), False)]
 )
 def test_the_index_is_as_valid_as_its_worst_cluster(
     tmp_path: Path, valid: tuple[bool | str, ...], expected: bool | str

@@ -249,10 +249,7 @@ def test_a_removal_whose_event_is_not_in_the_log_is_an_unknown_trigger() -> None
     history = states("10 isr=1,2,3 leader=1", "20 isr=2,3 leader=2")
     (found,) = differences(history, around(running(1, 2, 3)))
     assert (found["difference"], found["reason"]) == ("unknown_input", "trigger")
-    fenced = sessions(
-        *up(1, 2, 3),
-        "21 fence 1 batch=20",
-    )
+    fenced = sessions(*up(1, 2, 3), "21 fence 1 batch=20")
     assert differences(history, around(fenced)) == []
 
 

@@ -17,13 +17,7 @@ from tests.support.scenario import TOPIC_ID
 Row = dict[str, Any]
 PLACE = {"capture": "c", "path": "log", "sha256": "00", "position": 77}
 PARTITION = {"topic_id": TOPIC_ID, "topic": "t", "partition": 3}
-PREDICTED = {
-    "leader": 2,
-    "isr": [2, 3],
-    "elr": [1],
-    "last_known_elr": [],
-    "leader_recovery_state": "RECOVERED",
-}
+PREDICTED = {"leader": 2, "isr": [2, 3], "elr": [1], "last_known_elr": [], "leader_recovery_state": "RECOVERED"}
 DIFFERENCE = {
     **PARTITION,
     **PLACE,

@@ -123,12 +123,7 @@ def test_who_ended_it(after: str, code: str, reason: str) -> None:
 
 
 def test_replicas_that_were_alive_could_have_been_elected_uncleanly() -> None:
-    brokers = sessions(
-        *up(1, 2, 3, at=1),
-        "5 shutdown 2",
-        "20 fence 1 batch=19",
-        "25 fence 3",
-    )
+    brokers = sessions(*up(1, 2, 3, at=1), "5 shutdown 2", "20 fence 1 batch=19", "25 fence 3")
     lost = states("10 isr=1 leader=1", "21 isr= elr=1 leader=-1 batch=19 unclean=false@broker")
     told = said(only(lost, brokers=brokers))
     assert told["replicas_alive"]["brokers"] == told["unclean_possible"]["brokers"] == [3]
@@ -217,17 +212,9 @@ def real(name: str) -> tuple[pa.Table, pa.Table]:
 # Every cluster was shut down at last: each of its partitions is leaderless when the log ends. What ended before that is
 # the incident: all brokers of a partition killed (unclean, churn), or stopped one after the other (elr).
 COUNTS = {
-    "unclean": {
-        (LEADERLESS, "medium"): 23,
-        (LAST_REPLICA, "medium"): 5,
-        (LAST_REPLICA, "low"): 19,
-    },
+    "unclean": {(LEADERLESS, "medium"): 23, (LAST_REPLICA, "medium"): 5, (LAST_REPLICA, "low"): 19},
     "elr": {(LEADERLESS, "medium"): 15},
-    "churn": {
-        (LEADERLESS, "medium"): 57,
-        (LAST_REPLICA, "medium"): 32,
-        (LAST_REPLICA, "low"): 52,
-    },
+    "churn": {(LEADERLESS, "medium"): 57, (LAST_REPLICA, "medium"): 32, (LAST_REPLICA, "low"): 52},
     "diverge": {(LEADERLESS, "medium"): 16, (LAST_REPLICA, "medium"): 3},
 }
 

@@ -289,10 +289,7 @@ def test_several_lines_of_one_event_are_one_finding() -> None:
     # What was seen before the first one's line was read may be what that one replaced.
     history = (*ELECTED[:2], "50 isr=1 leader=1 epoch=2", "900 isr=1")
     finding = only("30 b2 leo=100", "38 b2 leo=105", "60 b2 leo=130 e0@0 e1@80 e2@90", history=history)
-    assert (said(finding)["epoch_began_below"]["leader_epoch"], said(finding)["tail_lost"]["value"]) == (
-        1,
-        20,
-    )
+    assert (said(finding)["epoch_began_below"]["leader_epoch"], said(finding)["tail_lost"]["value"]) == (1, 20)
 
 
 def test_a_high_watermark_file_that_goes_back_without_an_election_is_a_lost_checkpoint() -> None:
@@ -392,10 +389,7 @@ def test_real_clusters_lost_the_tails_that_they_lost(name: str) -> None:
     rows = real(name)
     assert {(r["kind"], r["verdict"]) for r in rows} <= {(LOG_TRUNCATION, "proven")}
     assert {
-        (r["topic"], r["partition"], r["evidence"][0]["broker_id"]): (
-            said(r)["tail_lost"]["value"],
-            r["severity"],
-        )
+        (r["topic"], r["partition"], r["evidence"][0]["broker_id"]): (said(r)["tail_lost"]["value"], r["severity"])
         for r in rows
     } == CUT[name]
     assert len({r["finding_id"] for r in rows}) == len(rows)

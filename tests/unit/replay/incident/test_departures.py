@@ -7,16 +7,7 @@ from typing import Any
 import pytest
 
 from replay.cluster.boots import BootReading
-from replay.incident.departures import (
-    GONE,
-    KILLED,
-    PAUSED,
-    REBOOTED,
-    STOPPED,
-    UNREGISTERED,
-    Departure,
-    departures,
-)
+from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure, departures
 from replay.incident.node_logs import NodeLogs
 from tests.support.report_rows import START_MS
 from tests.unit.replay.incident.test_causes import session

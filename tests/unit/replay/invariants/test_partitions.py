@@ -104,10 +104,7 @@ def broken(*lines: str, known: ClusterFacts | None = None) -> dict[str, tuple[in
         (["1", "5 isr=2,3", "9 leader=2"], {"leader_in_isr": (5, 9, [1])}),
         (["1", "5 isr=3 elr=1,2 leader=-1"], {}),
         (["1", "5 isr= elr=1,2,3 leader=-1 lke=0", "9 lke=1"], {"last_known_elr_within_replicas": (5, 9, [0])}),
-        (
-            ["1", "5 isr= elr=1,2,3 leader=-1 lke=1,2", "9 lke=1"],
-            {"last_known_elr_at_most_one": (5, 9, [1, 2])},
-        ),
+        (["1", "5 isr= elr=1,2,3 leader=-1 lke=1,2", "9 lke=1"], {"last_known_elr_at_most_one": (5, 9, [1, 2])}),
         (["1", "5 isr= elr=1,2,3 leader=-1 lke=-1", "9 lke=1"], {"last_known_elr_never_minus_one": (5, 9, [])}),
         (
             ["1", "5 isr= elr=1,2,3 leader=-1", "7 isr=2,3 elr= leader=2 recovering", "9 recovered"],
@@ -169,11 +166,7 @@ START = up(1, 2, 3, at=0)
         (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 register 3 b batch=5")), (5, None, [2])),
         (["1 isr=1,2", "5 isr=1 batch=5"], facts(sessions(*START, "6 register 2 b batch=6")), (5, None, [2])),
         # Only one of the two that left has a reason.
-        (
-            ["1 isr=1 elr=2,3", "5 elr= batch=5"],
-            facts(sessions(*START, "6 register 2 b batch=5")),
-            (5, None, [3]),
-        ),
+        (["1 isr=1 elr=2,3", "5 elr= batch=5"], facts(sessions(*START, "6 register 2 b batch=5")), (5, None, [3])),
         # No replica any more.
         (["1 isr=1,2", "5 replicas=1,3 isr=1"], facts(), None),
         # A ClearElrRecord, and only that one.
@@ -209,11 +202,7 @@ LEADERLESS = "5 isr= elr=1,2 leader=-1 lke=1"
         (["1", "5 isr=1 elr=2,3 leader=-1", "7 elr="], facts(cleared=[7]), None),
         (["1", "5 isr=1 elr=2,3", "7 elr="], facts(cleared=[7]), None),
         # The last one that was eligible restarted uncleanly.
-        (
-            ["1", "5 isr= elr=2 leader=-1", "7 elr= batch=7"],
-            facts(sessions(*START, "8 register 2 b batch=7")),
-            None,
-        ),
+        (["1", "5 isr= elr=2 leader=-1", "7 elr= batch=7"], facts(sessions(*START, "8 register 2 b batch=7")), None),
     ],
 )
 def test_elr_cleared_while_leaderless(lines: list[str], known: ClusterFacts, expected: Any) -> None:

@@ -187,13 +187,7 @@ SHRUNK = ["1 isr=1", "11 isr= leader=-1 batch=11"]
 ACTORS = {
     "fenced": ("fence", 12, "isr", TAKEN_OVER, ["12 fence 1 batch=11"]),
     "fenced in another batch": (None, None, "isr", TAKEN_OVER, ["12 fence 1"]),
-    "another broker was fenced": (
-        None,
-        None,
-        "isr",
-        TAKEN_OVER,
-        ["12 fence 3 batch=11"],
-    ),
+    "another broker was fenced": (None, None, "isr", TAKEN_OVER, ["12 fence 3 batch=11"]),
     "shut down": ("controlled_shutdown", 11, "isr", ["1 isr=1,2", "12 isr=2 leader=2 batch=11"], ["11 shutdown 1"]),
     "came back": (
         "unfence",
@@ -209,27 +203,9 @@ ACTORS = {
         ["1 isr=1", "11 isr= leader=-1 batch=11"],
         ["12 register 1 z batch=11"],
     ),
-    "unregistered": (
-        "unregister",
-        12,
-        "isr",
-        TAKEN_OVER,
-        ["12 unregister 1 batch=11"],
-    ),
-    "lost its directory": (
-        "directory_offline",
-        12,
-        "directory_failure",
-        TAKEN_OVER,
-        ["12 offline 1 other batch=11"],
-    ),
-    "lost another directory": (
-        "directory_offline",
-        12,
-        "isr",
-        TAKEN_OVER,
-        ["12 offline 1 d1 batch=11"],
-    ),
+    "unregistered": ("unregister", 12, "isr", TAKEN_OVER, ["12 unregister 1 batch=11"]),
+    "lost its directory": ("directory_offline", 12, "directory_failure", TAKEN_OVER, ["12 offline 1 other batch=11"]),
+    "lost another directory": ("directory_offline", 12, "isr", TAKEN_OVER, ["12 offline 1 d1 batch=11"]),
     "asked to be first": ("preferred_election", 11, "preferred", ["1 isr=1,2 leader=2", "11 leader=1"], []),
     "an administrator's unclean election": (
         "elect_leaders",
@@ -394,11 +370,7 @@ REAL = {
         ("last_known_leader", "unfence"): 1,
         ("unclean_by_config", "unfence"): 1,
     },
-    "diverge": {
-        ("isr", "controlled_shutdown"): 18,
-        ("isr", "fence"): 2,
-        ("leaderless", "controlled_shutdown"): 16,
-    },
+    "diverge": {("isr", "controlled_shutdown"): 18, ("isr", "fence"): 2, ("leaderless", "controlled_shutdown"): 16},
 }
 
 

@@ -212,10 +212,7 @@ def test_without_elr_the_last_of_the_isr_has_to_come_back() -> None:
 
 def test_deprioritized_brokers_are_elected_last_and_preferred_leaders_move_off_them() -> None:
     history = states("10 isr=1,2,3 leader=1", "20 isr=2,3 leader=2 batch=20")
-    brokers = sessions(
-        *up(1, 2, 3),
-        "21 fence 1 batch=20",
-    )
+    brokers = sessions(*up(1, 2, 3), "21 fence 1 batch=20")
     known = simulated(history, around(brokers))
     last = Scenario(deprioritized=((2, 0, END),))
     assert steps_through(known.course(last), 0)[-1] == (3, (2, 3), frozenset())
