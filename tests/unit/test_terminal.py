@@ -69,6 +69,19 @@ def test_no_line_of_a_result_is_wider_than_the_terminal(name: str, columns: int)
     assert [line for line in wide if not COPIED.match(line)] == []
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--at-offset", "999999"], "metadata offset 999999 is after the end of the captured log"),
+        (["--at-time", "2200-01-01"], "is after the end of the captured log"),
+        (["--at-time", "2001-01-01"], "is before the start of the captured log"),
+    ],
+)
+def test_describe_says_when_a_point_lies_outside_the_log(lake: Path, words: list[str], line: str) -> None:
+    result = CliRunner().invoke(app, ["describe", "--lake", str(lake), *words])
+    assert (result.exit_code, line in result.stderr) == (1, True)
+
+
 def test_a_reader_that_leaves_changes_no_exit_code() -> None:
     code = (
         "import sys; from jobs.console.output import reader_may_leave\n"

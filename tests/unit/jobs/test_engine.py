@@ -15,7 +15,9 @@ from jobs.config.settings import SettingsError, default_values, load_settings
 from jobs.lake.task_figures import Jobs, Size, measured
 from jobs.spark.session import SessionError
 from jobs.spark.tasks import engine, is_local, run_tasks
-from tests.support.paths import ROOT, capture
+from tests.support import writer
+from tests.support.paths import ROOT
+from tests.support.small_captures import SEGMENT, write_files
 
 _WHILE_SPARK_STARTS = """
 import time
@@ -147,7 +149,8 @@ def test_the_engine_while_another_thread_imports_spark(name: str, monkeypatch: p
 
 def test_without_java_one_line_names_the_other_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    words = ["run", str(capture("unclean")), "--lake", str(tmp_path / "lake"), "--engine", "spark"]
+    given = write_files(tmp_path / "capture", {SEGMENT: b"".join(writer.log())})
+    words = ["run", str(given), "--lake", str(tmp_path / "lake"), "--engine", "spark"]
     done = CliRunner().invoke(app, words)
     text = "Spark needs Java 17 or newer: set JAVA_HOME or PATH. `--engine local` runs without Spark."
     assert (type(done.exception), str(done.exception)) == (SessionError, text)

@@ -106,12 +106,6 @@ def test_a_real_capture_is_the_same_packed_and_unpacked(suffix: str, real: Path,
     assert all(f.captured_at_ms and f.node_id in (1, 2) for f in folder.files if f.kind == "replication_offset")
 
 
-def test_the_hash_is_that_of_the_bytes(tmp_path: Path) -> None:
-    (file,) = opened(write_files(tmp_path, {SEGMENT: LOG})).files
-    assert (file.sha256, file.size_bytes) == (hashlib.sha256(LOG).hexdigest(), len(LOG))
-    assert file.read() == LOG
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -508,13 +502,6 @@ def test_a_damaged_archive_is_unpacked_or_refused(suffix: str, at: int, mask: in
             refused = [(str(archive), str(error))]
         assert all(name and reason for name, reason in refused)
         assert archive.exists()
-
-
-def test_nothing_of_a_capture_is_written_to(tmp_path: Path) -> None:
-    folder = write_files(tmp_path / "capture", FILES)
-    before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.rglob("*")}
-    opened(folder)
-    assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in folder.rglob("*")} == before
 
 
 @pytest.mark.parametrize("change", [LOG + b"more", LOG[:-1], writer.flip(LOG, 100)])

@@ -293,11 +293,7 @@ def test_a_dump_without_a_decoder_holds_no_records() -> None:
 SNAPSHOT = gzip.decompress(
     (ORACLE / "elr-3000-00000000000000000000-0000000000.checkpoint.dump-log.txt.gz").read_bytes()
 )
-
-
 TOO_LARGE = b"Snapshot end offset: 9999999999999999999, epoch: 1\n"
-
-
 OF_A_TOPIC = HEAD.replace("producerId: -1", "producerId: 7")
 
 
@@ -318,18 +314,8 @@ def test_a_dump_of_a_topics_log_is_not_taken_for_the_metadata_log(text: str) -> 
 
 
 def test_a_dump_of_the_metadata_log_from_any_folder_counts() -> None:
-    record = (
-        "| offset: 0 CreateTime: 1795000000000 keySize: -1 valueSize: 9 sequence: -1 headerKeys: [] payload: " + NO_OP
-    )
-    text = f"Dumping /tmp/node-1/{0:020d}.log\nLog starting offset: 0\n" + HEAD + record + "\n"
-    scan = accounted(
-        text.replace("{base}", "0")
-        .replace("{last}", "0")
-        .replace("{count}", "1")
-        .replace("{control}", "false")
-        .replace("{size}", "100")
-        .encode()
-    )
+    head = HEAD.format(base=0, last=0, count=1, control="false", size=100)
+    scan = accounted(f"Dumping /tmp/node-1/{0:020d}.log\nLog starting offset: 0\n{head}{full(0)}\n".encode())
     assert ([len(log.batches) for log in scan.logs], scan.damage) == ([1], [])
 
 

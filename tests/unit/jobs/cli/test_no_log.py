@@ -8,9 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.lake.lake import Lake
 from jobs.queries.describe import outside_log
-from tests.support.paths import capture
 
 
 @pytest.fixture
@@ -38,23 +36,6 @@ def test_detect_without_a_log_is_an_error_and_windows_does_not_say_that_all_is_w
     shown = CliRunner().invoke(app, ["windows", "--lake", lake]).stdout
     assert "no window could be judged, since nothing was replayed" in shown
     assert "no window was flagged" not in shown
-
-
-def test_describe_says_when_a_point_lies_outside_the_log(tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    for words in (["ingest", str(capture("elr"))], ["replay"]):
-        assert CliRunner().invoke(app, [*words, "--lake", str(lake)]).exit_code == 0
-
-    def said(*words: str) -> str:
-        result = CliRunner().invoke(app, ["describe", "--lake", str(lake), *words])
-        assert result.exit_code == (1 if result.stderr else 0)
-        return result.stderr
-
-    assert said() == said("--at-offset", "5") == ""
-    assert "metadata offset 999999 is after the end of the captured log" in said("--at-offset", "999999")
-    assert "is after the end of the captured log" in said("--at-time", "2200-01-01")
-    assert "is before the start of the captured log" in said("--at-time", "2001-01-01")
-    assert Lake(lake).clusters()
 
 
 def test_a_log_that_was_not_captured_has_no_end() -> None:

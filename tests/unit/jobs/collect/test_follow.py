@@ -54,11 +54,14 @@ class Rounds:
         self.context = shell(kept.targets[0].command(kept.via))
 
     def __enter__(self) -> Rounds:
-        process = self.context.__enter__()
-        self.rounds = iter(self.kept._rounds(self.kept.targets[0], self.place, process.stdin, process.stdout))
+        self.process = self.context.__enter__()
+        pipes = self.process.stdin, self.process.stdout
+        self.rounds = iter(self.kept._rounds(self.kept.targets[0], self.place, *pipes))
         return self
 
     def __exit__(self, *error: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()  # a shell that waits for more is ended after 2 s
         self.context.__exit__(None, None, None)
 
     def ask(self) -> None:

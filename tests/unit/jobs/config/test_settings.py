@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ def site(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _no_engine_of_the_suites(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KRAFT_FORENSICS_ENGINE")
+def _no_setting_of_the_suites(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        monkeypatch.delenv(name)
 
 
 def test_without_a_file_everything_is_a_default() -> None:

@@ -120,13 +120,13 @@ def test_findings_beyond_the_limit_are_counted_and_named() -> None:
 
 
 def boundless(times: int) -> ReportInput:
-    """A report in which everything that the page shows is there many times."""
+    """A report in which everything that the page shows is there many times; of each kind the first have most pieces."""
     blank = dict.fromkeys(field.name for field in FINDINGS.field("evidence").type.value_type)
     pieces = [blank | {"capture": "c", "path": f"f{n}", "sha256": SHA256, "position": n} for n in range(70 * times)]
     reason = [statement("log_end", value=n) for n in range(50 * times)]
     every = (finding, prediction, exposure, cut_log, broken_rule, fault, partial(finding, verdict="excluded"))
     rows = [
-        make(f"{number}-{n}", evidence=pieces, reason=reason, election_offset=n)
+        make(f"{number}-{n}", evidence=pieces[: None if n < 3 else 1], reason=reason, election_offset=n)
         for number, make in enumerate(every)
         for n in range((MAX_LISTED + 5) * times)
     ]
