@@ -124,9 +124,10 @@ def boundless(times: int) -> ReportInput:
     blank = dict.fromkeys(field.name for field in FINDINGS.field("evidence").type.value_type)
     pieces = [blank | {"capture": "c", "path": f"f{n}", "sha256": SHA256, "position": n} for n in range(70 * times)]
     reason = [statement("log_end", value=n) for n in range(50 * times)]
+    most = (1, None)  # pieces of a row, of the first ones
     every = (finding, prediction, exposure, cut_log, broken_rule, fault, partial(finding, verdict="excluded"))
     rows = [
-        make(f"{number}-{n}", evidence=pieces[: None if n < 3 else 1], reason=reason, election_offset=n)
+        make(f"{number}-{n}", evidence=pieces[: most[n < 3]], reason=reason[: most[n < 3]], election_offset=n)
         for number, make in enumerate(every)
         for n in range((MAX_LISTED + 5) * times)
     ]
@@ -142,8 +143,7 @@ def boundless(times: int) -> ReportInput:
 def test_a_page_is_bounded_whatever_was_found() -> None:
     """Twice as much of everything gives as many elements of each kind, and says what is not shown."""
     htmls = [render_report(boundless(times)) for times in (1, 2)]
-    pages = [Page(html) for html in htmls]
-    first, second = (Counter(tag for tag, _ in page.elements) for page in pages)
+    first, second = (Counter(re.findall(r"<([a-z]+)", html)) for html in htmls)
     for tag in ("article", "details", "li", "table", "td", "th", "tr"):
         assert first[tag] == second[tag] > 0
     assert first["article"] == MAX_DETAILS
@@ -151,13 +151,14 @@ def test_a_page_is_bounded_whatever_was_found() -> None:
         section = re.search(rf'<section id="{name}"[^>]*>.*?</section>', htmls[0], re.DOTALL)
         assert section is not None
         assert section[0].count("<tr") - section[0].count("<thead") == rows_each * MAX_LISTED, name
-    for page, times in zip(pages, (1, 2), strict=True):
+    for html, times in zip(htmls, (1, 2), strict=True):
+        text = re.sub(r"<[^>]+>", "", html)
         more = (MAX_LISTED + 5) * times - MAX_LISTED
-        assert page.text.count(f"{more} more are not shown. All {more + MAX_LISTED}: kraft-forensics") == 7
-        assert f"and {30 * times - MAX_CAPTURES} more" in page.text
-        assert f"{70 * times - MAX_EVIDENCE} more are not shown. All: kraft-forensics explain 0-0" in page.text
-        assert f"{50 * times - MAX_STATEMENTS} more are not shown. All: kraft-forensics explain 0-0" in page.text
-        assert f"… ({150 * times} brokers)]" in page.text
+        assert text.count(f"{more} more are not shown. All {more + MAX_LISTED}: kraft-forensics") == 7
+        assert f"and {30 * times - MAX_CAPTURES} more" in text
+        assert f"{70 * times - MAX_EVIDENCE} more are not shown. All: kraft-forensics explain 0-0" in text
+        assert f"{50 * times - MAX_STATEMENTS} more are not shown. All: kraft-forensics explain 0-0" in text
+        assert f"… ({150 * times} brokers)]" in text
 
 
 def test_a_verdict_of_another_release_is_refused() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.arrow.ragged import PAD, as_lists, mask_of, masks, members_of, ragged, sort_order, to_lengths, to_matrix
@@ -36,7 +36,6 @@ def test_each_row_of_a_mask_takes_its_values() -> None:
     assert ragged(mask, pa.array(["a", "b", "c"])).to_pylist() == [["a", "b"], [], ["c"]]
 
 
-@settings(max_examples=80, deadline=None)
 @given(rows_of)
 def test_a_mask_is_the_set_of_members_that_are_replicas(rows: list[tuple[list[int], list[int]]]) -> None:
     replicas, members = [r for r, _ in rows], [m for _, m in rows]

@@ -48,6 +48,7 @@ def test_clear_elr_for_one_topic_and_for_all_that_exist_then() -> None:
         record(7, "CLEAR_ELR_RECORD", topicName="t"),
     )
     assert events(state) == [(3, "T1", False), (4, "T1", True), (5, "U1", False), (7, "T2", False)]
+    assert state.topic_events["position"].to_pylist() == [3, 4, 5, 7]
     assert state.configs.topic_names == {"T1": "t", "U1": "u", "T2": "t"}
     assert state.problems == []
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from replay.arrow.ragged import members_of
 from replay.cluster.brokers import ControllerReleases
 from replay.cluster.facts import ClusterFacts
-from replay.controller.partition_change_builder import hash_buckets
 from replay.controller.predictions import State, predict_all, predict_each
 from replay.controller.transitions import Bucket
 from tests.unit.replay.controller.test_predictions import real
@@ -102,10 +101,3 @@ def test_most_changes_of_a_cluster_share_their_prediction() -> None:
     kinds = predict_all(bucket, bucket.changed_rows).alike
     assert len(kinds.first) < len(kinds.kind) / 4
     assert kinds.kind[kinds.first].tolist() == list(range(len(kinds.first)))
-
-
-def test_the_buckets_of_a_java_hash_set() -> None:
-    """Integer.hashCode is the number itself; HashMap mixes in the upper half."""
-    ids = np.array([[0, 1, 15, 16, 17, 1 << 16, (1 << 16) + 1]])
-    assert hash_buckets(ids).tolist() == [[0, 1, 15, 0, 1, 1, 0]]
-    assert hash_buckets(ids, 32).tolist() == [[0, 1, 15, 16, 17, 1, 0]]

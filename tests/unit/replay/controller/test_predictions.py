@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.arrow import schemas
@@ -161,7 +161,6 @@ ALTERED: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_change_that_kafka_would_not_have_written_is_a_difference(data: st.DataObject) -> None:
     """One field of one recorded state is altered: that change is told."""

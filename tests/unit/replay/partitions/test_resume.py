@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from replay.arrow.schemas import CHANGES, TOPIC_EVENTS
@@ -45,7 +45,6 @@ def build(changes: pa.Table, events: list[Row]) -> pa.Table:
     return build_history(changes, pa.Table.from_pylist(events, schema=TOPIC_EVENTS), CONTEXT).table
 
 
-@settings(max_examples=60, deadline=None)
 @given(logs(), st.integers(1, 80))
 def test_an_extended_history_is_the_history_of_the_whole_log(log: tuple[list[Row], list[Row]], offset: int) -> None:
     rows, events = log

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.partitions.elections import states_of
@@ -129,7 +129,6 @@ STATES = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(STATES), max_size=12), max_size=4))
 def test_partitions_are_judged_alike_alone_and_together(partitions: list[list[str]]) -> None:
     tables = [
