@@ -9,8 +9,12 @@ from tests.support.paths import capture
 
 
 @cache
+def _files(name: str) -> dict[str, bytes]:
+    with tarfile.open(capture(name)) as tar:
+        found = ((member.name, tar.extractfile(member)) for member in tar if "/cli/" in member.name)
+        return {path: stream.read() for path, stream in found if stream is not None}
+
+
 def printed(name: str, tool: str) -> list[bytes]:
     """The outputs of the tools whose file name holds `tool`, in order of time."""
-    with tarfile.open(capture(name)) as tar:
-        found = sorted((m for m in tar if "/cli/" in m.name and tool in m.name), key=lambda m: m.name)
-        return [stream.read() for m in found if (stream := tar.extractfile(m)) is not None]
+    return [text for path, text in sorted(_files(name).items()) if tool in path]
