@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import groupby
 
 import duckdb
@@ -27,10 +28,14 @@ def ranges(records: list[tuple[int | None, str | None]]) -> list[tuple[int, int,
     return found
 
 
+@cache
+def connection() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
 @given(RECORDS.flatmap(lambda records: st.sampled_from([records, records + ALL_OF_A_BLOCK])))
 def test_ranges_of_record_offsets(records: list[tuple[int | None, str | None]]) -> None:
     offsets, states = [offset for offset, _ in records], [state for _, state in records]
-    with duckdb.connect() as connection:
-        rows = {"offset": pa.array(offsets, pa.int64()), "commit_state": pa.array(states, pa.string())}
-        connection.register("metadata_records", pa.table(rows))
-        assert sorted(connection.execute(digests()["record_offsets"]).fetchall()) == sorted(ranges(records))
+    rows = {"offset": pa.array(offsets, pa.int64()), "commit_state": pa.array(states, pa.string())}
+    connection().register("metadata_records", pa.table(rows))
+    assert sorted(connection().execute(digests()["record_offsets"]).fetchall()) == sorted(ranges(records))
