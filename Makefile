@@ -247,7 +247,7 @@ format: setup  ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: setup  ## mypy, strict on evidence/, replay/, bench/ and tests/bench/
+types: setup  ## mypy, strict on all but the tests and the DAGs
 	$(BIN)/mypy
 
 imports: setup  ## import-linter: data goes one way, between packages and rooms

@@ -47,7 +47,8 @@ class Ledger:
                 self.markers_ms[place].append(told["sent_ms"])
                 return
             offset = None if told.get("offset") == -1 else told.get("offset")
-            self.records[place].append(SentRecord(*(told[n] for n in ("value", "acks", "sent_ms", "at_ms")), offset))
+            known = {name: told[name] for name in ("value", "acks", "sent_ms", "at_ms")}
+            self.records[place].append(SentRecord(**known, offset=offset))
 
     def read(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> None:
         """A reader got these records, and no others, up to the high watermark."""

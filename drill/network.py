@@ -120,9 +120,10 @@ def network(nodes: Sequence[int]) -> Iterator[Network]:
         made.make()
         yield made
     finally:
-        for node in (*nodes, CLIENT, _HUB):
+        places: list[int | str] = [*nodes, CLIENT, _HUB]
+        for place in places:
             with contextlib.suppress(DrillError):  # it was not made
-                _ip("netns", "del", named(node))
+                _ip("netns", "del", named(place))
 
 
 def possible() -> bool:

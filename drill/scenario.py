@@ -123,7 +123,8 @@ class _Words(_Strict):
 
 
 # One step: exactly one action, and the words that belong to it.
-Step: Any = create_model("Step", __base__=_Words, **{name: (kind | None, None) for name, kind in ACTIONS.items()})
+_fields: Any = {name: (kind | None, None) for name, kind in ACTIONS.items()}
+Step: Any = create_model("Step", __base__=_Words, **_fields)
 
 
 class Expected(_Strict):

@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +159,7 @@ class Drill:
         self.note(f"each thread of node {node.id} that enters {step.at} is held there")
 
     def _says(self, step: Step, node: Node) -> None:
-        wait_for(f"node {node.id} says {step.line!r}", partial(node.said, step.line), _WAIT_S)
+        wait_for(f"node {node.id} says {step.line!r}", lambda: node.said(step.line) is not None, _WAIT_S)
         self.note(f"node {node.id} says: {node.said(step.line)}")
 
     def _refuses(self, step: Step, node: Node) -> None:

@@ -17,7 +17,7 @@ from quality import main_file  # noqa: F401
 from quality.check import OF_OWN_ROWS, Check, Outcome, Scope, columns_read, digests_of, needs_of
 
 # What needs more memory is written to the temporary folder. Names in SQL are those of registered tables alone.
-_CONFIG = {"threads": 1, "memory_limit": "400MB", "python_enable_replacements": False}
+_CONFIG: dict[str, Any] = {"threads": 1, "memory_limit": "400MB", "python_enable_replacements": False}
 _PARAMETER = re.compile(r"\$(\w+)")
 
 

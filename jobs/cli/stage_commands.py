@@ -13,7 +13,7 @@ import typer
 from evidence.capture.remote import Location
 from jobs.cli.lakes import lake_to_show, recorded
 from jobs.console.log import WARNING
-from jobs.console.options import DEFAULT_LAKE, Engine, FailOn, Start
+from jobs.console.options import DEFAULT_LAKE, Engine, FailOn, Start, levels_from
 from jobs.console.output import Format, reader_may_leave, show_message
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run(
     report: Path | None = None,
     start: Start = "earliest",
     form: Format = Format.TABLE,
-    fail_on: FailOn = FailOn.NONE,
+    fail_on: FailOn = "none",
     verdict: Path | None = None,
     engine: Engine | None = None,
 ) -> None:
@@ -57,7 +57,7 @@ def replay(lake: Any = DEFAULT_LAKE, start: Start = "earliest", engine: Engine |
 def detect(
     lake: Any = DEFAULT_LAKE,
     form: Format = Format.TABLE,
-    fail_on: FailOn = FailOn.NONE,
+    fail_on: FailOn = "none",
     verdict: Path | None = None,
     engine: Engine | None = None,
 ) -> None:
@@ -72,7 +72,7 @@ def detect(
 def quality(lake: Any = DEFAULT_LAKE, engine: Engine | None = None) -> None:
     """Check every table against its expectation suite and write Data Docs."""
     with recorded("quality", lake) as record:
-        _exit(set(), FailOn.NONE, _pipeline(lake, record, engine=engine).quality())
+        _exit(set(), "none", _pipeline(lake, record, engine=engine).quality())
 
 
 def report(
@@ -123,7 +123,7 @@ def _show(pipeline: Pipeline, outcome: RunOutcome, form: Format, *more: str) -> 
 def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:
     for line in quality_failed:
         show_message(f"quality: not met: {line}", WARNING)
-    if levels & fail_on.levels():
+    if levels & levels_from(fail_on):
         raise typer.Exit(EXIT_FINDINGS)
     if quality_failed:
         raise typer.Exit(EXIT_QUALITY)

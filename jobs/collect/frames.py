@@ -166,20 +166,19 @@ def _receive_piece(stream: BinaryIO, folder: Path, name: str, start: int, size: 
 
 def _receive_bundle(stream: BinaryIO, folder: Path, count: int, total: int, received: Received) -> None:
     """Many small files as one: all of them were the same before and after, or all are sent again."""
-    names, sizes = [], []
+    listed: list[tuple[str, int]] = []
     for _ in range(count):
-        name, _, size = _line(stream).partition(b" ")
-        if _SIZE.fullmatch(size) is None:
+        quoted, _, length = _line(stream).partition(b" ")
+        if _SIZE.fullmatch(length) is None:
             raise BrokenStream(_SOMETHING_ELSE)
-        names.append(_name(name))
-        sizes.append(int(size))
-    if sum(sizes) != total or total > _MAX_BUNDLE_BYTES:
+        listed.append((_name(quoted), int(length)))
+    if sum(size for _, size in listed) != total or total > _MAX_BUNDLE_BYTES:
         raise BrokenStream(_SOMETHING_ELSE)
     content = io.BytesIO()
     if not _copy(stream, content, total):
         return
     content.seek(0)
-    for name, size in zip(names, sizes, strict=True):
+    for name, size in listed:
         data = content.read(size)
         if _is_refused(name, received):
             continue

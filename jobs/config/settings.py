@@ -184,7 +184,7 @@ class Settings(BaseSettings):
     metrics: MetricSettings
 
     @classmethod
-    def settings_customise_sources(
+    def settings_customise_sources(  # type: ignore[override] # pydantic gives them by name
         cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **sources: Any
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Let environment variables override the files, whose values are the init arguments."""

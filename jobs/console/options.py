@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable
-from enum import StrEnum
 from functools import wraps
 from importlib.resources import files
 from pathlib import Path
@@ -23,23 +22,22 @@ from replay.loss.verdicts import POSSIBLE, PROVEN, SEVERITIES
 
 DEFAULT_LAKE = Path("lake")
 
-# Worst first.
-_LOSS = (PROVEN, POSSIBLE, "unknown")
-_SCALES = (_LOSS, SEVERITIES, *(tuple(f"new-{level}" for level in scale) for scale in (_LOSS, SEVERITIES)))
-
-
-class _Level(StrEnum):
-    def levels(self) -> set[str]:
-        """This level and the worse ones on its scale; empty for NONE."""
-        scale = next((s for s in _SCALES if self in s), ())
-        return {level for level in scale if scale.index(level) <= scale.index(self)}
-
-
 # --fail-on: the least verdict or severity of a finding that gives exit code 3; with `new-`, only of a finding that is
 # new in this run and not acknowledged.
-_LEVELS = (*reversed(_LOSS), *SEVERITIES)
-_NAMED = ("none", *_LEVELS, *(f"new-{level}" for level in _LEVELS))
-FailOn = _Level("FailOn", [(level.upper().replace("-", "_"), level) for level in _NAMED])
+_NewLosses = Literal["new-unknown", "new-possible", "new-proven"]
+_NewSeverities = Literal["new-critical", "new-high", "new-medium", "new-low", "new-info"]
+_Severities = Literal["critical", "high", "medium", "low", "info"]
+FailOn = Literal["none", "unknown", "possible", "proven", _Severities, _NewLosses, _NewSeverities]
+_WORST_FIRST = ((PROVEN, POSSIBLE, "unknown"), SEVERITIES)
+
+
+def levels_from(least: FailOn) -> set[str]:
+    """This level and the worse ones on its scale; empty for none."""
+    new = "new-" if least.startswith("new-") else ""
+    level = least.removeprefix(new)
+    scale = next((scale for scale in _WORST_FIRST if level in scale), ())
+    return {f"{new}{worse}" for worse in scale[: scale.index(level) + 1]} if scale else set()
+
 
 # --start: where the replay begins (jobs/replay/cluster_state.py). --engine: what runs the tasks of a stage
 # (jobs/spark/tasks.py).

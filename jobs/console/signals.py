@@ -162,8 +162,8 @@ def _leave(number: int) -> NoReturn:
     _kill_descendants()
     if folders := [folder for folder in _watch.folders if Path(folder).exists()]:
         with suppress(OSError):
-            nowhere = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            subprocess.Popen(["rm", "-rf", "--", *folders], start_new_session=True, **nowhere)
+            nowhere, command = subprocess.DEVNULL, ["rm", "-rf", "--", *folders]
+            subprocess.Popen(command, start_new_session=True, stdin=nowhere, stdout=nowhere, stderr=nowhere)
     os._exit(128 + number)
 
 

@@ -135,7 +135,7 @@ def _compare_rows(lake: Lake, name: str, gone: list[str], new: list[DataFile], l
     files, columns = [file.path for file in new], TABLES[name].file_schema.names
     old, now = lake.dataset_of(name, gone), lake.dataset_of(name, files)
     missing, added = only_in(old, now, columns), only_in(now, old, columns)
-    if not missing.count + added.count:
+    if not missing.number + added.number:
         count = sum(file.rows for file in new)
         text = f"rewritten by another program: {len(new)} files instead of {len(gone)}, with the same {count} rows"
         yield Difference(name, "rewritten", text, is_note=True)
@@ -145,7 +145,7 @@ def _compare_rows(lake: Lake, name: str, gone: list[str], new: list[DataFile], l
         yield Difference(name, "row_missing", text, gone[0], key_of(name, row))
     for row in added.first:
         yield Difference(name, "row_added", "a row that was not written", files[0], key_of(name, row))
-    text = f"rows that were written and are missing: {missing.count}; rows that were not written: {added.count}"
+    text = f"rows that were written and are missing: {missing.number}; rows that were not written: {added.number}"
     yield Difference(name, "rows_changed", text, (files or gone)[0])
 
 
@@ -186,10 +186,10 @@ MOST_ROWS = 10  # of each kind that are named
 
 
 class Rows(NamedTuple):
-    """first: the first MOST_ROWS of some rows. count: how many there are."""
+    """first: the first MOST_ROWS of some rows. number: how many there are."""
 
     first: list[Row]
-    count: int
+    number: int
 
 
 def only_in(one: pa.Table | Dataset, other: pa.Table | Dataset, columns: Sequence[str]) -> Rows:

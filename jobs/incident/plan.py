@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -117,7 +117,7 @@ def states_that_wait(
         for row in configs
         if (row["resource_type"], row["name"]) == ("topic", UNCLEAN) and row["source"] is not None
     }
-    waiting: dict[tuple[Any, ...], list[int]] = {}
+    waiting: dict[Waiting, list[int]] = {}
     alone: list[Row] = []
     alone_count = Counter[int]()
     for part in parts:
@@ -133,13 +133,14 @@ def states_that_wait(
                     alone_count[held[0]] += 1
                     alone += [state] if len(alone) < MOST_READ else []
     found = [
-        Waiting(*key, tuple(sorted(partitions)[:MOST_PLACES]), len(partitions)) for key, partitions in waiting.items()
+        replace(each, partitions=tuple(sorted(partitions)[:MOST_PLACES]), count=len(partitions))
+        for each, partitions in waiting.items()
     ]
     return sorted(found, key=lambda each: (each.topic or "", each.topic_id, each.members)), alone, dict(alone_count)
 
 
-def _waiting(state: Row, copies: Mapping[int, Copy], brokers: Mapping[int, Row]) -> tuple[Any, ...]:
-    """The fields of Waiting that partitions of one class share. The ELR keeps a broker that a reassignment took from
+def _waiting(state: Row, copies: Mapping[int, Copy], brokers: Mapping[int, Row]) -> Waiting:
+    """What partitions of one class share: all but their numbers. The ELR keeps a broker that a reassignment took from
     the replicas, and only these are elected; the last known leader is, if it is alone in its list and nobody is in the
     ELR (PartitionChangeBuilder.maybePopulateTargetElr, electAnyLeader, canElectLastKnownLeader, 4.3.1)."""
     known = [broker for broker in state["last_known_elr"] if broker >= 0]
@@ -153,9 +154,10 @@ def _waiting(state: Row, copies: Mapping[int, Copy], brokers: Mapping[int, Row])
         by, members = BY_LOG, [best]
     layer = state[f"{_UNCLEAN}_source"]
     unclean = ON if state[_UNCLEAN] else UNKNOWN if layer in (None, "assumed_default") else OFF
-    named = state["topic_id"], state["topic"]
-    config = unclean, layer or "assumed_default"
-    return (*named, tuple(sorted(state["replicas"])), tuple(members), by, *config, passed_over)
+    return Waiting(
+        *(state["topic_id"], state["topic"], tuple(sorted(state["replicas"])), tuple(members)),
+        *(by, unclean, layer or "assumed_default", passed_over),
+    )
 
 
 def _is_online(state: Row, broker: Row) -> bool:

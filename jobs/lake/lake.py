@@ -109,7 +109,7 @@ class Lake:
         for table, is_there in zip(ordered, self.storage.answers(self.has, [t.name for t in ordered]), strict=True):
             if is_there:
                 continue
-            of = table.schema, "ignore", CLUSTER_ID, table.name, table.comment, table.properties, options
+            of: Any = table.schema, "ignore", CLUSTER_ID, table.name, table.comment, table.properties, options
             try:
                 made = DeltaTable.create(self.storage.url(table.name), *of, commit_properties=once)
             except DeltaError:  # it was created meanwhile
@@ -364,9 +364,10 @@ class Lake:
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import AddAction, RemoveAction
 
-        of, now_ms, partition = TABLES[name], time.time_ns() // 1_000_000, {CLUSTER_ID: cluster_id}
+        of, now_ms = TABLES[name], time.time_ns() // 1_000_000
+        partition: dict[str, str | None] = {CLUSTER_ID: cluster_id}
         add, remove = list(add), list(remove)
-        actions = [
+        actions: list[AddAction | RemoveAction] = [
             *(RemoveAction(f.name, data_change, now_ms, f.size_bytes, partition) for f in remove),
             *(AddAction(f.name, f.size_bytes, partition, now_ms, data_change, statistics(of.bounds, f)) for f in add),
         ]

@@ -49,7 +49,7 @@ class OpenedTable:
     def known_rows(self, cluster_id: str) -> int | None:
         """How many rows the log says that a cluster has; None if it does not say it: another program has written a file
         without statistics."""
-        rows = [a.get("num_records") for a in self.listed if a[f"partition.{CLUSTER_ID}"] == cluster_id]
+        rows: list[Any] = [a.get("num_records") for a in self.listed if a[f"partition.{CLUSTER_ID}"] == cluster_id]
         return None if None in rows else sum(rows)
 
     def cluster_version(self, cluster_id: str) -> int:

@@ -25,7 +25,8 @@ _MISREAD = re.compile(r"[%\[\]\\^|\x00-\x1f\x7f]")
 _STEP_BYTES = 4 << 20
 _STORES = ("s3", "gs", "abfs", "abfss")
 _AT_ONCE = 8
-_Item, _Answer = TypeVar("_Item"), TypeVar("_Answer")
+_Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
 
 
 class LakeError(KraftForensicsError):

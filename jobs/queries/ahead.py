@@ -316,12 +316,12 @@ def _print_order(answer: AheadAnswer) -> None:
         print(f"broker {broker} cannot be stopped: {place} {EFFECTS[_worst(row)]}{also}")
 
 
-def _worst(row: Row) -> str | None:
-    return next((effect for effect in EFFECTS if effect in row["effects"]), None)
+def _worst(row: Row) -> str:
+    return next((effect for effect in EFFECTS if effect in row["effects"]), "")
 
 
 def _worst_first(rows: Sequence[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: [*EFFECTS, None].index(_worst(row)))
+    return sorted(rows, key=lambda row: [*EFFECTS, ""].index(_worst(row)))
 
 
 def _shown(row: Row) -> Row:

@@ -148,7 +148,7 @@ def metrics_of(lakes: Sequence[Row]) -> str:
                     gauge.labels(cluster["cluster_id"], lake["lake"]).set(
                         value / 1000 if place.endswith("_ms") else value
                     )
-    return generate_latest(registry).decode()
+    return generate_latest(registry).decode()  # type: ignore[no-untyped-call]
 
 
 def _age(age_ms: int | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 from jobs.incident.events import is_usable
@@ -195,7 +195,7 @@ def states(history: Sequence[Row], finding_id: str, end: int) -> list[Mark]:
     """The states of a partition: `history` of ReportInput, some of it in order. A state whose next one is not known
     ends where it begins."""
     marks = []
-    for row, after in pairwise([*history, None]):
+    for row, after in zip(history, [*history[1:], None], strict=False):
         start, until = row["timestamp_ms"], None
         if row["removed"] or not is_usable(start):
             continue

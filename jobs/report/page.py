@@ -30,7 +30,6 @@ from jobs.report.rows import (
     VERDICTS,
     ReportInput,
     Row,
-    Section,
     Verdict,
     by_section,
     verdict_of,
@@ -39,6 +38,7 @@ from jobs.report.sections import around_window
 from jobs.report.texts import as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import reason_by_nature
+from replay.findings.kinds import Section
 from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST
 from replay.incident.causes import labelled
 from replay.plan.step import groups, moment

@@ -19,7 +19,7 @@ from jobs.report.rows import verdict_of
 from replay.incident.answer import deletion, proven_text, topic_text, undecided_text
 from replay.incident.causes import labelled
 from replay.loss.verdicts import likely_text
-from replay.plan.step import moment, place
+from replay.plan.step import count, moment, place
 
 _MOST_COMMANDS = 10  # of a step
 
@@ -67,7 +67,7 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
     }
     made.globals |= {
         "config_text": words.config_text,
-        "count": words.count,
+        "count": count,
         "duration": filters.duration_text,
         "span_text": words.span_text,
         "broker_state": sections.broker_state,

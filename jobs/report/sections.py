@@ -10,9 +10,9 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
-from jobs.report.rows import Row, Section, Totals
+from jobs.report.rows import Row, Totals
 from jobs.report.words import FAMILIES, policy_family, policy_rank
-from replay.findings.kinds import LAST_REPLICA, LEADERLESS, of_section
+from replay.findings.kinds import LAST_REPLICA, LEADERLESS, Section, of_section
 from replay.plan.step import groups
 
 MAX_PIECES = 3  # pieces of evidence to show per finding in a list
@@ -71,7 +71,7 @@ def broker_life(broker: int, rows: Sequence[Row]) -> Row:
     }
 
 
-def restarts(rows: Sequence[Row]) -> list[Row]:
+def restarts(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The rows of a broker's history where another process of it registered."""
     processes = [row for row in rows if row["incarnation_id"] is not None]
     return [now for before, now in pairwise(processes) if now["incarnation_id"] != before["incarnation_id"]]

@@ -12,7 +12,8 @@ from jobs.console.output import plain, printable
 from jobs.console.text import wrapped
 from jobs.report import filters, words
 from jobs.report.rendering import rendered
-from jobs.report.rows import MAX_LISTED, ReportInput, Row, Section, by_section
+from jobs.report.rows import MAX_LISTED, ReportInput, Row, by_section
+from replay.findings.kinds import Section
 from replay.incident.causes import labelled
 from replay.plan.step import moment, place
 

@@ -148,7 +148,7 @@ class LiveCluster:
 
     def topic_config(self, topic: str) -> dict[str, str]:
         """The effective configs of a topic; {} if the user may not describe them."""
-        from confluent_kafka.admin import ConfigResource
+        from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined] # public by its documentation
 
         asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
         (answer,) = self._admin.describe_configs([asked], request_timeout=self.wait_s).values()

@@ -98,6 +98,7 @@ def main() -> None:
             function, arguments = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
+        answer: tuple[Any, Exception | None]
         try:
             answer = function(*arguments), None
         except Exception as error:  # noqa: BLE001 - it goes to the command

@@ -14,6 +14,7 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -41,7 +42,7 @@ class SessionError(KraftForensicsError):
     """Spark cannot be started with these settings."""
 
 
-def _remote_session() -> SparkSession:
+def _remote_session() -> Any:
     """A session of the Spark Connect server of SPARK_REMOTE. Errors: SessionError if it cannot be reached, or the
     packages for it are missing."""
     address = os.environ["SPARK_REMOTE"]
@@ -130,7 +131,7 @@ def keep_classes(settings: SparkSettings) -> None:
     options = f'{settings.driver_java_options} "-XX:ArchiveClassesAtExit={made}"'
     session = build_session(settings.model_copy(update={"driver_java_options": options}))
     session.range(2).count()
-    gateway = SparkContext._gateway
+    gateway: Any = SparkContext._gateway
     session.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()
@@ -172,13 +173,13 @@ def build_context(settings: SparkSettings) -> SparkContext:
         if SparkContext._gateway is None and not _submitted():
             # What Java prints (log4j, native libraries, incubating modules) goes to the run's log file.
             with run_log().open("ab") as file:
-                gateway = launch_gateway(conf, {"stdout": file, "stderr": file})
+                gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
             SparkContext._ensure_initialized(gateway=gateway, conf=conf)
             # py4j writes each connection that a dead JVM leaves, with a trace, to the root logger: it prints to stderr.
             if not logging.getLogger().handlers:
                 logging.getLogger().addHandler(_ToRunLog())
         context = SparkContext.getOrCreate(conf)
-        context._accumulatorServer.handle_error = _log_error  # type: ignore[method-assign]
+        context._accumulatorServer.handle_error = _log_error  # type: ignore[assignment, method-assign]
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, handler)  # Spark's own handler would only cancel its jobs
     return context

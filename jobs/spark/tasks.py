@@ -196,10 +196,10 @@ def engine(settings: Settings) -> str | None:
     another thread is starting it."""
     # A module that another thread is importing has not all of its names.
     remote = getattr(sys.modules.get("pyspark.sql.connect.session"), "SparkSession", None)
-    session = getattr(remote, "_default_session", None)
+    session: Any = getattr(remote, "_default_session", None)
     if session is not None:
         return f"Spark {session.version}, Connect"
-    context = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_active_spark_context", None)
+    context: Any = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_active_spark_context", None)
     if getattr(context, "_jsc", None) is not None:  # a context is the active one before it has started
         return f"Spark {context.version}, {context.master.replace('*', str(context.defaultParallelism))}"
     return None if settings.engine == "spark" else "local"
@@ -226,10 +226,11 @@ def run_tasks(
     order = sorted(range(len(items)), key=lambda n: -(size.size_bytes if (size := sizes[n]) else 0))
     with progress_tasks(len(items)) as show:
         ended = runner(rows, settings).run(partial(_measured, function), [items[n] for n in order], name, show)
-    for outcome in ended:
+    results = {}
+    for n, outcome in zip(order, ended, strict=True):
         if isinstance(outcome, KraftForensicsError):
             raise outcome
-    results = dict(zip(order, ended, strict=True))
+        results[n] = outcome
     figures = [TaskFigures(sizes[n], seconds, peak) for n, (_, seconds, peak) in results.items()]
     log(f"{name}: {len(items)} tasks; the slowest: {max(figures, key=lambda task: task.seconds)}", DEBUG)
     if (jobs := current()) is not None:

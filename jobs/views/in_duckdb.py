@@ -67,9 +67,10 @@ def _text(
 ) -> str:
     """The text of a query, whose tables are made known."""
     text = files("jobs").joinpath(f"{query}.sql").read_text("utf-8")
-    for name in set(READ.findall(text)) & TABLES.keys() - given.keys() if of else ():
+    if of is not None:
         lake, cluster = of
-        connection.register(name, lake.dataset(name).filter(pc.field("cluster_id") == cluster))
+        for name in set(READ.findall(text)) & TABLES.keys() - given.keys():
+            connection.register(name, lake.dataset(name).filter(pc.field("cluster_id") == cluster))
     for name, rows in given.items():
         connection.register(name, rows)
     return text

@@ -39,7 +39,7 @@ def load_hook(name: str) -> Callable[[Row], object]:
         raise WatchError(f"--hook {name}: expected MODULE:FUNCTION: {error}") from error
     if not callable(found):
         raise WatchError(f"--hook {name}: is no function")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def watch_nodes(

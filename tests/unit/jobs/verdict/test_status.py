@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
-from jobs.console.options import FailOn
+from jobs.console.options import FailOn, levels_from
 from jobs.lake.lake import Lake
 from jobs.queries.acknowledge import acknowledge, listed, undo
 from jobs.verdict.status import KEY, levels, remember, with_status
@@ -110,8 +110,8 @@ def test_a_loss_that_is_proven_later_is_new_again_and_no_longer_acknowledged(lak
     assert statuses(lake, running=True) == {"loss-000": "new"}
 
 
-def alarms(lake: Lake, level: str, running: bool = True) -> bool:
-    return bool(levels(lake, running) & FailOn(level).levels())
+def alarms(lake: Lake, level: FailOn, running: bool = True) -> bool:
+    return bool(levels(lake, running) & levels_from(level))
 
 
 def test_new_levels_alarm_once_and_the_others_every_time(lake: Lake) -> None:
