@@ -18,6 +18,7 @@ from replay.controller.transitions import Bucket
 from replay.findings.broken_rules import invariant_findings, rule_mismatch_findings
 from replay.findings.exposures import exposure_findings
 from replay.findings.kinds import HWM_REGRESSION, kind_of
+from replay.findings.led_on import led_on_findings
 from replay.findings.log_lines import line_findings
 from replay.findings.replica_losses import truncations
 from replay.findings.windows import window_findings, window_id
@@ -122,7 +123,7 @@ def detect(
         for row in window_findings(window, recorded_id, own, facts.cluster_id)
     ]
     findings = [pa.Table.from_pylist(windows, schema=schemas.FINDINGS), exposure_findings(bucket), truncated.findings]
-    findings.append(line_findings(bucket, events, facts.cluster_id))
+    findings += [line_findings(bucket, events, facts.cluster_id), led_on_findings(bucket, facts.cluster_id)]
     rows = [row for own in answers for row in own]
     return Detected(
         bucket=bucket,

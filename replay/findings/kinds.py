@@ -79,10 +79,11 @@ FAULTS = {
     "no_snapshot": ("undetermined", "high"),
     "unknown_prefix": ("undetermined", "medium"),
     "unobserved": ("undetermined", "medium"),
+    "leader_registered_again": ("undetermined", "medium"),
     **_OF_FILES,
     "two_snapshots": ("proven", "high"),
 }
-GAPS = ("offset_gap", "unreadable_record", "no_snapshot", "unknown_prefix", "unobserved")
+GAPS = ("offset_gap", "unreadable_record", "no_snapshot", "unknown_prefix", "unobserved", "leader_registered_again")
 FILE_FAULTS = tuple(_OF_FILES)
 
 _STATES, _OFFSETS, _LINES = "partition_history", "log_end_offsets", "broker_log_events"

@@ -23,7 +23,6 @@ SLACK_MS = 20_000
 # Facts about other tables than a life has, and those that are about what is missing.
 OF_RULES = {"contradicted_by_rules", "rule_change", "rule_trigger", "rule_no_trigger", "rule_known_bug"}
 OF_RULES |= {"rule_unexplained", "invariant_broken", "invariant_detail", "invariant_brokers", "invariant_rows"}
-OF_RULES |= {"fault"}
 # No life has these: tests/unit/replay/findings/test_replica_losses.py, tests/unit/replay/loss/test_verdict.py.
 RARE = {"mark_before", "mark_after", "not_held_joined_without_leader", "taken_in"}
 
@@ -149,12 +148,6 @@ def new_batches(said: Said) -> set[int]:
     return {s.batch_base_offset for s in said.registered(said.broker, -1, 1 << 62)}
 
 
-def all_directories(said: Said) -> set[str]:
-    """Those that the leader's log was in up to the election."""
-    inside = [s for s in said.states if s["offset"] <= said.finding["election_offset"] and s["directories"]]
-    return {s["directories"][s["replicas"].index(said.broker)] for s in inside if said.broker in s["replicas"]}
-
-
 def is_exact(said: Said) -> bool:
     """Whether the finding gives the winner's exact log end."""
     return any(s["code"] == "log_end" for s in said.finding["reason"])
@@ -207,6 +200,13 @@ def was_read(said: Said, broker: int) -> bool:
     )
 
 
+def led_on(said: Said) -> bool:
+    """Whether a broker registered there that led a partition."""
+    begun = {b for b in said.rows.sessions if said.registered(b, said.offset - 1, said.offset)}
+    earlier = ([s for s in own if s["offset"] < said.offset] for own in said.rows.states.values())
+    return any(own[-1]["leader"] in begun for own in earlier if own)
+
+
 CHECKS: dict[str, Callable[[Said], bool]] = {
     "elected": lambda s: (
         (s.at()["leader"], s.at()["leader_epoch"]) == (s.broker, s.leader_epoch)
@@ -225,7 +225,6 @@ CHECKS: dict[str, Callable[[Said], bool]] = {
     "restarted": lambda s: s.election["leader"] in s.elected_from["isr"],
     "not_held_marked": lambda s: newly_marked(s) and s.offset == s.finding["election_offset"],
     "not_held_registered_with_it": lambda s: s.election["batch_base_offset"] in new_batches(s),
-    "not_held_directory_changed": lambda s: len(all_directories(s)) > 1,
     "missing_log_end": lambda s: not is_exact(s),
     "missing_high_watermark": lambda s: s.finding["loss_min"] == 0,
     "missing_high_watermark_ceiling": lambda s: s.finding["loss_max"] is None,
@@ -288,6 +287,7 @@ CHECKS: dict[str, Callable[[Said], bool]] = {
     "not_restarted": lambda s: not [r for r in restarts_between(s) if r.timestamp_ms > first_reading_ms(s)],
     "led_before": lambda s: s.other("log_end_before").broker in led_around(s, s.finding["start_timestamp_ms"]),
     "leads_after": lambda s: s.other("log_end_before").broker in led_around(s, s.finding["end_timestamp_ms"]),
+    "fault": led_on,
     "states_not_known": lambda s: s.rows.gaps[s.finding["topic_id"]] or was_read_after_the_log(s),
 }
 
