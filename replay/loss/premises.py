@@ -74,9 +74,9 @@ def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
     if terms.states.taken_in[row] and terms.states.leader[row] == broker:
         premises = [_not_marked(terms, row), _alive(terms, broker, row), _leader_lost_nothing(terms, row)]
         return Membership(None, [*premises, *_of_joining(terms, broker, row)], taken_in=True)
-    before = last_state(facts, row)
-    joined = None if before is None else _joined(terms, broker, before)
-    if before is None or joined is None:
+    before = row - 1
+    joined = _joined(terms, broker, before, row)
+    if joined is None:
         return NO_MEMBER
     premises = [
         Premise("premise_member", True, offset=int(facts.offset[joined])),
@@ -107,12 +107,16 @@ def last_state(facts: StateFacts, row: int) -> int | None:
     return None if before < facts.stretch[row] else before
 
 
-def _joined(terms: LeaderTerms, broker: int, row: int) -> int | None:
-    """The row since which the broker was a member without a break; None if it is none in the row."""
-    facts = terms.facts
-    joined = max(int(terms.absent(broker)[row - terms.first]) + 1, int(facts.stretch[row]))
+def _joined(terms: LeaderTerms, broker: int, row: int, election: int) -> int | None:
+    """The row since which the broker was a member without a break, from before the election's batch on; None if it is
+    none in the row. A batch may hold several events (Kafka's BatchAccumulator): a leader may act on one that ended the
+    membership before it learns of the election."""
+    facts, known = terms.facts, last_state(terms.facts, election)
+    joined = max(int(terms.absent(broker)[row - terms.first]) + 1, int(facts.stretch[election]))
+    if known is None or joined > min(row, known):
+        return None
     # A replica enters the ELR only from the ISR. A member that entered any other way need not hold anything.
-    return joined if joined <= row and (terms.in_isr(broker, joined) or facts.anchored[joined]) else None
+    return joined if terms.in_isr(broker, joined) or facts.anchored[joined] else None
 
 
 def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
@@ -121,7 +125,7 @@ def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
     facts, found = terms.facts, _once(terms, broker, row)
     if found is None:
         return None
-    joined, last, before = found
+    joined, last = found
     session, now = (terms.sessions.at(broker, int(facts.batch[at])) for at in (joined, row))
     joined_ms, elected_ms = int(facts.timestamp_ms[joined]), int(facts.timestamp_ms[row])
     one = session is not None and session == now and session.was_alone_until(elected_ms + PROPAGATION_MS)
@@ -129,7 +133,7 @@ def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
     if not one and (session is None or not terms.ran_on(broker, session, joined_ms, elected_ms)):
         return None
     # Whom it can have followed since: whoever was elected held everything, too.
-    between = [term for term in terms.terms_within(last + 1, before + 1) if term.first > last]
+    between = [term for term in terms.terms_within(last + 1, row) if term.first > last]
     if not all(membership(terms, term.leader, term.first).holds for term in between):
         return None
     premises = [
@@ -150,27 +154,25 @@ def had_everything(terms: LeaderTerms, broker: int, row: int) -> tuple[int, int]
     found = _once(terms, broker, row)
     if found is None:
         return None
-    joined, last, _ = found
+    joined, _ = found
     premises = [
         *_of_joining(terms, broker, joined),
         _leaders(terms, broker, joined, row),
         *_log_ends(terms, joined, row),
     ]
-    return (joined, last) if all(p.holds for p in premises) else None
+    return found if all(p.holds for p in premises) else None
 
 
-def _once(terms: LeaderTerms, broker: int, row: int) -> tuple[int, int, int] | None:
-    """(first row of a replica's last membership, last row of it, last row before an election), if the high watermark
-    could not advance since then and the broker was a replica all that time."""
-    facts = terms.facts
-    before = last_state(facts, row)
-    last = None if before is None else terms.last_membership(broker, before)
-    joined = None if last is None else _joined(terms, broker, last)
-    if before is None or last is None or joined is None:
+def _once(terms: LeaderTerms, broker: int, row: int) -> tuple[int, int] | None:
+    """(first row, last row) of a replica's last membership before an election, if the high watermark could not advance
+    since then and the broker was a replica all that time."""
+    last = terms.last_membership(broker, row - 1) if row > terms.facts.stretch[row] else None
+    joined = None if last is None else _joined(terms, broker, last, row)
+    if last is None or joined is None:
         return None
-    if not terms.was_replica(broker, joined, row) or not terms.stood_still(joined, last + 1, before + 1):
+    if not terms.was_replica(broker, joined, row) or not terms.stood_still(joined, last + 1, row):
         return None
-    return joined, last, before
+    return joined, last
 
 
 def _of_joining(terms: LeaderTerms, broker: int, joined: int) -> Iterator[Premise]:

@@ -28,9 +28,9 @@ from tests.support.pure import SHARED
 
 PAGE = """# Conditions of the rules
 
-`make mutants` leaves out one condition of a rule of [findings.md](findings.md) at a time and looks for a claim that is
-wrong then, in `tests/cases/life_*`, `tests/captures/` and lives of the simulator with each kind of fault. In brackets:
-how many windows of these captures ({decided} of them are decided) a condition keeps open.{known}
+`make mutants` leaves out one condition of [findings.md](findings.md) at a time and looks for claims that are wrong
+then, in `tests/cases/life_*`, `tests/captures/` and lives with each kind of fault. In brackets: how many windows of
+these captures ({decided} are decided) it keeps open.{known}
 
 ## By what caught them
 

@@ -425,6 +425,36 @@ def test_who_joined_without_having_caught_up_is_no_member(history: tuple[str, ..
     assert "held_by_protocol" not in said
 
 
+# A batch holds the smaller ISR for which leader 1 had asked, and an event that ends its term (BatchAccumulator.append,
+# 3.9.1 to 4.3.1). The answer may reach it first, and it commits alone (Partition.submitAlterPartition).
+SHRUNK = ("10 isr=1,2,3 min=1", "20 isr=1,2", "59 isr=1")
+
+
+@pytest.mark.parametrize(
+    ("history", "more"),
+    [
+        ((*SHRUNK, "60 isr=2 leader=2 recovering batch=59"), ("59 shutdown 1", "61 fence 1")),
+        (
+            ("10 isr=1,2 replicas=2,1 adding=1 min=1", "59 isr=1", "60 replicas=2 adding= isr=2 leader=2 batch=59"),
+            (),
+        ),
+    ],
+)
+def test_who_left_with_another_event_of_the_elections_batch_is_no_member(
+    history: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    verdict, *_, said = window(history, brokers=sessions(*UP, *more, "90 fence 3"))
+    assert verdict == "undetermined"
+    assert said.keys().isdisjoint({"premise_member", "premise_member_once"})
+
+
+def test_who_commits_alone_by_its_own_min_isr_leaves_the_elr_without_that() -> None:
+    """The controllers' files say 2, and broker 1's own says 1: it led alone, and 2 caught up too late."""
+    history = ("10 isr=1,2,3 source=static", "20 isr=1 elr=2", "60 isr=2 elr=1 leader=2")
+    verdict, *_ = window(history, brokers=KILLED, elr=True)
+    assert verdict == "undetermined"
+
+
 @pytest.mark.parametrize(
     ("stops", "gone", "returns", "is_held"),
     [

@@ -58,9 +58,11 @@ CASES: dict[str, tuple[tuple[str, ...], list[Window]]] = {
         ("10 replicas=1,2,3,4 isr=1,2,3,4 removing=1 adding=4", "20 replicas=2,3,4 isr=2,3,4 removing= leader=2"),
         [],
     ),
-    "elections within the ISR and the ELR": (
+    "elections within the ISR": (("10 isr=1,2,3", "20 isr=2,3 leader=2", "30 isr=3 elr=2 leader=3"), []),
+    # The leader may have committed alone, by a min ISR of its own file.
+    "an election from the ELR, although nobody was leaderless": (
         ("10 isr=1,2,3", "20 isr=2,3 leader=2", "30 isr=2 elr=3", "40 isr=3 elr=2 leader=3"),
-        [],
+        [(40, 40, None)],
     ),
     "every election in a window is judged": (
         (*LEADERLESS, "45 isr= elr=2 leader=-1", "50 isr=2 elr= leader=2", "60 isr=2,3"),
