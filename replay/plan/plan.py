@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from replay.cluster.features import ELR_VERSION
 from replay.plan.clients import clients
 from replay.plan.copies import copy, find_old_copies
 from replay.plan.inputs import PlanInput, about_waiting, logs_of, members_of, named
 from replay.plan.prevention import prevention
 from replay.plan.replicas import reassignments
-from replay.plan.start_order import BY_LOG, ELR, LAST_KNOWN, NOBODY, OFF, ON, Waiting, start_order
+from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, Waiting, start_order
 from replay.plan.step import (
     EXPOSURE,
     MIN_ISR,
@@ -231,7 +232,7 @@ def _start(given: PlanInput) -> Iterator[PlanStep]:
             *(broker_state(given.brokers, b) for b in sorted(order)),
         ),
         assumptions=_as_left(members_of(helped)),
-        predictions=(*_elections(helped), *([_REPLACED] if helped else []), *_meanwhile(given, by_hand)),
+        predictions=(*_elections(given, helped), *([_REPLACED] if helped else []), *_meanwhile(given, by_hand)),
         actions=by_hand,
         brokers=order,
         **about_waiting(given, helped),
@@ -279,8 +280,16 @@ def _waited_for(given: PlanInput, order: Sequence[int]) -> Iterator[str]:
             yield f"{count(number, 'partition')} wait{'s' * (number == 1)} for broker {broker}: {named(rows, 10)}."
 
 
-def _elections(waiting: Sequence[Waiting]) -> Iterator[str]:
-    if any(each.by not in (LAST_KNOWN, BY_LOG) for each in waiting):
+def _elections(given: PlanInput, waiting: Sequence[Waiting]) -> Iterator[str]:
+    by = {each.by for each in waiting}
+    if ISR in by and not given.features.get(ELR_VERSION):
+        # Only with ELR does a registration after an unclean stop take it from the ISR (handleBrokerShutdown, 4.0.2 to
+        # 4.3.1; handleBrokerUncleanShutdown, 3.9.1).
+        yield (
+            "Without ELR a member of the ISR is elected as it comes back, also after an unclean stop, whatever its log "
+            "lost: compare the logs of its replicas first."
+        )
+    elif by - {LAST_KNOWN, BY_LOG}:
         yield (
             "A member of the ISR or ELR is elected cleanly as it comes back. One that had stopped uncleanly is not: "
             "then go on with the next broker."

@@ -131,6 +131,16 @@ def test_the_last_known_leader_starts_after_the_copies_are_compared() -> None:
     assert "is elected uncleanly as it comes back" in found["start"].predictions[0]
 
 
+@pytest.mark.parametrize(
+    ("by", "level", "expected"),
+    [(ISR, 0, "Without ELR"), (ISR, None, "Without ELR"), (ISR, 1, "A member of"), (ELR, 1, "A member of")],
+)
+def test_without_elr_a_member_leads_also_after_an_unclean_stop(by: str, level: int | None, expected: str) -> None:
+    features = {} if level is None else {"eligible.leader.replicas.version": level}
+    found = steps(waiting=[waiting(by, unclean=OFF)], brokers=brokers(1, 2, 3), features=features)["start"]
+    assert found.predictions[0].startswith(expected)
+
+
 @pytest.mark.parametrize("by", [ISR, ELR, LAST_KNOWN])
 def test_a_member_whose_disk_was_replaced_is_not_started(by: str) -> None:
     """On a real 4.3.1 it led with an empty log from its first or its second start on."""
