@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 STOP, START, SET, ELECT = "stop", "start", "set", "elect"
 LEADERLESS, UNCLEAN, LAST_COPY = "leaderless", "unclean_election", "last_copy"
-REPLACED_DIRECTORY = "replaced_directory"
+REPLACED_DIRECTORY, CUT_LOG = "replaced_directory", "cut_log"
 RECOVERY_LOST, UNDER_MIN_ISR, NOT_ELECTED = "recovery_lost", "under_min_isr", "not_elected"
 ONE_LEFT, NO_CONTROLLER = "one_left", "no_controller"
 # Effect -> what it means. All but ONE_LEFT make a step unsafe.
@@ -50,6 +50,7 @@ EFFECTS = {
     LEADERLESS: "loses its leader; a window opens",
     UNCLEAN: "gets a leader from outside ISR and ELR; acknowledged records may be lost",
     REPLACED_DIRECTORY: "gets a leader that ran and did not lead: its directory was replaced, its log may be empty",
+    CUT_LOG: "gets a leader that stopped uncleanly: without ELR it is a member whatever its log lost",
     LAST_COPY: "no member of ISR or ELR is alive any more",
     RECOVERY_LOST: "no broker can be elected by rule any more: its last known leader is forgotten",
     UNDER_MIN_ISR: "has fewer members in its ISR than min.insync.replicas: acks=all is refused",
@@ -57,7 +58,7 @@ EFFECTS = {
     ONE_LEFT: "is one failure from loss",
 }
 OPENS_WINDOW = (LEADERLESS, UNCLEAN)
-_LOSES = {UNCLEAN, REPLACED_DIRECTORY}
+_LOSES = {UNCLEAN, REPLACED_DIRECTORY, CUT_LOG}
 MOST_DOUBTFUL = 6
 _END = INT64_MAX - 1
 
@@ -98,7 +99,8 @@ class Now:
     allowed: unclean.leader.election.enable. most_min_isr: the controller's cap of min.insync.replicas. passed_over: of
     a partition without a leader those whom it waits for and that are active, in a directory that is online: it was
     assigned after the last election, in place of the one that had their log
-    (ReplicationControlManager.handleAssignReplicasToDirs elects by the old one, 3.9.1 to 4.3.1).
+    (ReplicationControlManager.handleAssignReplicasToDirs elects by the old one, 3.9.1 to 4.3.1). cut: brokers that came
+    back after an unclean stop.
     """
 
     names: pa.Table
@@ -108,6 +110,7 @@ class Now:
     allowed: Array
     most_min_isr: Array
     passed_over: Array
+    cut: frozenset[int] = frozenset()
 
     @property
     def topic(self) -> Array:
@@ -175,8 +178,9 @@ def after(now: Now, step: ClusterAction, branch: Possibility, configs: tuple[Con
     if step.kind == START:
         if step.broker in now.active:
             return now
-        restart = UNCLEAN_RESTART if step.broker in branch.unclean else CLEAN_RESTART
-        back = _event(now, restart, step.broker, profile)
+        is_unclean = step.broker in branch.unclean
+        back = _event(now, UNCLEAN_RESTART if is_unclean else CLEAN_RESTART, step.broker, profile)
+        back = replace(back, cut=back.cut | {step.broker} if is_unclean else back.cut)
         return _event(replace(back, active=now.active | {step.broker}), UNFENCE, step.broker, profile)
     if step.kind == ELECT:
         mine = (now.topic == step.topic) & (now.names["partition"].to_numpy() == step.partition)
@@ -215,7 +219,7 @@ def in_sync(now: Now, profile: Profile) -> Now:
     cases = _cases(now)
     isr = join(cases.isr, keep(cases.replicas, is_in(cases.replicas, cases.acceptable)))
     inputs = replace(cases, target_isr=isr, target_recovery=np.full(len(cases.leader), RECOVERED))
-    return _apply(now, inputs, cases.leader >= 0, profile)
+    return replace(_apply(now, inputs, cases.leader >= 0, profile), cut=frozenset())
 
 
 def _cases(now: Now) -> Cases:
@@ -262,6 +266,7 @@ def effects(before: Now, then: Now, step: ClusterAction | None = None) -> list[l
         LEADERLESS: (was.leader >= 0) & (now.leader < 0),
         UNCLEAN: moved & ~clean,
         REPLACED_DIRECTORY: moved & has(before.passed_over, now.leader),
+        CUT_LOG: moved & clean & np.isin(now.leader, list(then.cut)),
         LAST_COPY: (before.copies > 0) & (then.copies == 0),
         RECOVERY_LOST: waits & (was.leader < 0),
         UNDER_MIN_ISR: then.under_min_isr & ~before.under_min_isr,

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from replay.arrow.sets import empty
 from replay.cluster.broker_events import CONTROLLED_SHUTDOWN, UNFENCE
 from replay.cluster.facts import Clock, cluster_facts
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.partitions.reducer import build_history
 from replay.whatif.ahead import (
+    CUT_LOG,
     ELECT,
     LAST_COPY,
     LEADERLESS,
@@ -159,6 +161,22 @@ def test_brokers_that_stop_in_order_take_the_copies_with_them() -> None:
     assert is_safe(worst(*given, ClusterAction(STOP, 1)))
     everything = worst(*given, *(ClusterAction(STOP, broker) for broker in (1, 2, 3, 4)))
     assert {LEADERLESS, LAST_COPY, UNDER_MIN_ISR, ONE_LEFT} <= everything
+
+
+def test_without_elr_a_member_that_stopped_uncleanly_leads_with_what_its_log_still_has() -> None:
+    """With ELR it leaves ISR and ELR as it registers (handleBrokerShutdown, 4.0.2 to 4.3.1)."""
+    bucket, now, branch = at_end()
+    first = now.cases.replicas[:, :1]
+    waits = replace(now.cases, isr=first, leader=np.full(len(first), -1), elr=empty(first), last_known_elr=empty(first))
+    broker = int(first[0, 0])
+    for elr_on, is_unclean, expected in ((False, True, None), (False, False, 0), (True, True, 0)):
+        cases = replace(waits, elr_enabled=np.full(len(first), elr_on))
+        given = replace(now, cases=cases, active=frozenset(), passed_over=empty(first))
+        start, way = ClusterAction(START, broker), replace(branch, unclean=frozenset({broker} if is_unclean else ()))
+        then = after(given, start, way, configs(bucket))
+        row = next(rows_of(given, then, start, None))
+        assert (row["leader"], row["loss_max"]) == (-1 if elr_on else broker, expected)
+        assert (CUT_LOG in row["effects"]) == (expected is None)
 
 
 def test_a_start_in_the_wrong_order_elects_uncleanly_and_the_order_that_is_found_does_not() -> None:
