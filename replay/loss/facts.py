@@ -144,6 +144,22 @@ def after_old_log_ends(
     return later
 
 
+def after_restarts(states: States, facts: StateFacts, sessions: Sessions, settled_ms: int) -> Array:
+    """Elections of a member of the ISR that had registered anew as one, less than settled_ms before. Without ELR 3.9.1
+    leaves it there, whatever its log lost (ReplicationControlManager.handleBrokerUncleanShutdown); its leader does
+    not, for long."""
+    result = np.zeros(len(states.key), dtype=bool)
+    rows = np.flatnonzero(facts.changes & (states.leader >= 0))
+    leader, before = states.leader[rows], rows - 1
+    joined = _since(states, facts, is_in(states.replicas, states.lists["isr"]), before, leader)
+    since = np.minimum(joined, before)
+    now, then = (sessions.numbers_at(leader, facts.batch[at]) for at in (rows, since))
+    anew = (joined <= before) & (now != then) & (now >= 0) & (then >= 0) & ~(facts.elr_on[since] & facts.elr_on[before])
+    begun_ms = np.array([*(s.begin_ms for own in sessions.by_broker.values() for s in own), 0], dtype=np.int64)
+    result[rows[anew & (facts.timestamp_ms[rows] - begun_ms[now] < settled_ms)]] = True
+    return result
+
+
 def _may_lack_acknowledged(
     states: States, facts: StateFacts, sessions: Sessions, rows: Array, again: tuple[Array, Array]
 ) -> Array:

@@ -19,8 +19,8 @@ from replay.arrow.schemas import PARTITION_KEY
 from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
 from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, ElectionFacts, partition_elections
-from replay.loss.facts import StateFacts, after_old_log_ends, facts_of
-from replay.loss.leader_terms import LeaderTerms, Recorded
+from replay.loss.facts import StateFacts, after_old_log_ends, after_restarts, facts_of
+from replay.loss.leader_terms import SETTLED_MS, LeaderTerms, Recorded
 from replay.loss.likely import Likely, likely
 from replay.loss.liveness import Sessions, sessions_of
 from replay.loss.read_again import is_first
@@ -91,10 +91,12 @@ def judged_windows(
         if rows is not None and len(rows):
             noted |= np.isin(states.key, keys_of(rows, history, states))
     suspicious |= after_old_log_ends(states, facts, cluster, sessions, noted)
-    windows = build_windows(states, suspicious)
+    restarted = after_restarts(states, facts, sessions, SETTLED_MS)
+    windows = build_windows(states, suspicious | restarted)
     if most is not None:
         _check_topics(history, windows.election, most)
-    exposed = dict(zip(windows.election.tolist(), windows.exposed.tolist(), strict=True))
+    is_exposed = windows.exposed | restarted[windows.election]
+    exposed = dict(zip(windows.election.tolist(), is_exposed.tolist(), strict=True))
     elections = _election_facts(history, states, facts, offsets, exposed, cluster, sessions, against, events)
     kept = np.isin(windows.election, list(elections))
     start, election, end = (at[kept] for at in (windows.start, windows.election, windows.end))

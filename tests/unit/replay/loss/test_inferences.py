@@ -448,6 +448,25 @@ def test_who_left_with_another_event_of_the_elections_batch_is_no_member(
     assert said.keys().isdisjoint({"premise_member", "premise_member_once"})
 
 
+@pytest.mark.parametrize(
+    ("history", "returns", "elected", "judged"),
+    [
+        (("10 isr=1,2,3", "60 isr=2,3 leader=2"), 50, 60, True),
+        # It left the ISR, and was taken in again; or has been in sync since for a minute.
+        (("10 isr=1,2,3", "49 isr=1,3", "55 isr=1,2,3", "60 isr=2,3 leader=2"), 50, 60, False),
+        (("10 isr=1,2,3", "110 isr=2,3 leader=2"), 50, 110, False),
+    ],
+)
+def test_who_registers_anew_as_a_member_may_lead_before_it_has_caught_up(
+    history: tuple[str, ...], returns: int, elected: int, judged: bool
+) -> None:
+    """Its session was over and it was not fenced yet: 3.9.1 without ELR changes no ISR."""
+    lines = (f"{returns} register 2 again", f"{returns + 1} unfence 2", f"{elected} fence 1", "120 fence 3")
+    cluster = ClusterFacts("c", sessions(*UP, *lines), elr_levels(False), session_timeout_ms=2_000)
+    found = list(judged_windows(Bucket(states(*history), cluster), offsets_table([])))
+    assert [window.judgement.verdict for window in found] == ["undetermined"] * judged
+
+
 def test_who_commits_alone_by_its_own_min_isr_leaves_the_elr_without_that() -> None:
     """The controllers' files say 2, and broker 1's own says 1: it led alone, and 2 caught up too late."""
     history = ("10 isr=1,2,3 source=static", "20 isr=1 elr=2", "60 isr=2 elr=1 leader=2")
