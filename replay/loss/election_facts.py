@@ -27,6 +27,7 @@ from replay.loss.premises import (
 )
 from replay.loss.read_again import is_first
 from replay.loss.verdict import Election, Judgement, judge
+from replay.loss.verdicts import EXCLUDED
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
 from replay.offsets.broker_lines import NO_LINES, LoggedEnds
 from replay.offsets.clean_stops import HOLDS_LOG
@@ -93,10 +94,11 @@ class ElectionFacts:
 
 
 def partition_elections(
-    terms: LeaderTerms, evidence: Evidence, against: Contradictions, rows: Mapping[int, bool]
+    terms: LeaderTerms, evidence: Evidence, against: Contradictions, rows: Mapping[int, bool | None]
 ) -> Iterator[ElectionFacts]:
     """The elections of one partition that matter. against: what else in the lake contradicts an election. rows: the
-    elections to judge, and whether one exposed the partition; any other matters only if its judgement says why."""
+    elections to judge, and whether one exposed the partition; None: it matters unless a loss is excluded. Any other
+    matters only if its judgement says why."""
     return _Partition(terms, evidence, against).elections(rows)
 
 
@@ -134,7 +136,7 @@ class _Partition:
             entries={epoch: list(filter(is_its_own, own)) for epoch, own in entries},
         )
 
-    def elections(self, rows: Mapping[int, bool]) -> Iterator[ElectionFacts]:
+    def elections(self, rows: Mapping[int, bool | None]) -> Iterator[ElectionFacts]:
         facts, states = self.facts, self.states
         inside = np.arange(self.first, self.end)
         step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
@@ -155,7 +157,8 @@ class _Partition:
             election = self._election(row, term, winner, doubts)
             judgement = judge(election, self.evidence, floor_before[row], log_end_min, self.clock)
             # The high watermark that made it suspicious may be of a log that was lost long before.
-            if is_exposed or judgement.is_contradicted or judgement.rests_on_old_log_ends:
+            is_open = is_exposed is None and judgement.verdict != EXCLUDED
+            if is_exposed or is_open or judgement.is_contradicted or judgement.rests_on_old_log_ends:
                 yield self._election_facts(row, election, judgement)
 
     def _reports(self, steps: Sequence[LeaderChange]) -> list[Report]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
-from replay.arrow.ragged import INT64_MAX, Array, sort_order, to_lengths
+from replay.arrow.ragged import INT64_MAX, Array, mask_of, sort_order, to_lengths
 from replay.arrow.runs import last_true, last_true_before, next_true, run_starts
 from replay.arrow.sets import is_in
 from replay.cluster.configs import LAYERS
@@ -157,6 +157,16 @@ def after_restarts(states: States, facts: StateFacts, sessions: Sessions, settle
     anew = (joined <= before) & (now != then) & (now >= 0) & (then >= 0) & ~(facts.elr_on[since] & facts.elr_on[before])
     begun_ms = np.array([*(s.begin_ms for own in sessions.by_broker.values() for s in own), 0], dtype=np.int64)
     result[rows[anew & (facts.timestamp_ms[rows] - begun_ms[now] < settled_ms)]] = True
+    return result
+
+
+def from_elr(states: States, facts: StateFacts) -> Array:
+    """Elections of a member of the ELR while somebody led: it lacks what a leader with a min ISR of its own has
+    committed alone."""
+    before = np.maximum(np.arange(len(states.key)) - 1, 0)
+    bit = mask_of(states.replicas[before], states.leader)
+    was_led = facts.changes & (states.leader >= 0) & (states.leader[before] >= 0) & ~states.begins
+    result: Array = was_led & ((bit & states.elr[before]) != 0) & ((bit & states.isr[before]) == 0)
     return result
 
 

@@ -19,7 +19,7 @@ from replay.arrow.schemas import PARTITION_KEY
 from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
 from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, ElectionFacts, partition_elections
-from replay.loss.facts import StateFacts, after_old_log_ends, after_restarts, facts_of
+from replay.loss.facts import StateFacts, after_old_log_ends, after_restarts, facts_of, from_elr
 from replay.loss.leader_terms import SETTLED_MS, LeaderTerms, Recorded
 from replay.loss.likely import Likely, likely
 from replay.loss.liveness import Sessions, sessions_of
@@ -91,12 +91,12 @@ def judged_windows(
         if rows is not None and len(rows):
             noted |= np.isin(states.key, keys_of(rows, history, states))
     suspicious |= after_old_log_ends(states, facts, cluster, sessions, noted)
-    restarted = after_restarts(states, facts, sessions, SETTLED_MS)
-    windows = build_windows(states, suspicious | restarted)
+    doubtful = after_restarts(states, facts, sessions, SETTLED_MS) | from_elr(states, facts)
+    windows = build_windows(states, suspicious | doubtful)
     if most is not None:
         _check_topics(history, windows.election, most)
-    is_exposed = windows.exposed | restarted[windows.election]
-    exposed = dict(zip(windows.election.tolist(), is_exposed.tolist(), strict=True))
+    how = zip(windows.election.tolist(), windows.exposed.tolist(), doubtful[windows.election].tolist(), strict=True)
+    exposed = {row: None if is_doubtful and not is_exposed else is_exposed for row, is_exposed, is_doubtful in how}
     elections = _election_facts(history, states, facts, offsets, exposed, cluster, sessions, against, events)
     kept = np.isin(windows.election, list(elections))
     start, election, end = (at[kept] for at in (windows.start, windows.election, windows.end))
@@ -169,7 +169,7 @@ def _election_facts(
     states: States,
     facts: StateFacts,
     offsets: pa.Table,
-    exposed: Mapping[int, bool],
+    exposed: Mapping[int, bool | None],
     cluster: ClusterFacts,
     sessions: Sessions,
     against: Contradictions,

@@ -1,8 +1,7 @@
 """Exposure windows: from the record that put a partition's high watermark at risk to the one that made it safe again.
 
-A window opens when the partition becomes leaderless, or gets a leader that need not hold the high watermark: it was not
-in the ISR (a member of the ELR lacks what a leader with a min ISR of its own commits alone). It closes at the first
-state with a leader and |ISR| >= min ISR. Vectorised.
+A window opens when the partition becomes leaderless, or gets a leader that need not hold the high watermark (it was not
+in the ISR or the ELR). It closes at the first state with a leader and |ISR| >= min ISR. Vectorised.
 """
 
 from __future__ import annotations
@@ -32,13 +31,12 @@ class Windows:
 def exposing(states: States) -> Array:
     """True on rows that open a window or keep it open.
 
-    The partition is leaderless, or the row newly marks its leader RECOVERING, or its leader was not in the ISR of the
-    previous row (whatever the recovery state), unless the old leader added it to the ISR in the same change. Without
-    a leader before, a window is open already: then the ELR counts, too.
+    The partition is leaderless, or the row newly marks its leader RECOVERING, or its leader was in neither the ISR nor
+    the ELR of the previous row (whatever the recovery state), unless the old leader added it to the ISR in the same
+    change.
     """
     before = np.maximum(np.arange(len(states.key)) - 1, 0)
-    holders = np.where(states.leader[before] >= 0, states.isr[before], states.holders[before])
-    held = (mask_of(states.replicas[before], states.leader) & holders) != 0
+    held = (mask_of(states.replicas[before], states.leader) & states.holders[before]) != 0
     result: Array = ~states.removed & ((states.leader < 0) | states.marked | ~(held | states.begins | states.taken_in))
     return result
 

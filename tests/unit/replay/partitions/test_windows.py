@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.partitions.elections import states_of
@@ -58,11 +58,9 @@ CASES: dict[str, tuple[tuple[str, ...], list[Window]]] = {
         ("10 replicas=1,2,3,4 isr=1,2,3,4 removing=1 adding=4", "20 replicas=2,3,4 isr=2,3,4 removing= leader=2"),
         [],
     ),
-    "elections within the ISR": (("10 isr=1,2,3", "20 isr=2,3 leader=2", "30 isr=3 elr=2 leader=3"), []),
-    # The leader may have committed alone, by a min ISR of its own file.
-    "an election from the ELR, although nobody was leaderless": (
+    "elections within the ISR and the ELR": (
         ("10 isr=1,2,3", "20 isr=2,3 leader=2", "30 isr=2 elr=3", "40 isr=3 elr=2 leader=3"),
-        [(40, 40, None)],
+        [],
     ),
     "every election in a window is judged": (
         (*LEADERLESS, "45 isr= elr=2 leader=-1", "50 isr=2 elr= leader=2", "60 isr=2,3"),
@@ -131,6 +129,7 @@ STATES = [
 ]
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(STATES), max_size=12), max_size=4))
 def test_partitions_are_judged_alike_alone_and_together(partitions: list[list[str]]) -> None:
     tables = [
