@@ -262,13 +262,14 @@ def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> EventHead 
 
 
 def _first(fields: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The first of the fields that is there; `log.level` may be a field, or `level` in an object `log`."""
+    """The first of the fields that is there; `log.level` may be a field, or `level` in an object `log`. Half of a
+    surrogate pair, which JSON can escape, is no text and is replaced."""
     for name in names:
         value = fields.get(name)
         if value is None and "." in name and isinstance(outer := fields.get(name.split(".")[0]), dict):
             value = outer.get(name.split(".", 1)[1])
         if value is not None and not isinstance(value, dict):
-            return value
+            return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
     return None
 
 

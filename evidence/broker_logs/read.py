@@ -24,6 +24,7 @@ from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
 from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.redaction import REDACTED, SECRET_WORDS, redact_text
+from evidence.text_files import IN_UTF_16, UTF_16
 
 Row = dict[str, Any]
 
@@ -33,6 +34,7 @@ _EXAMINED_CHARS = 2 * MAX_MESSAGE_CHARS
 _CHUNK_ROWS = 50_000
 # What Kafka prints anew at every start may be longer than a chunk: some layouts are known only by a later line.
 _MAX_HEAD_BYTES = 4 * HEAD_BYTES
+_IN_COLOUR = ", or remove the terminal's colours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,9 @@ def _account(file: EvidenceFile, stream: TextStream, scanner: LineScanner | None
             return Account(0, note="an empty file")
         reason = stream.reason or "no line begins as in any known layout: name the log4j pattern of the site"
         code = "bad_compression" if stream.reason else "unknown_layout"
+        with file.slices() as data:
+            start = data[:2]
+        reason = IN_UTF_16 if start in UTF_16 else f"{reason}{_IN_COLOUR}" if start == b"\x1b[" else reason
         damage = [Damage(0, file.size_bytes, None, code, reason)]
         return Account(0, file.size_bytes, 0, reason, damage)
     notes = [*scanner.notes, *_about_nodes(file, found)]

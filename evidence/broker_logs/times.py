@@ -75,7 +75,8 @@ def date_pattern(date_format: str) -> str:
 
 def read_time(found: Mapping[str, str | None], zone_ms: int | None = None) -> Times:
     """(wall-clock ms, UTC ms) of the groups that `date_pattern` names. UTC is None without a zone; both are None where
-    there is no such time (the 30th of February, the year 0). zone_ms: the zone where the text has none."""
+    there is no such time (the 30th of February, the year 0), or UTC is before 1970 or after 9999. zone_ms: the zone
+    where the text has none."""
     if epoch := found.get("epoch_ms"):
         return int(epoch), int(epoch)
     day = _day(found.get("year") or "", found.get("month") or "", found.get("day") or "")
@@ -89,7 +90,9 @@ def read_time(found: Mapping[str, str | None], zone_ms: int | None = None) -> Ti
     wall_ms = day * _DAY_MS + ((hour * 60 + minute) * 60 + second) * 1000 + ms
     offset_ms = zone_offset_ms(found.get("zone"))
     offset_ms = zone_ms if offset_ms is None else offset_ms
-    return (wall_ms, None if offset_ms is None else wall_ms - offset_ms) if wall_ms <= MAX_TIME_MS else (None, None)
+    utc_ms = None if offset_ms is None else wall_ms - offset_ms
+    is_possible = wall_ms <= MAX_TIME_MS and (utc_ms is None or 0 <= utc_ms <= MAX_TIME_MS)
+    return (wall_ms, utc_ms) if is_possible else (None, None)
 
 
 def read_iso(text: str) -> Times:

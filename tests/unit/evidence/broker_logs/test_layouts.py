@@ -227,12 +227,26 @@ def test_json_that_is_no_event(line: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["x", None, -1, 1e300, float("1e-300"), 10**30, "99999999999999999999", [], "2026-02-30T00:00:00Z"]
+    "value",
+    [
+        *("x", None, -1, 1e300, float("1e-300"), 10**30, "99999999999999999999", [], "2026-02-30T00:00:00Z"),
+        *("0001-01-01T00:00:00.0+01:00", "9999-12-31T23:59:59.9-01:00"),
+    ],
 )
 def test_a_time_that_is_none(value: object) -> None:
     head = json_layout([]).read(json.dumps({"time": value, "message": "m"}).encode())
     assert head is not None
     assert head.logged_at_ms is None or head.logged_at_ms >= 0
+
+
+def test_half_a_surrogate_pair_in_json_is_replaced() -> None:
+    """JSON can escape it, but it is no text: no table can hold it."""
+    line = (
+        rb'{"timeMillis":1795219200123,"level":"I\udc00","loggerName":"k.\ud83d","message":"a \ud83d b \ud83d\ude00"}'
+    )
+    head = json_layout(KNOWN).read(line)
+    assert head is not None
+    assert (head.level, head.logger, head.message) == ("I?", "k.?", "a ? b \U0001f600")
 
 
 def test_a_table_of_an_archive() -> None:
@@ -282,6 +296,8 @@ def test_times() -> None:
     assert read_iso("2026-11-21 00:00:60") == (AT - 123 + 60_000, None), "a leap second"
     for text in ("2026-02-29 00:00:00", "2026-11-21 24:00:00", "0000-01-01 00:00:00", "x", "1969-12-31"):
         assert read_iso(text) == (None, None)
+    for text in ("0001-01-01T00:00:00.000+01:00", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999-01:00"):
+        assert read_iso(text) == (None, None), "before 1970 or after 9999 in UTC; the second is Go's zero"
     assert [zone_offset_ms(z) for z in ("Z", "UTC", "+05:30", "-0330", "+02", None)] == [
         0,
         0,
