@@ -22,6 +22,8 @@ _OFFSET = re.compile(r"([a-zA-Z0-9._-]{1,249}):([0-9]{1,10}):(-?[0-9]{0,19})")
 _NUMBERS = re.compile(r"-?[0-9]{1,10}(,-?[0-9]{1,10})*")
 _INT32 = re.compile(r"-?[0-9]{1,10}")
 _INT64 = re.compile(r"[0-9]{1,19}")
+# Between the cells of kafka-topics; a terminal prints its tabs as spaces.
+_CELL_END = re.compile(r"\t| +(?=[A-Z]\w*:(?: |$))")
 _NODE_LISTS = (b"CurrentVoters", b"CurrentObservers")
 _STATUS = (b"ClusterId", b"LeaderId", b"LeaderEpoch", b"HighWatermark", *_NODE_LISTS)
 
@@ -188,10 +190,12 @@ def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row],
 
 def _tabbed(text: str) -> dict[str, str]:
     """The `Name: value` cells of a line of kafka-topics."""
-    cells = (cell.partition(":") for cell in text.split("\t") if cell.strip())
+    cells = [cell.partition(":") for cell in _CELL_END.split(text) if cell.strip()]
     named = {name.strip(): value.strip() for name, colon, value in cells if colon}
     if "Topic" not in named:
         raise _UnreadableError("no `Topic:`")
+    if named.keys().isdisjoint(("Partition", "PartitionCount")) or len(named) < len(cells):
+        raise _UnreadableError("neither of a topic nor of a partition, or of two")
     return named
 
 

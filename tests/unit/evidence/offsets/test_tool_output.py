@@ -168,10 +168,13 @@ def test_topics_are_described_as_printed() -> None:
 
 
 @pytest.mark.parametrize("name", ["unclean", "elr", "churn", "diverge"])
-def test_every_line_that_kafka_topics_printed_is_read(name: str) -> None:
+@pytest.mark.parametrize("tab", [b"\t", b"    "])
+def test_every_line_that_kafka_topics_printed_is_read(tab: bytes, name: str) -> None:
+    """What is copied from a terminal has spaces for tabs."""
     for text in printed(name, "kafka-topics"):
-        rows, damage = read_topics(text)
+        rows, damage = read_topics(text.replace(b"\t", tab))
         assert damage == []
+        assert [{**row, "position": 0} for row in rows] == [{**row, "position": 0} for row in read_topics(text)[0]]
         assert len(rows) == text.count(b"\tPartition: ")
 
 
@@ -202,6 +205,9 @@ def test_what_other_releases_leave_out_is_null(line: bytes, elr: list[int] | Non
         (read_topics, b"\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,b\tIsr: 1"),
         (read_topics, b"\tTopic: a\tPartition: 0\tLeader: 1\tIsr: 1"),
         (read_topics, b"\tPartition: 0\tLeader: 1"),
+        (read_topics, b"\tTopic: a\tPart"),
+        (read_topics, b"Topic: a Partition; 0 Leader: 1 Replicas: 1 Isr: 1"),
+        (read_topics, b"\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1\tTopic: a\tPartition: 1\tLeader: 2"),
     ],
 )
 def test_a_line_that_the_tool_would_not_print_is_damage_at_its_bytes(read: Reader, line: bytes) -> None:
