@@ -7,6 +7,7 @@ partition offset"), LeaderEpochCheckpointFile ("epoch startOffset"), PartitionMe
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -54,8 +55,9 @@ def read_properties(data: bytes) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """The text without Java's escapes."""
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2]), text)
+    """The text without Java's escapes. Two of them may be one character; half of one, which is no text, is replaced."""
+    text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2]), text)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def partition_topic_id(data: bytes) -> str | None:
@@ -89,7 +91,8 @@ def read_checkpoint(data: bytes, words: int) -> tuple[list[CheckpointLine], list
     a partition or a leader epoch, and an offset.
 
     An empty file is legal: Kafka creates it before it writes the first entry. A last line without a line end is damage
-    even if it parses: a torn copy of `orders 0 1234` may hold `orders 0 12`.
+    even if it parses: a torn copy of `orders 0 1234` may hold `orders 0 12`. So are all entries of a partition, or an
+    epoch, that has several: Kafka writes one, so the name of another was damaged.
     """
     entries: list[CheckpointLine] = []
     damage: list[Damage] = []
@@ -109,10 +112,19 @@ def read_checkpoint(data: bytes, words: int) -> tuple[list[CheckpointLine], list
             entries.append(CheckpointLine(position, len(text), found))
         elif text:
             damage.append(Damage(position, len(text), None, "bad_checkpoint", f"not an entry: {excerpt(text)}"))
+    times = Counter(_key(entry) for entry in entries)
+    for entry in (e for e in entries if times[_key(e)] > 1):
+        message = f"{times[_key(entry)]} entries of {excerpt(b' '.join(entry.words[:-1]))}: one of them is another's"
+        damage.append(Damage(entry.position, entry.length_bytes, None, "bad_checkpoint", message))
+    entries = [entry for entry in entries if times[_key(entry)] == 1]
     if len(entries) + len(damage) != int(count):
         message = f"{len(entries)} entries, the file's head gives {int(count)}"
         damage.append(Damage(0, 0, None, "checkpoint_count", message))
     return entries, damage
+
+
+def _key(entry: CheckpointLine) -> tuple[bytes, int]:
+    return b" ".join(entry.words[:-2]), int(entry.words[-2])
 
 
 def _refused(data: bytes, message: str) -> tuple[list[CheckpointLine], list[Damage]]:

@@ -44,8 +44,11 @@ def clean_checkpoint(data: bytes, column: str) -> pa.RecordBatch | None:
     if int(found[1]) != len(starts):
         return None
     words = found[2].split()
+    partitions = _numbers(int, words[1::3])
+    if len(set(zip(words[0::3], partitions.tolist(), strict=True))) < len(starts):
+        return None
     values = {column: pa.array(_numbers(int, words[2::3]))}
-    return _columns(words[0::3], _numbers(int, words[1::3]), starts, values)
+    return _columns(words[0::3], partitions, starts, values)
 
 
 def clean_metrics(data: bytes, names: MetricNames) -> pa.RecordBatch | None:

@@ -317,9 +317,10 @@ def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Read
             damage=[Damage(0, len(data), None, "unknown_partition", "the folder name is not that of a partition")]
         )
     lines, damage = read_checkpoint(data, 2)
-    if any(found.reason == "checkpoint_count" for found in damage):
-        # A line may be missing in the middle. Kafka does not read such a file either (CheckpointFile).
-        return ReadRows(damage=[Damage(0, len(data), None, "bad_checkpoint", damage[-1].message)])
+    if damage:
+        # A line in the middle may be missing. Kafka does not read such a file either (CheckpointFile).
+        message = f"byte {damage[-1].position}: {damage[-1].message}: an epoch may be missing, none is used"
+        return ReadRows(damage=[Damage(0, len(data), None, "bad_checkpoint", message)])
     topic_id = None if is_metadata else topic_ids.get(str(path.parent))
     of_file = {"topic": place[0], "partition": place[1], "topic_id": topic_id}
     rows: list[Row] = []

@@ -84,6 +84,15 @@ def test_a_count_that_does_not_hold_is_damage_and_the_entries_are_kept(count: in
     assert damage.message == f"{entries} entries, the file's head gives {count}"
 
 
+def test_a_partition_with_two_entries_has_none() -> None:
+    """A flipped bit made another partition's entry its own: Kafka writes one for each."""
+    data = b"0\n4\norders 0 12\norders 1 7\norders 00 9\nor 0 5\n"
+    lines, damage = read_checkpoint(data, 3)
+    assert [line.words for line in lines] == [[b"orders", b"1", b"7"], [b"or", b"0", b"5"]]
+    assert [data[d.position : d.position + d.length_bytes] for d in damage] == [b"orders 0 12", b"orders 00 9"]
+    assert {d.reason for d in damage} == {"bad_checkpoint"}
+
+
 def test_blank_lines_count_as_nothing() -> None:
     lines, damage = read_checkpoint(b"0\n1\n\norders 0 1\n\n", 3)
     assert (len(lines), damage) == (1, [])
@@ -113,6 +122,8 @@ def test_properties_are_read_as_kafka_writes_them() -> None:
         (b"listeners=A\\://x,\\\n    B\\://y\nnext=1\n", {"listeners": "A://x,B://y", "next": "1"}),
         (b"a\\=b=\\u0041\\\\\r\nc=\\t\r\n", {"a=b": "A\\", "c": ""}),
         (b"\xef\xbb\xbfa=1\n#b=2\\\nc=3\nd=4\\", {"a": "1", "c": "3", "d": "4"}),
+        # native2ascii writes two escapes for what is beyond 16 bits; half of them is no text, and no table can hold it.
+        (b"a=\\ud83d\\ude00\nb=x\\ud83d\n", {"a": "\U0001f600", "b": "x\N{REPLACEMENT CHARACTER}"}),
     ],
 )
 def test_properties_are_read_as_java_reads_them(data: bytes, expected: dict[str, str]) -> None:
