@@ -7,6 +7,7 @@ ControlRecordType.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -46,8 +47,24 @@ def read_records(data: Bytes, batch: Batch, show_secrets: bool = False) -> Itera
     """Each record of `batch`, whose head is in `data` at batch.position.
 
     Yields a Damage for a bad record and continues with the next; if the framing is lost, one Damage covers the rest of
-    the batch. A Damage of no bytes is a remark on a record that is used. Never raises for damaged bytes.
+    the batch. A Damage of no bytes is a remark on a record that is used. Never raises for damaged bytes. Of the damage of
+    a compressed batch, all at its position, only the first for each reason is given, and at the end how many more there
+    are: a kilobyte may hold 100,000 bad records.
     """
+    times = Counter[str]()
+    for item in _items(data, batch, show_secrets):
+        if isinstance(item, Damage) and batch.codec != "none":
+            times[item.reason] += 1
+            if times[item.reason] > 1:
+                continue
+        yield item
+    for reason, count in times.items():
+        if count > 1:
+            message = f"{count - 1} more times in this compressed batch"
+            yield Damage(batch.position, 0, batch.last_offset, reason, message)
+
+
+def _items(data: Bytes, batch: Batch, show_secrets: bool) -> Iterator[Record | Damage]:
     body = data[batch.position + HEAD_BYTES : batch.position + batch.size_bytes]
     try:
         body = decompress(batch.codec, body)

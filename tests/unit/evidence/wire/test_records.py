@@ -393,6 +393,16 @@ def test_a_damaged_record_in_a_compressed_batch_is_found_by_its_batch() -> None:
     assert items[1].offset == 5
 
 
+def test_of_many_damaged_records_in_a_compressed_batch_one_is_named() -> None:
+    """A kilobyte holds 100,000 of them: each was a line on the terminal and a row with the batch's bytes."""
+    records = b"".join(record(GOOD, i, headers=i % 3) for i in range(99))
+    items = read(writer.batch(base_offset=4, records=records, count=99, codec="gzip"))[1:]
+    assert sum(isinstance(i, Record) for i in items) == 33
+    first, more = [i for i in items if isinstance(i, Damage)]
+    assert (first.offset, first.reason, more.reason, more.length_bytes) == (5, "not_kraft", "not_kraft", 0)
+    assert more.message == "65 more times in this compressed batch"
+
+
 @FUZZ
 @given(st.binary(max_size=120), st.integers(1, 8), st.booleans(), st.sampled_from(writer.CODECS))
 def test_any_records_section_is_covered_by_records_and_damage(
