@@ -45,6 +45,8 @@ Row = dict[str, Any]
 # A record of the metadata log takes more bytes than this, unless the capture is compressed.
 _LEAST_RECORD_BYTES = 40
 _LOGS = (METADATA_SEGMENT, METADATA_CHECKPOINT, DUMP_LOG)
+# A damaged text may have thousands: they would bury what else is printed.
+_MOST_MESSAGES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +293,11 @@ def _report_ingested(result: Ingested) -> None:
     show_message(f"{result.capture}: cluster {result.cluster_id}: added {added or 'nothing: already in the lake'}")
     if not result.has_metadata_log:
         show_message(f"{result.capture}: this capture has no metadata log", WARNING)
-    for message in result.quarantined:
+    for message in result.quarantined[:_MOST_MESSAGES]:
         show_message(f"{result.capture}: quarantined: {message}", WARNING)
+    if (more := len(result.quarantined) - _MOST_MESSAGES) > 0:
+        query = 'kraft-forensics sql "select message from quarantine"'
+        show_message(f"{result.capture}: quarantined: {more} more, which `{query}` prints", WARNING)
     for member, reason in result.refused:
         show_message(f"{result.capture}: refused: {member}: {reason}", WARNING)
 

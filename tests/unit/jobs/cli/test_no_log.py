@@ -42,3 +42,12 @@ def test_a_log_that_was_not_captured_has_no_end() -> None:
     log = {"first_offset": None, "last_offset": None, "from_ms": None, "until_ms": None}
     assert "no batch of the metadata log was captured" in str(outside_log(log, 5, None))
     assert outside_log(log, None, None) is None
+
+
+def test_of_many_damaged_lines_the_terminal_shows_a_hundred(folder: Path, tmp_path: Path) -> None:
+    lines = b"0\n150\n" + b"".join(b"orders %d x\n" % i for i in range(150))
+    (folder / "broker-1" / "replication-offset-checkpoint").write_bytes(lines)
+    result = CliRunner().invoke(app, ["ingest", str(folder), "--lake", str(tmp_path / "lake"), "--engine", "local"])
+    shown = [line for line in result.stderr.splitlines() if "quarantined" in line]
+    assert len(shown) == 101
+    assert "quarantined: 50 more, which `kraft-forensics sql" in shown[-1]
