@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 # 9999-12-31T23:59:59.999Z in milliseconds since the Unix epoch: the last time that Python and Spark can print.
 MAX_TIME_MS = 253_402_300_799_999
+# 0001-01-01T00:00:00Z: the first such time. Records may have earlier ones.
+YEAR_1_MS = -62_135_596_800_000
 # 365 days, for a clock's error and for the duration of a round of copying.
 MAX_DURATION_MS = 365 * 24 * 60 * 60 * 1000
 

@@ -38,6 +38,7 @@ _PACKED = re.compile(r".*\.(?:tar|zip|7z|rar|t?(?:gz|xz|zst|lz4|bz2?))")
 # The time in a pax header, with a fraction of a second.
 _EXACT_TIME = re.compile(r"([0-9]{1,12})\.([0-9]{1,30})")
 # Extra fields of a zip entry: id and size, then the data (PKWARE's APPNOTE 4.5; Info-ZIP's proginfo/extrafld.txt).
+_ZIP_END_BYTES = 22
 _EXTRA = struct.Struct("<HH")
 _EXTENDED_TIMESTAMP = 0x5455
 _MAX_NAME_BYTES = 255
@@ -232,6 +233,10 @@ class _Unpacking:
         with zipfile.ZipFile(self.archive) as zipped:
             if first := min((info.header_offset for info in zipped.infolist()), default=0):
                 raise zipfile.BadZipFile(f"byte {first}: it begins there, after other bytes: {_JOINED}")
+            with self.archive.open("rb") as raw:
+                end = raw.seek(-_ZIP_END_BYTES - len(zipped.comment), io.SEEK_END)
+                if raw.read(len(zipfile.stringEndArchive)) != zipfile.stringEndArchive:
+                    raise zipfile.BadZipFile(f"byte {end}: other bytes follow its end: {_JOINED}")
             for info in zipped.infolist():
                 self.members += 1
                 self.spend(0)
@@ -302,8 +307,10 @@ def _open_tar(archive: Path) -> Iterator[_Source]:
 
 def _name_refusal(name: str, inside: str) -> str | None:
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or "\x00" in name:
+    if path.is_absolute() or ".." in path.parts or "\x00" in name:
         return f"a path outside the {inside}"
+    if "\\" in name:
+        return "a path with backslashes, as Windows writes it: / is needed"
     if not path.parts:
         return "no name"
     sizes = [len(component.encode("utf-8", "surrogateescape")) for component in path.parts]

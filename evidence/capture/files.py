@@ -295,7 +295,8 @@ def _register(
     in_place: Mapping[Path, Framed],
 ) -> Capture:
     if not files:
-        raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.")
+        why = "".join(f" Refused: {name}: {reason}." for name, reason in refused[:1])
+        raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.{why}")
     files = sorted(files, key=lambda found: found.path)
     manifest = _manifest(files, location)
     nodes, clusters, doubted = _identities(files, limits.text_file_bytes)

@@ -63,7 +63,8 @@ class Facts:
     leader or got one that is RECOVERING, by the controllers' clock. files: the kinds captured of each node. epochs: by
     broker, the partitions with a leader-epoch-checkpoint. own_logs: by node and kind. boot_ids: how many readings of
     each node. booted: nodes of which it is known when their machine started; whether their disks are local. configs:
-    nodes with static configs. clock_error_ms: null if nobody measured it. damaged: (path, node, message). notes: what
+    nodes with static configs. clock_error_ms: null if nobody measured it. damaged: (path, node, message).
+    refused: as Capture.refused. notes: what
     `collect` could not get, by node.
     """
 
@@ -84,6 +85,7 @@ class Facts:
     configs: set[int] = field(default_factory=set)
     clock_error_ms: int | None = None
     damaged: list[tuple[str, int | None, str]] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
     notes: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -101,7 +103,7 @@ def read_facts(
     """
     if all(file.kind in (kinds.OTHER, kinds.MANIFEST) for file in capture.files):
         raise CaptureError(f"{capture.name}: no file of a Kafka node or of its tools is in it: this is no capture.")
-    facts = Facts()
+    facts = Facts(refused=capture.refused)
     scanned = scan_files(capture.files)
     offsets = read_offsets(capture.name, capture.files, names, duration_ms, capture.limits)
     own_logs = read_broker_logs(capture.name, capture.files, patterns, limits=capture.limits)
@@ -171,9 +173,20 @@ def _records(facts: Facts, scanned: Scanned) -> None:
     for work in work_of(scanned):
         if work.holds == LOG or (work.holds == SNAPSHOT and newest is not None and work.snapshot_end_offset == newest):
             for batch in decode_arrow(bytes_of(work), work, "check"):
+                _undecoded(facts, scanned, work.path, batch)
                 found += _wanted(facts, pa.Table.from_batches([batch.select(_COLUMNS)]))
     found.sort(key=lambda item: item[:2])
     _apply(facts, (item for _, _, item in found))
+
+
+def _undecoded(facts: Facts, scanned: Scanned, path: str, batch: pa.RecordBatch) -> None:
+    """Name a file of which records cannot be decoded, once."""
+    damage = pc.drop_null(
+        pc.if_else(pc.greater(pc.struct_field(batch["damage"], "length_bytes"), 0), batch["damage"], None)
+    )
+    if len(damage) and path not in (named for named, *_ in facts.damaged):
+        node = next(held.file.node_id for held in (*scanned.logs, *scanned.snapshots) if held.file.path == path)
+        facts.damaged.append((path, node, damage[0]["message"].as_py()))
 
 
 # (topic id, partition, replicas), or a record's (type, payload); after (offset, 1 in the log, 2 in a snapshot).

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from evidence import kinds
 from evidence.completeness.facts import Facts, LogCoverage
+from evidence.limits import YEAR_1_MS
 
 # A wall clock whose zone is not known may differ from UTC by as much.
 _ANY_ZONE_MS = 14 * 3_600_000
@@ -180,10 +181,15 @@ def _rest(facts: Facts) -> Iterator[Lack]:
         yield Lack(
             "damaged_file", holder, f"{path}: {message}", True, _ALL, "copy the file again, or from another node"
         )
+    for path, reason in facts.refused:
+        where = "copy it as a file of its own: no link, unpacked, beside the others"
+        yield Lack("refused_file", None, f"{path}: {reason}", False, _ALL, where)
     for node, lines in sorted(facts.notes.items()):
         for line in lines:
             yield Lack("not_collected", node, line, False, _ALL, "collect this node again")
 
 
 def _utc(at_ms: int) -> str:
+    if at_ms < YEAR_1_MS:
+        return f"{at_ms} ms"
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -47,9 +47,9 @@ def read_records(data: Bytes, batch: Batch, show_secrets: bool = False) -> Itera
     """Each record of `batch`, whose head is in `data` at batch.position.
 
     Yields a Damage for a bad record and continues with the next; if the framing is lost, one Damage covers the rest of
-    the batch. A Damage of no bytes is a remark on a record that is used. Never raises for damaged bytes. Of the damage of
-    a compressed batch, all at its position, only the first for each reason is given, and at the end how many more there
-    are: a kilobyte may hold 100,000 bad records.
+    the batch. A Damage of no bytes is a remark on a record that is used. Never raises for damaged bytes. Of the damage
+    of a compressed batch, all at its position, only the first for each reason is given, and at the end how many more
+    there are: a kilobyte may hold 100,000 bad records.
     """
     times = Counter[str]()
     for item in _items(data, batch, show_secrets):

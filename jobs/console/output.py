@@ -15,6 +15,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from evidence.limits import YEAR_1_MS
 from jobs.console.log import INFO, log
 from jobs.console.table import print_text_table
 
@@ -119,7 +120,9 @@ def utc_ms(text: str) -> int:
 
 
 def utc(timestamp_ms: int | None) -> str:
-    """Format milliseconds since the Unix epoch as ISO 8601 UTC; '' for None."""
+    """Format milliseconds since the Unix epoch as ISO 8601 UTC; '' for None. One before the year 1 stays a number."""
     if timestamp_ms is None:
         return ""
+    if timestamp_ms < YEAR_1_MS:
+        return f"{timestamp_ms} ms"
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

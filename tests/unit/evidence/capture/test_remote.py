@@ -37,7 +37,7 @@ HOSTILE = [
     ("a/../../escaped", "a path outside the capture"),
     ("..", "a path outside the capture"),
     ("/escaped", "a path outside the capture"),
-    ("a\\..\\escaped", "a path outside the capture"),
+    ("a\\..\\escaped", "a path with backslashes, as Windows writes it: / is needed"),
     (".", "no name"),
     ("b" * 256, "a name longer than 255 bytes, or a path longer than 1024"),
     ("notes.txt", "the name occurs twice in the capture"),
@@ -173,7 +173,7 @@ def test_names_outside_the_folder_or_colliding_are_refused(store: s3.Store, tmp_
 @pytest.mark.parametrize("name", ["in/..", "in/a\\b"])
 def test_a_single_object_with_such_a_name_is_refused(name: str, store: s3.Store) -> None:
     store.bucket(bucket := f"hostile-{len(name)}", {name: LOG})
-    assert "a path outside the capture" in refusal(f"s3://{bucket}/{name}")
+    assert ": a path " in refusal(f"s3://{bucket}/{name}")
 
 
 def test_a_folder_of_nothing_but_refused_names_is_refused_by_its_url(store: s3.Store) -> None:

@@ -16,8 +16,11 @@ from typer.testing import CliRunner
 from evidence import kinds
 from evidence.completeness.facts import Facts, LogCoverage, merged
 from evidence.completeness.lacks import lacks_of
+from evidence.limits import YEAR_1_MS
 from evidence.wire.batches import scan_batches
 from jobs.cli import app
+from jobs.console.output import utc
+from tests.support import writer
 from tests.support.nodes import NAME
 from tests.support.paths import ROOT, capture
 
@@ -109,6 +112,10 @@ def span(first_h: float, last_h: float, in_utc: bool = True) -> LogCoverage:
         ),
         (lambda f: f.configs.discard(3001), [("no_configs", 3001, False)]),
         (lambda f: f.damaged.append(("a/b", 2, "torn")), [("damaged_file", 2, True)]),
+        (
+            lambda f: f.refused.append(("c1/__cluster_metadata-0", "a link: not followed")),
+            [("refused_file", None, False)],
+        ),
         (lambda f: f.notes.update({2: ("the rest: no such host",)}), [("not_collected", 2, False)]),
     ],
 )
@@ -130,7 +137,7 @@ def test_every_code_is_on_the_page() -> None:
     page = (ROOT / "docs" / "collect.md").read_text()
     source = (ROOT / "evidence" / "completeness" / "lacks.py").read_text()
     codes = set(re.findall(r'Lack\(\s*"([a-z_]+)"', source))
-    assert len(codes) == 22
+    assert len(codes) == 23
     assert [code for code in sorted(codes) if f"`{code}`" not in page] == []
 
 
@@ -190,6 +197,26 @@ def test_a_real_capture(source: Path, tmp_path: Path) -> None:
         "  node 3: no leader-epoch-checkpoint: no exact log end (costs P7, P8, E2). Get: leader-epoch-checkpoint"
         in text
     )
+
+
+def test_a_record_that_cannot_be_decoded_is_damage_of_its_file(source: Path, tmp_path: Path) -> None:
+    """Its batch is sound, so that nothing is missing by the batches."""
+    place = tmp_path / "odd" / "controllers" / "3000" / "__cluster_metadata-0"
+    place.mkdir(parents=True)
+    data = writer.batch([writer.no_op(), writer.topic("orders") + b"z", writer.topic("a") + b"z"])
+    (place / f"{0:020d}.log").write_bytes(data)
+    found = [lack for lack in check(tmp_path / "odd")[1] if lack["code"] == "damaged_file"]
+    assert [lack["node_id"] for lack in found] == [3000]
+    assert "(offset 1): found 1 byte(s) of garbage after TOPIC_RECORD" in found[0]["what"]
+
+
+def test_a_window_before_the_year_1() -> None:
+    """A record may have such a time; no calendar does."""
+    facts = complete()
+    facts.exposed_ms, facts.own_logs = [-200_000_000_000_000], {}
+    assert "for the windows from -200000000000000 ms on" in lacks_of(facts)[0].what
+    assert utc(-200_000_000_000_000) == "-200000000000000 ms"
+    assert utc(YEAR_1_MS) == "0001-01-01T00:00:00.000Z"
 
 
 def test_a_hole_in_the_log_of_all(source: Path, tmp_path: Path) -> None:
