@@ -109,7 +109,7 @@ def excerpt(raw: bytes, limit: int = 60) -> str:
 
 def reason_for(error: Exception, raw: bytes) -> str:
     """An error's text, which may quote a part of the line; `[redacted]` if the line may hold a secret."""
-    return REDACTED if may_hold_secrets(raw) else str(error)
+    return REDACTED if may_hold_secrets(raw) else f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def is_secret_config(name: str) -> bool:

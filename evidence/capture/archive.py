@@ -38,7 +38,7 @@ _PACKED = re.compile(r".*\.(?:tar|zip|7z|rar|t?(?:gz|xz|zst|lz4|bz2?))")
 # The time in a pax header, with a fraction of a second.
 _EXACT_TIME = re.compile(r"([0-9]{1,12})\.([0-9]{1,30})")
 # Extra fields of a zip entry: id and size, then the data (PKWARE's APPNOTE 4.5; Info-ZIP's proginfo/extrafld.txt).
-_ZIP_END_BYTES = 22
+_ZIP_END, _ZIP_END_BYTES = b"PK\5\6", 22
 _EXTRA = struct.Struct("<HH")
 _EXTENDED_TIMESTAMP = 0x5455
 _MAX_NAME_BYTES = 255
@@ -235,7 +235,7 @@ class _Unpacking:
                 raise zipfile.BadZipFile(f"byte {first}: it begins there, after other bytes: {_JOINED}")
             with self.archive.open("rb") as raw:
                 end = raw.seek(-_ZIP_END_BYTES - len(zipped.comment), io.SEEK_END)
-                if raw.read(len(zipfile.stringEndArchive)) != zipfile.stringEndArchive:
+                if raw.read(len(_ZIP_END)) != _ZIP_END:
                     raise zipfile.BadZipFile(f"byte {end}: other bytes follow its end: {_JOINED}")
             for info in zipped.infolist():
                 self.members += 1

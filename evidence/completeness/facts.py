@@ -64,8 +64,7 @@ class Facts:
     broker, the partitions with a leader-epoch-checkpoint. own_logs: by node and kind. boot_ids: how many readings of
     each node. booted: nodes of which it is known when their machine started; whether their disks are local. configs:
     nodes with static configs. clock_error_ms: null if nobody measured it. damaged: (path, node, message).
-    refused: as Capture.refused. notes: what
-    `collect` could not get, by node.
+    refused: as Capture.refused. notes: what `collect` could not get, by node.
     """
 
     has_log: bool = False
@@ -181,12 +180,12 @@ def _records(facts: Facts, scanned: Scanned) -> None:
 
 def _undecoded(facts: Facts, scanned: Scanned, path: str, batch: pa.RecordBatch) -> None:
     """Name a file of which records cannot be decoded, once."""
-    damage = pc.drop_null(
-        pc.if_else(pc.greater(pc.struct_field(batch["damage"], "length_bytes"), 0), batch["damage"], None)
-    )
-    if len(damage) and path not in (named for named, *_ in facts.damaged):
-        node = next(held.file.node_id for held in (*scanned.logs, *scanned.snapshots) if held.file.path == path)
-        facts.damaged.append((path, node, damage[0]["message"].as_py()))
+    is_lost = pc.fill_null(pc.greater(pc.struct_field(batch["damage"], "length_bytes"), 0), False)
+    lost = batch["damage"].filter(is_lost)
+    if len(lost) and path not in (named for named, *_ in facts.damaged):
+        files = [*(log.file for log in scanned.logs), *(snapshot.file for snapshot in scanned.snapshots)]
+        node = next(file.node_id for file in files if file.path == path)
+        facts.damaged.append((path, node, lost[0]["message"].as_py()))
 
 
 # (topic id, partition, replicas), or a record's (type, payload); after (offset, 1 in the log, 2 in a snapshot).

@@ -35,6 +35,17 @@ def test_what_tools_printed_is_known(tool: str, kind: str | None) -> None:
     assert {sniff(text[:HEAD_BYTES]) for text in texts} == {kind}
 
 
+@pytest.mark.parametrize(
+    "prefix", [b"[pod/kafka-0/kafka] ", b"2026-11-21T00:00:00.123456789Z ", b"[pod/a/b] 2026-11-21T05:30:00.1+05:30 "]
+)
+@pytest.mark.parametrize("tool", ["kafka-topics", "get-offsets", "log-dirs", "quorum-status", "quorum-replication"])
+def test_what_kubectl_puts_before_a_line_hides_no_tool(tool: str, prefix: bytes) -> None:
+    """Such a file was only registered, as if it were no evidence."""
+    (text, *_) = printed("elr", tool)
+    lines = b"".join(prefix + line for line in text.splitlines(keepends=True))
+    assert sniff(lines[:HEAD_BYTES]) == sniff(text[:HEAD_BYTES])
+
+
 @pytest.mark.parametrize("file", sorted(ORACLE.glob("*dump-log*.txt.gz")), ids=lambda f: f.name)
 def test_dumps_are_known(file: object) -> None:
     text = gzip.decompress(file.read_bytes())  # type: ignore[attr-defined]

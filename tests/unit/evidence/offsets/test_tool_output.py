@@ -81,6 +81,7 @@ def test_a_status_without_its_high_watermark_is_quarantined() -> None:
     text = printed("diverge", "quorum-status")[0].split(b"HighWatermark")[0]
     rows, (damage,) = read_quorum_status(text)
     assert (rows, damage.reason, damage.length_bytes) == ([], "bad_tool_output", len(text))
+    assert damage.message == "not output of kafka-metadata-quorum: 'HighWatermark' is missing"
 
 
 STATUS = (
