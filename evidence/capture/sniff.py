@@ -49,15 +49,13 @@ _JSON_KINDS = (
     (kinds.DESCRIBE_QUORUM, (b'"topics"', b'"currentVoters"', b'"highWatermark"')),
 )
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
-_PREFIX = re.compile(
-    rb"^(?:\[pod/[^\]\n]{1,300}\] )?(?:\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) )?", re.MULTILINE
-)
+_PREFIX = re.compile(rb"(?m)^(?:\[pod/[^\]\n]{1,300}\] )?(?:\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) )?")
 _JSON_START = re.compile(rb"^\s*\{", re.MULTILINE)
 
 
 def sniff(head: bytes) -> str | None:
-    """The kind of a file, from its first HEAD_BYTES bytes, or None. Also of a text in UTF-16, with colours, or with what
-    kubectl and docker put before a line: its reader says what is wrong with it."""
+    """The kind of a file, from its first HEAD_BYTES bytes, or None. Also of a text in UTF-16, with colours, or with
+    what kubectl and docker put before a line: its reader says what is wrong with it."""
     if head.startswith(UTF_16):
         head = head.decode("utf-16", "replace").encode()
     head = _COLOUR.sub(b"", head.removeprefix(b"\xef\xbb\xbf"))
