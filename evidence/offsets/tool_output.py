@@ -75,7 +75,8 @@ def read_quorum_replication(data: bytes) -> tuple[list[Row], list[Damage]]:
 
 
 def read_topics(data: bytes) -> tuple[list[Row], list[Damage]]:
-    """kafka-topics --describe: described_partitions rows. The topic id comes from the topic's own line."""
+    """kafka-topics --describe: described_partitions rows. The topic id comes from the topic's own line. A line is
+    damage if the next one is none of the tool's: a terminal may have broken it, inside its last list."""
     topic_ids: dict[str, str] = {}
 
     def read(text: str) -> Row | None:
@@ -97,7 +98,15 @@ def read_topics(data: bytes) -> tuple[list[Row], list[Damage]]:
             "last_known_elr": _nodes(named.get("LastKnownElr", "N/A")),
         }
 
-    return _by_line(data, read)
+    rows, damage = _by_line(data, read)
+    odd = {
+        d.position for d in damage if not data[d.position : d.position + d.length_bytes].lstrip().startswith(b"Topic:")
+    }
+    broken = {at: end for row in rows if (end := data.find(b"\n", at := row["position"]) + 1) in odd}
+    message = "the next line is none of the tool's: this one may go on there"
+    damage += [Damage(at, end - at - 1, None, "bad_tool_output", message) for at, end in broken.items()]
+    damage.sort(key=lambda found: found.position)
+    return [row for row in rows if row["position"] not in broken], damage
 
 
 def read_quorum_status(data: bytes) -> tuple[list[Row], list[Damage]]:

@@ -218,6 +218,20 @@ def test_a_line_that_the_tool_would_not_print_is_damage_at_its_bytes(read: Reade
     assert (damage.position, damage.length_bytes, damage.reason) == (len(head), len(line), "bad_tool_output")
 
 
+@pytest.mark.parametrize("at", [b"Isr: 1", b"Isr: 1,2", b"LastKnownElr: 3"])
+def test_a_line_that_a_terminal_broke_is_no_row(at: bytes) -> None:
+    """What is left of its last list looks whole."""
+    line = b"\tTopic: a\tPartition: %d\tLeader: 1\tReplicas: 1,2,3,33\tIsr: 1,2\tElr: \tLastKnownElr: 33\n"
+    begin, _, end = (line % 0).partition(at)
+    text = begin + at + b"\n" + end + line % 1
+    (row,), damage = read_topics(text)
+    assert row["partition"] == 1
+    assert [(d.position, d.length_bytes) for d in damage] == [
+        (0, len(begin + at)),
+        (len(begin + at) + 1, len(end) - 1),
+    ]
+
+
 def test_a_last_line_that_was_cut_off_is_no_row() -> None:
     rows, (damage,) = read_get_offsets(b"a:0:100\na:1:1")
     assert [r["partition"] for r in rows] == [0]
