@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 from evidence.errors import DecodeError
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's pairs. Errors: ValueError for a key that is there twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("an object has a key twice")
@@ -19,7 +20,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=distinct, parse_constant=_no_constant)
 
 
 def read_object(text: bytes) -> dict[str, Any]:

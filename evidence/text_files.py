@@ -37,6 +37,11 @@ class CheckpointLine:
     words: list[bytes]
 
 
+def whole_lines(data: bytes) -> bytes:
+    """A text up to its last line end: Kafka ends every line, and what was cut off may lack digits."""
+    return data[: max(data.rfind(b"\n"), data.rfind(b"\r")) + 1]
+
+
 def read_properties(data: bytes) -> dict[str, str]:
     """A Java properties file, as java.util.Properties reads it: `key=value`, `key: value` or `key value`, escapes, and
     lines that go on in the next. Lines with a key alone are skipped."""

@@ -20,7 +20,7 @@ from evidence.errors import KraftForensicsError
 from evidence.kinds import DUMP_LOG, METADATA_CHECKPOINT, METADATA_SEGMENT
 from jobs.config.settings import load_settings
 from jobs.console.log import WARNING, about
-from jobs.console.output import printable, show_message
+from jobs.console.output import show_message
 from jobs.console.progress import progress_steps
 from jobs.detect.stage import DetectSummary, run_detect
 from jobs.ingest.stage import Ingested, ingest
@@ -294,12 +294,12 @@ def _report_ingested(result: Ingested) -> None:
     if not result.has_metadata_log:
         show_message(f"{result.capture}: this capture has no metadata log", WARNING)
     for message in result.quarantined[:_MOST_MESSAGES]:
-        show_message(printable(f"{result.capture}: quarantined: {message}"), WARNING)
+        show_message(f"{result.capture}: quarantined: {message}", WARNING)
     if (more := len(result.quarantined) - _MOST_MESSAGES) > 0:
         query = 'kraft-forensics sql "select message from quarantine"'
         show_message(f"{result.capture}: quarantined: {more} more, which `{query}` prints", WARNING)
     for member, reason in result.refused:
-        show_message(printable(f"{result.capture}: refused: {member}: {reason}"), WARNING)
+        show_message(f"{result.capture}: refused: {member}: {reason}", WARNING)
 
 
 def _report_replayed(result: Replayed) -> None:

@@ -28,7 +28,7 @@ from evidence.capture.remote import Framed, Location, Remote, Source, StoredFile
 from evidence.capture.sniff import HEAD_BYTES, sniff
 from evidence.errors import CaptureError, spelled_out
 from evidence.limits import DEFAULT_LIMITS, Limits, int32_of
-from evidence.text_files import read_properties
+from evidence.text_files import read_properties, whole_lines
 from evidence.wire.batches import Bytes, Scan
 
 
@@ -406,10 +406,7 @@ def _identities(
             if size > most_bytes:
                 raise CaptureError(f"{local}: {size} bytes, limits.text_file_bytes = {most_bytes} allows fewer.")
             data = local.read_bytes()
-        if kind == kinds.META_PROPERTIES:
-            # Kafka ends every line: one without an end was cut off, and its node id may lack digits.
-            data = data[: max(data.rfind(b"\n"), data.rfind(b"\r")) + 1]
-        properties = read_properties(data)
+        properties = read_properties(whole_lines(data) if kind == kinds.META_PROPERTIES else data)
         node = int32_of(properties.get("node.id", properties.get("broker.id", "")))
         if node is not None:
             nodes[path] = node

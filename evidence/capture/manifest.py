@@ -20,6 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from evidence.errors import CaptureError
 from evidence.limits import MAX_DURATION_MS, MAX_TIME_MS
+from evidence.strict_json import distinct
 
 _ShortText = Annotated[str, Field(max_length=255)]
 _ELSEWHERE = re.compile(r"nfs\d*|cifs|smb\d*|ceph|9p|afs|glusterfs|lustre|gpfs|beegfs|ocfs2|gfs2|virtiofs|fuse(\..*)?")
@@ -206,8 +207,8 @@ class Manifest(_Facts):
 def read_manifest(data: bytes, path: str) -> Manifest:
     """Parse a manifest. Errors: CaptureError naming the file and the bad entry, as a manifest is written by hand."""
     try:
-        text = data.decode("utf-8")
-        values = json.loads(text) if path.endswith(".json") else tomllib.loads(text)
+        text = data.decode("utf-8-sig")
+        values = json.loads(text, object_pairs_hook=distinct) if path.endswith(".json") else tomllib.loads(text)
         # Strict, but with JSON's types: a list for a tuple is accepted, "3" for 3 is not.
         return Manifest.model_validate_json(json.dumps(values, default=str))
     except ValidationError as error:

@@ -19,7 +19,7 @@ from evidence import kinds, tables
 from evidence.capture.accounts import Account, last_of_each_folder, provenance
 from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
-from evidence.limits import DEFAULT_LIMITS, Limits
+from evidence.limits import DEFAULT_LIMITS, Limits, int32_of
 from evidence.offsets import json_responses, tool_output
 from evidence.offsets.batch_heads import read_heads
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
@@ -28,7 +28,7 @@ from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_me
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.offsets.listing import read_listing
 from evidence.offsets.replica_log import read_tail
-from evidence.text_files import IN_UTF_16, UTF_16, partition_topic_id, read_checkpoint, read_properties
+from evidence.text_files import IN_UTF_16, UTF_16, partition_topic_id, read_checkpoint, read_properties, whole_lines
 
 _CHECKPOINT_COLUMN = {
     kinds.REPLICATION_OFFSET: "high_watermark",
@@ -166,7 +166,8 @@ def _small(file: EvidenceFile, topic_ids: Mapping[str, str | None], named: Mappi
         elif len(topics) > 1:
             lacks = f"folders of several topics have the topic id {topic_id}: {', '.join(topics)}"
     elif file.kind == kinds.META_PROPERTIES:
-        if read_properties(file.read()).keys().isdisjoint(("node.id", "broker.id")):
+        properties = read_properties(whole_lines(file.read()))
+        if int32_of(properties.get("node.id", properties.get("broker.id", ""))) is None:
             lacks = "no node id"
     elif file.kind == kinds.SERVER_PROPERTIES and (b"\0" in (data := file.read()) or not read_properties(data)):
         lacks = "no properties"

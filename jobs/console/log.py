@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from typing import Literal
 
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 _LOGGER = logging.getLogger("kraft_forensics")
+# All but tab and line end: C0, DEL, C1, and what changes the direction of text.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # What every JSON line says beside its message.
 _about: ContextVar[Mapping[str, str]] = ContextVar("about", default=MappingProxyType({}))
 
@@ -44,10 +47,12 @@ def _time(record: logging.LogRecord) -> str:
 
 
 class _Stderr(logging.Handler):
-    """Writes to what sys.stderr is at that time; never wrapped or styled."""
+    """Writes to what sys.stderr is at that time; never wrapped or styled. Control characters, which a captured name may
+    have, are escaped."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(self.format(record) + "\n")
+        text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", self.format(record))
+        sys.stderr.write(text + "\n")
 
 
 _HANDLER = _Stderr()

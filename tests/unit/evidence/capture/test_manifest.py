@@ -115,6 +115,16 @@ def test_a_wrong_manifest_is_refused_with_the_entry_that_is_wrong(tmp_path: Path
     assert message in str(error.value)
 
 
+def test_a_json_manifest_with_an_entry_twice_is_refused_and_one_of_notepad_is_read(tmp_path: Path) -> None:
+    """The last one would count: with too small an error of the clock verdicts are wrong."""
+    with pytest.raises(CaptureError, match=r"capture\.json: the manifest cannot be read: an object has a key twice"):
+        opened(tmp_path, **{"capture.json": '{"clock_error_ms": 500, "clock_error_ms": 5}', "x.txt": ""})
+    (tmp_path / "capture.json").unlink()
+    manifest = opened(tmp_path, **{"capture.toml": "\ufeffclock_error_ms = 5\r\n", "x.txt": ""}).manifest
+    assert manifest is not None
+    assert manifest.clock_error_ms == 5
+
+
 def test_the_largest_times_and_durations_are_accepted() -> None:
     text = "captured_at = 9999-12-31T23:59:59.999Z\nclock_error_ms = 31536000000\nsnapshot_duration_ms = 31536000000"
     manifest = read_manifest(text.encode(), "capture.toml")

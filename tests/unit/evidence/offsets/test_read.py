@@ -233,6 +233,15 @@ def test_a_text_in_utf_16_is_quarantined_as_a_whole(name: str, text: str, tmp_pa
     assert "convert it to UTF-8" in item.message
 
 
+@pytest.mark.parametrize("node", [b"node.id=-1\n", b"node.id=99999999999\n", b"node.id=four\n", b"node.id=4"])
+def test_a_node_id_that_cannot_be_or_may_lack_digits_is_damage(node: bytes, tmp_path: Path) -> None:
+    """Its folder's name, which may be another node's, is what is left."""
+    data = b"version=1\ncluster.id=x\n" + node
+    _, damage = read(tmp_path, {f"{BROKER}/meta.properties": data})
+    (item,) = damage[f"{BROKER}/meta.properties"]
+    assert (item.reason, item.message, item.length_bytes) == ("bad_properties", "no node id", len(data))
+
+
 @pytest.mark.parametrize("name", ["meta.properties", "server.properties", "orders-0/partition.metadata"])
 @pytest.mark.parametrize("data", [b"", b"\xff" * 40, bytes(40), b"cut"])
 def test_a_small_file_without_what_it_is_read_for_is_damage(name: str, data: bytes, tmp_path: Path) -> None:
