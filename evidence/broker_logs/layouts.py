@@ -28,6 +28,7 @@ KNOWN_PATTERNS = (
 )
 HEAD_BYTES = 256 << 10
 _ENOUGH_LINES = 30
+_MOST_TAIL = 2048
 
 _STAMP = re.sub(r"\?P<(\w+)>", r"?P<stamp_\1>", ISO.replace("[T ]", "T"))
 # What may stand before an event's own text: kubectl --prefix, docker compose, a container's time with CRI's stream and
@@ -168,7 +169,10 @@ def _stamped(wall_ms: int, utc_ms: int | None, is_whole_s: bool, groups: Mapping
 
 
 def _tail_match(tail: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
-    """The shortest match at the end of the line."""
+    """The shortest match at the end of the line, of at most _MOST_TAIL characters: a search through all of a line with
+    many spaces takes the square of their number."""
+    text = text.rstrip()
+    start = max(start, len(text) - _MOST_TAIL)
     at = max(text.rfind(" (", start), text.rfind("(", start), start)
     return tail.search(text, at) or tail.search(text, start)
 

@@ -23,7 +23,7 @@ _NUMBERS = re.compile(r"-?[0-9]{1,10}(,-?[0-9]{1,10})*")
 _INT32 = re.compile(r"-?[0-9]{1,10}")
 _INT64 = re.compile(r"[0-9]{1,19}")
 # Between the cells of kafka-topics; a terminal prints its tabs as spaces.
-_CELL_END = re.compile(r"\t| +(?=[A-Z]\w*:(?: |$))")
+_CELL_END = re.compile(r"\t|(?<! ) ++(?=[A-Z]\w*:(?: |$))")
 _NODE_LISTS = (b"CurrentVoters", b"CurrentObservers")
 _STATUS = (b"ClusterId", b"LeaderId", b"LeaderEpoch", b"HighWatermark", *_NODE_LISTS)
 

@@ -198,6 +198,14 @@ def test_a_line_of_kafkas_in_json(fields: dict[str, object]) -> None:
     assert head == EventHead(AT, AT - INDIA, "WARN", "kafka.log.UnifiedLog", MESSAGE)
 
 
+@pytest.mark.parametrize("pattern", KNOWN_PATTERNS)
+def test_a_line_of_many_spaces_takes_no_square_of_their_number(pattern: str) -> None:
+    """A megabyte of them took hours."""
+    for spaces in ("x" + " " * 900_000 + "y", "x (k.A)" + " " * 900_000):
+        head = of_pattern(pattern).read(f"[2026-11-21 00:00:00,123] INFO {spaces}".encode())
+        assert head is None or head.message.startswith("x")
+
+
 def test_a_line_that_an_archive_took_in_late_shows_no_zone() -> None:
     _, head = heads(json.dumps({"@timestamp": "2026-11-20T19:33:00.123Z", "message": TEXT}))
     assert (head.logged_at_ms, head.logged_at_utc_ms) == (AT, None)

@@ -232,6 +232,18 @@ def test_a_line_that_a_terminal_broke_is_no_row(at: bytes) -> None:
     ]
 
 
+def test_a_line_of_many_spaces_takes_no_square_of_their_number() -> None:
+    (row,), _ = read_topics(
+        b"Topic: a"
+        + b" " * 500_000
+        + b"Partition: 0 Leader: 1 x"
+        + b" " * 500_000
+        + b"y Replicas: 1 Isr: 1\n"
+        + b"Topic: a\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+    )
+    assert row["partition"] == 1
+
+
 def test_a_last_line_that_was_cut_off_is_no_row() -> None:
     rows, (damage,) = read_get_offsets(b"a:0:100\na:1:1")
     assert [r["partition"] for r in rows] == [0]
