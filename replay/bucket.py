@@ -17,8 +17,8 @@ from replay.controller.predictions import predict_all
 from replay.controller.transitions import Bucket
 from replay.findings.broken_rules import invariant_findings, rule_mismatch_findings
 from replay.findings.exposures import exposure_findings
+from replay.findings.faults import led_on_findings
 from replay.findings.kinds import HWM_REGRESSION, kind_of
-from replay.findings.led_on import led_on_findings
 from replay.findings.log_lines import line_findings
 from replay.findings.replica_losses import truncations
 from replay.findings.windows import window_findings, window_id

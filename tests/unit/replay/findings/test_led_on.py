@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from replay.controller.transitions import Bucket
+from replay.findings.faults import led_on_findings
 from replay.findings.kinds import EVIDENCE_GAP
-from replay.findings.led_on import led_on_findings
 from tests.support.scenario import facts_with, sessions, states, together, up
 
 UP = up(1, 2, 3)
