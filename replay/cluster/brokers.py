@@ -119,9 +119,14 @@ class BrokerTimeline:
         pairs = zip([None, *states][first:end], states[first:end], strict=True)
         return [s for before, s in pairs if s.incarnation_id not in (None, before and before.incarnation_id)]
 
+    @cached_property
+    def new_incarnations(self) -> list[BrokerState]:
+        """`restarts` of every broker, all of them."""
+        return [state for broker in self.states for state in self.restarts(broker, -1)]
+
     def registered_with(self, broker_ids: Array, batch_base_offsets: Array) -> Array:
         """True for each broker that registered a new incarnation in its row's batch."""
-        begun = {(s.broker_id, s.batch_base_offset) for b in self.states for s in self.restarts(b, -1)}
+        begun = {(s.broker_id, s.batch_base_offset) for s in self.new_incarnations}
         found = np.isin(batch_base_offsets, np.array([batch for _, batch in begun], dtype=np.int64))
         for row in np.flatnonzero(found).tolist():
             found[row] = (int(broker_ids[row]), int(batch_base_offsets[row])) in begun

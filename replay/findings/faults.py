@@ -133,8 +133,7 @@ def led_on_findings(bucket: Bucket, cluster_id: str) -> pa.Table:
     Without ELR a registration changes no partition in 3.9.1 (ReplicationControlManager.handleBrokerUncleanShutdown).
     From 4.0 on it ends the term (handleBrokerShutdown).
     """
-    history, states, brokers = bucket.history, bucket.states, bucket.facts.brokers
-    begun = [state for broker in brokers.states for state in brokers.restarts(broker, -1)]
+    history, states, begun = bucket.history, bucket.states, bucket.facts.brokers.new_incarnations
     places = np.array([(s.broker_id, s.offset) for s in begun], dtype=np.int64).reshape(-1, 2)
     end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
     rows, which = Events(*places.T).indexes_between(states.leader, history["offset"].to_numpy(), end)
@@ -152,11 +151,6 @@ def led_on_findings(bucket: Bucket, cluster_id: str) -> pa.Table:
             f"Broker {begun[number].broker_id} registered again at metadata offset {begun[number].offset} while it led "
             f"{place}{f' and {len(more)} more' if more else ''}: what its log had lost by then is of no election."
         )
-        found.append(
-            fault(
-                cluster_id,
-                Problem("leader_registered_again", begun[number].offset, message),
-                f"{state['topic_id']} {place}",
-            )
-        )
+        problem = Problem("leader_registered_again", begun[number].offset, message)
+        found.append(fault(cluster_id, problem, f"{state['topic_id']} {place}"))
     return pa.Table.from_pylist(found, schema=FINDINGS)

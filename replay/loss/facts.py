@@ -128,9 +128,7 @@ def after_old_log_ends(
     same = (earlier < back) & (facts.stretch[earlier] == facts.stretch[back])
     same &= states.leader[earlier] == states.leader[back]
     earlier = np.where(same, earlier, -1)
-    begun = [
-        (s.broker_id, s.batch_base_offset) for b in cluster.brokers.states for s in cluster.brokers.restarts(b, -1)
-    ]
+    begun = [(s.broker_id, s.batch_base_offset) for s in cluster.brokers.new_incarnations]
     events = Events(*np.array(begun, dtype=np.int64).reshape(-1, 2).T)
     registered = events.up_to(states.leader[back], facts.batch[back])
     registered = registered != events.up_to(states.leader[back], facts.batch[earlier])

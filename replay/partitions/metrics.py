@@ -197,9 +197,10 @@ def running(found: Iterable[pa.Table]) -> Iterator[pa.Table]:
     for band in found:
         # The last value of a metric holds until a later band: there it begins the sum.
         at = _changes(pa.concat_tables([newest, band]))
-        is_last = run_starts(_ranks(at["metric"].combine_chunks())[::-1])[::-1]
-        yield _intervals(at).filter(pa.array(~is_last))
-        newest = at.filter(pa.array(is_last))
+        rows = _intervals(at)
+        has_end = rows["end_offset"].is_valid()
+        yield rows.filter(has_end)
+        newest = at.filter(pc.invert(has_end))
     yield _intervals(newest)
 
 
