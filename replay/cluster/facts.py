@@ -31,11 +31,13 @@ CLUSTER_RECORDS = pa.schema([PARTITION_HISTORY.field(name) for name in ("offset"
 # Kafka's defaults of a controller's and a broker's static config.
 DEFAULT_SESSION_TIMEOUT_MS = 9_000
 DEFAULT_CHECKPOINT_INTERVAL_MS = 5_000
+DEFAULT_LAG_TIME_MAX_MS = 30_000
 SESSION_TIMEOUT = "broker.session.timeout.ms"
 REMOTE_STORAGE = "remote.storage.enable"
 # A topic's, and a broker's default for topics that have none.
 CLEANUP_POLICY, DEFAULT_CLEANUP_POLICY = "cleanup.policy", "log.cleanup.policy"
 CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
+LAG_TIME_MAX = "replica.lag.time.max.ms"
 # The controller checks for stale brokers four or eight times per session timeout; its queue and its log appends add to
 # that.
 _LATENESS, _SLACK_MS, _CHECKS = 0.5, 1_000, 8
@@ -82,7 +84,8 @@ class ClusterFacts:
     the history and of the broker records is used. session_timeout_ms: the largest broker.session.timeout.ms of the
     controllers; session_timeout_source: 'static' or 'assumed_default'. fail_overs: (time of the last record of one
     controller's epoch, time of the first record of the next), ascending; also `standstills`. checkpoint_interval_ms:
-    the longest interval at which a broker writes its high watermarks. configs: min.insync.replicas and
+    the longest interval at which a broker writes its high watermarks. lag_time_max_ms: the longest for which a leader
+    keeps a replica in the ISR that does not catch up. configs: min.insync.replicas and
     unclean.leader.election.enable over offsets; None: only the values in the states themselves are known, and no other
     rules are simulated. cleared: offsets of ClearElrRecords, ascending. topic_events: schemas.TOPIC_EVENTS.
     unclean_restarts: metadata offsets of the registrations that followed an unclean shutdown.
@@ -104,6 +107,7 @@ class ClusterFacts:
     session_timeout_source: str = "assumed_default"
     fail_overs: Sequence[tuple[int, int]] = ()
     checkpoint_interval_ms: int = DEFAULT_CHECKPOINT_INTERVAL_MS
+    lag_time_max_ms: int = DEFAULT_LAG_TIME_MAX_MS
     configs: ElectionConfigs | None = None
     controller_releases: ControllerReleases = field(default_factory=ControllerReleases)
     cleared: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -225,6 +229,7 @@ def cluster_facts(
             (*fail_overs(state.shape), *standstills(state.shape, timeout), *fencings(state.brokers, timeout))
         ),
         checkpoint_interval_ms=_longest(static.values(), CHECKPOINT_INTERVAL, DEFAULT_CHECKPOINT_INTERVAL_MS),
+        lag_time_max_ms=_longest(static.values(), LAG_TIME_MAX, DEFAULT_LAG_TIME_MAX_MS),
         configs=state.configs,
         controller_releases=state.controller_releases,
         cleared=state.cleared,

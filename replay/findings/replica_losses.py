@@ -25,9 +25,9 @@ from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
 from replay.findings.kinds import CHECKPOINT_LOST, LOG_TRUNCATION, finding_id
 from replay.findings.statements import prose, statement
-from replay.loss.leader_terms import NO_DIRECTORY, SETTLED_MS
+from replay.loss.leader_terms import NO_DIRECTORY, settled_ms
 from replay.offsets.cited_rows import observation_row, state_row
-from replay.offsets.evidence import PROPAGATION_MS, Evidence, Row, read_by
+from replay.offsets.evidence import Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.offsets.partition_rows import evidence_of
 
@@ -221,13 +221,12 @@ class _Partition:
         return int(max([*known, self._settled(drop)]))
 
     def _settled(self, drop: Drop) -> int:
-        """The leader epoch under which the replica had been in sync, on a running broker, for SETTLED_MS at the first
-        reading: it follows its leader's log and has written its high watermark since. -1: not known."""
+        """The leader epoch under which the replica had been in sync, on a running broker, for `settled_ms` at the
+        first reading: it follows its leader's log and has written its high watermark since. -1: not known."""
         # As `LeaderTerms.settled`, with one condition more: no snapshot may follow the last state either (`_unbroken`).
         # A reading after that state may lie in a gap of the log, and these findings need every state in between.
         row, error = drop.before, self.clock.error_ms
-        settled_ms = max(SETTLED_MS, self.cluster.checkpoint_interval_ms + PROPAGATION_MS)
-        begin, end = row["captured_at_ms"] - settled_ms - error, read_by(row) + error
+        begin, end = row["captured_at_ms"] - settled_ms(self.cluster) - error, read_by(row) + error
         first, last = (bisect_right(self.times, at) - 1 for at in (begin, end))
         during = self.rows[max(first, 0) : last + 1]
         if first < 0 or not self.cluster.brokers.steady(drop.broker, begin, end) or not self._unbroken(first, last):

@@ -20,7 +20,7 @@ from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
 from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, ElectionFacts, partition_elections
 from replay.loss.facts import StateFacts, after_old_log_ends, after_restarts, facts_of, from_elr
-from replay.loss.leader_terms import SETTLED_MS, LeaderTerms, Recorded
+from replay.loss.leader_terms import LeaderTerms, Recorded, settled_ms
 from replay.loss.likely import Likely, likely
 from replay.loss.liveness import Sessions, sessions_of
 from replay.loss.read_again import is_first
@@ -91,7 +91,7 @@ def judged_windows(
         if rows is not None and len(rows):
             noted |= np.isin(states.key, keys_of(rows, history, states))
     suspicious |= after_old_log_ends(states, facts, cluster, sessions, noted)
-    doubtful = after_restarts(states, facts, sessions, SETTLED_MS) | from_elr(states, facts)
+    doubtful = after_restarts(states, facts, sessions, settled_ms(cluster)) | from_elr(states, facts)
     windows = build_windows(states, suspicious | doubtful)
     if most is not None:
         _check_topics(history, windows.election, most)

@@ -30,10 +30,16 @@ from replay.partitions.reducer import MIGRATING
 APPENDED_BY_BROKERS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 # Directory ids that mean: not known yet.
 NO_DIRECTORY = (UNASSIGNED, MIGRATING)
-# A replica that has been in sync for this long, on a broker that ran all that time, follows its leader's log and has
-# written its high watermark since (replica.lag.time.max.ms, 30 s; replica.high.watermark.checkpoint.interval.ms, 5 s,
-# or else for that interval).
+# How long a replica must have been in sync, by Kafka's defaults and at least: see `settled_ms`.
 SETTLED_MS = 60_000
+
+
+def settled_ms(cluster: ClusterFacts) -> int:
+    """A replica that has been in sync for this long (ms), on a broker that ran all that time, follows its leader's log
+    and has written its high watermark since: a leader looks for replicas that lag twice in replica.lag.time.max.ms
+    (Kafka's ReplicaManager, `isr-expiration`)."""
+    lag_ms = cluster.lag_time_max_ms * 3 // 2
+    return max(SETTLED_MS, max(lag_ms, cluster.checkpoint_interval_ms) + PROPAGATION_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -611,11 +617,11 @@ class LeaderTerms:
         return inside
 
     def settled(self, row: Row) -> int | None:
-        """The leader epoch under which the row's replica had been in sync, on a running broker, for SETTLED_MS when the
-        row was read; None if it had not, or that is unknown."""
+        """The leader epoch under which the row's replica had been in sync, on a running broker, for `settled_ms` when
+        the row was read; None if it had not, or that is unknown."""
         broker, error = row["broker_id"], self.cluster.clock.error_ms
-        settled_ms = max(SETTLED_MS, self.cluster.checkpoint_interval_ms + PROPAGATION_MS)
-        return self.in_sync_since(broker, row["captured_at_ms"] - settled_ms - error, read_by(row) + error)
+        begin_ms = row["captured_at_ms"] - settled_ms(self.cluster) - error
+        return self.in_sync_since(broker, begin_ms, read_by(row) + error)
 
     def in_sync_since(self, broker: int, begin_ms: int, end_ms: int) -> int | None:
         """The leader epoch at begin_ms if from then to end_ms the metadata log shows the broker running and in the ISR,

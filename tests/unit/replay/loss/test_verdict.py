@@ -68,9 +68,11 @@ def found(
     compacted_topics: frozenset[str] | None = frozenset(),
     fail_overs: tuple[tuple[int, int], ...] = (),
     checkpoint_interval_ms: int = 1_000,
+    lag_time_max_ms: int = 30_000,
 ) -> Detected:
     times = {"log_end_ms": ms(log_end), "session_timeout_ms": 0, "checkpoint_interval_ms": checkpoint_interval_ms}
     more = {"boots": boots or {}, "compacted_topics": compacted_topics, "fail_overs": fail_overs}
+    times["lag_time_max_ms"] = lag_time_max_ms
     cluster = ClusterFacts("c", brokers, elr_levels(elr), Clock(error_ms), **more, **times)
     return detect(states(*history), offsets_table(evidence(*lines)), cluster)
 
@@ -448,6 +450,8 @@ def test_a_report_of_a_replica_long_in_sync_counts_although_it_never_changed() -
     assert verdict(late, "150 b3 hw=100", shorter, at=210) == ("proven", 15, None)
     # Its file may be from before the epoch for as long as the interval lasts at which it is written.
     assert verdict(late, "150 b3 hw=100", shorter, at=210, checkpoint_interval_ms=120_000)[:2] == ("excluded", 0)
+    # Or it need not have followed for as long as a leader waits for it.
+    assert verdict(late, "150 b2 hw=100", shorter, at=210, lag_time_max_ms=80_000) == ("possible", 0, None)
     assert verdict(late, "99 b2 hw=100", shorter, at=210, brokers=LATE) == ("possible", 0, None)
     assert verdict(late, "150 b1 hw=100", shorter, at=210, brokers=LATE) == ("possible", 0, None)
     away = (*UNCLEAN, "120 isr=2", "125 isr=2,3", "200 isr= elr=2 leader=-1", "210 isr=1 elr= leader=1 recovering")
