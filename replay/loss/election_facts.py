@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from replay.arrow.ragged import members_of
+from replay.arrow.ragged import INT64_MAX, members_of
 from replay.cluster.boots import ran_until_read
 from replay.loss.facts import TOPIC
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
@@ -393,8 +393,21 @@ class _Partition:
             yield Premise("contradicted_by_corruption", False, brokers=(broker,))
         for span in self.against.truncated.get(int(self.states.key[row]), ()):
             overlaps = span.begin_ms <= elected_ms and (span.end_ms is None or span.end_ms >= joined_ms)
-            if overlaps and span.broker in concerned:
+            if overlaps and span.broker in concerned and not self._lost_at_a_start(span, first, row):
                 yield Premise("contradicted_by_truncation", False, brokers=(span.broker,))
+
+    def _lost_at_a_start(self, span: Span, joined: int, row: int) -> bool:
+        """Whether a replica's log lost its end as its broker started: before the winner joined, or, if that is not the
+        winner itself, after the election.
+
+        It registered anew then, or as soon after as its session allowed. A process serves nobody before it registers
+        (Kafka's BrokerServer.startup), so until then nobody followed a log that is shorter.
+        """
+        begin_ms, batch = span.begin_ms + 2 * self.clock.error_ms, self.facts.batch
+        end_ms = INT64_MAX if span.end_ms is None else span.end_ms + self.cluster.heard_ms
+        own = [s for s in self.sessions.begun(span.broker, -1) if begin_ms < s.begin_ms <= end_ms]
+        last = INT64_MAX if span.broker == self.states.leader[row] else int(batch[row])
+        return bool(own) and not any(batch[joined] < s.begin_batch <= last for s in own)
 
     def _likely_floor(self, term: LeaderTerm, elected_ms: int) -> Bound:
         """`likely_floor` of what was read after the term began, from its leader and that leader's followers."""

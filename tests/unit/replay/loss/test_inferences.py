@@ -859,6 +859,34 @@ def test_a_log_that_lost_its_end_by_itself_contradicts_the_protocol() -> None:
     assert (verdict, said["contradicted_by_truncation"]["brokers"]) == ("undetermined", [2])
 
 
+@pytest.mark.parametrize(
+    ("readings", "more", "contradicts"),
+    [
+        # The old leader started after the election: it was read before or after it registered.
+        ("80 b1 leo=90, 166 b1 leo=70", ("165 register 1 j1",), False),
+        ("80 b1 leo=90, 164.5 b1 leo=70", ("165 register 1 j1",), False),
+        # It did not start, or only long after.
+        ("80 b1 leo=90, 140 b1 leo=70", (), True),
+        ("80 b1 leo=90, 110 b1 leo=70", ("165 register 1 j1",), True),
+        # It had started before that was read.
+        ("80 b1 leo=90, 140 b1 leo=70", ("9 register 1 j1", "9 unfence 1"), True),
+        # The winner started before it joined; or after the election, and perhaps before, too.
+        ("8 b2 leo=90, 12 b2 leo=70", ("9 register 2 j2", "9 unfence 2"), False),
+        ("80 b2 leo=90, 166 b2 leo=70", ("165 register 2 j2",), True),
+        # The leader led on with less.
+        ("80 b1 leo=90, 90 b1 leo=70", ("85 register 1 j1", "85 unfence 1"), True),
+    ],
+)
+def test_a_log_that_lost_its_end_at_a_start_contradicts_nothing(
+    readings: str, more: tuple[str, ...], contradicts: bool
+) -> None:
+    later = ("10 isr=1,2,3", "150 isr=2,3 leader=-1", "160 isr=2,3 leader=2")
+    brokers = sessions(*UP, *more, "149 shutdown 1", "151 fence 1")
+    verdict, *_, said = window(later, *readings.split(", "), brokers=brokers, at=160)
+    assert ("contradicted_by_truncation" in said) is contradicts
+    assert (verdict == "excluded") is not contradicts
+
+
 def test_a_high_watermark_read_around_the_election_contradicts_it() -> None:
     around = ("59.8 b1 hw=90", "70 b2 e0@0 e2@80")
     verdict, least, most, said = window(HANDED_OVER, *around, brokers=STOPPED)
