@@ -84,7 +84,7 @@ class LineReader:
             result.append(Report(line.high_watermark, 0, since, line.row, LOGGED_FLOOR, before_epoch=before))
         for cut in self.lines.cuts:
             epoch = self._cut_in(cut)
-            if epoch is None or not self._is_first(cut, self._first_row(epoch)):
+            if epoch is None or not self._is_first(cut.broker, self._first_row(epoch), cut.row):
                 continue
             if not self.terms.is_unserved(cut.broker, self._first_row(epoch)):
                 led = [self._led_before(line) for line in self.lines.followed if self._cut_after(line) is cut]
@@ -109,12 +109,12 @@ class LineReader:
         needed_ms = self.terms.cluster.checkpoint_interval_ms + PROPAGATION_MS
         return created if self.terms.ran_as_replica(row["broker_id"], until_ms, needed_ms) else -1
 
-    def _is_first(self, cut: Cut, row: int) -> bool:
-        """Whether the process that cut its log was the first of its broker to know the state in that row. Another one
-        may have followed the leader in that epoch, and then, when it read the metadata again, have led an earlier one:
-        which takes later epochs out of the leader-epoch-checkpoint (LeaderEpochFileCache.assign)."""
-        at_ms = cut.row["captured_at_ms"]
-        return is_first(self.facts, self.terms.sessions, self.terms.cluster, cut.broker, row, at_ms)
+    def _is_first(self, broker: int, row: int, line: Row) -> bool:
+        """Whether the process that logged a line was the first of its broker to know the state in that row. Another one
+        may have known it, and this one have read the metadata again: so it may have led an earlier epoch in its own
+        eyes, which takes later ones out of the leader-epoch-checkpoint (LeaderEpochFileCache.assign)."""
+        at_ms = line["captured_at_ms"]
+        return is_first(self.facts, self.terms.sessions, self.terms.cluster, broker, row, at_ms)
 
     def _is_unserved(self, line: LoggedEnds) -> bool:
         """Whether the high watermark in the line may be of a process that led in its own eyes only.
@@ -345,7 +345,7 @@ class LineReader:
         knew = came_from is not None and came_from[1] >= last_epoch
         followed = self._is_of_its_process(term, at)
         end = Bound(line.log_end, line.row, inference=LAST_LOG_END)
-        if term.unbroken and (led or followed):
+        if term.unbroken and (followed or (led and self._is_first(line.broker, term.end, line.row))):
             # What earlier leaders had promised is in its log too, below where its epoch begins.
             exact = start is not None and start <= line.high_watermark
             return Bound(line.high_watermark, line.row, inference=LAST_HIGH_WATERMARK) if exact else end, end

@@ -24,6 +24,8 @@ WON = "b2 leads e2 p3 at=80 hw=80 from=-1/1"
 FROZEN = sessions(*UP, "50 fence 1", "70 unfence 1")
 # It was fenced, and another process registered.
 KILLED = sessions(*UP, "50 fence 1", "90 register 1 j1")
+# It asked for its controlled shutdown; another process registered later.
+STOPPED = sessions(*UP, "49 shutdown 1", "51 fence 1", "90 register 1 j1")
 # Another process registered while it led.
 RETURNED = ("40 register 1 j1", "41 unfence 1", "50 fence 1", "60 unfence 1")
 AGAIN = sessions(*UP, *RETURNED[:3])
@@ -297,7 +299,7 @@ def test_an_old_leader_that_lost_nothing_bounds_the_loss_exactly() -> None:
         (
             UNCLEAN,
             "b1 follows -1 e1 p2 at=80 hw=80",
-            sessions(*UP, "49 shutdown 1", "51 fence 1", "70 register 1 j1"),
+            STOPPED,
         ),
     ],
 )
@@ -306,6 +308,26 @@ def test_what_is_not_the_last_word_of_the_process_that_led_excludes_nothing(
 ) -> None:
     found = window(logged(WON, line), brokers, history=history)
     assert (found["verdict"], "high_watermark_at_most" in codes(found)) == ("possible", False)
+
+
+@pytest.mark.parametrize(
+    ("brokers", "utc", "machines", "known"),
+    [
+        # The process that led ran on until it had logged the line.
+        (FROZEN, 62, {}, True),
+        # It stopped at some time from 51 on. Its machine did not start again before the line.
+        (STOPPED, 62, SAME, True),
+        # It did, and the next process may have read that it leads in epoch 0, and then of epoch 2 at once.
+        (STOPPED, 62, {}, False),
+        (STOPPED, 60.2, boots("1 a@8 c@55 c@95", "2 b@8 b@95"), False),
+    ],
+)
+def test_a_process_that_reads_again_that_it_led_may_have_less_than_the_one_that_led(
+    brokers: BrokerTimeline, utc: float, machines: dict[int, list[BootReading]], known: bool
+) -> None:
+    lines = logged("b2 leads e2 p3 at=100 hw=100 from=-1/1", f"b1 follows 2 e2 p3 at=100 hw=100 from=1/0 utc={utc}")
+    found = window(lines, brokers, machines=machines)
+    assert (found["verdict"] == "excluded", "high_watermark_at_most" in codes(found)) == (known, known)
 
 
 def test_bounds_of_lines_exclude() -> None:
