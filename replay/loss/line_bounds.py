@@ -228,7 +228,8 @@ class LineReader:
         if end.value is None or term is None:
             return OPEN
         if term.leader == winner:
-            return end if term.kept and not self.facts.anchored[term.first] else OPEN
+            known = term.kept and not self.facts.anchored[term.first]
+            return end if known and self.terms.has_no_other_log(winner, term.first, row) else OPEN
         if self.facts.anchored[self.facts.stretch[row]] or any(self.terms.broken_within(row)):
             return OPEN
         since = self._all_in_agreement(winner, row)
@@ -273,7 +274,8 @@ class LineReader:
     def _in_agreement(self, winner: int, row: int) -> int:
         """The last row before the election in which the winner's log was its leader's as far as it went: it
         led, or its leader had just taken it into the ISR. The partition's first row if there is none: logs begin
-        empty."""
+        empty, also one in another directory, which may have taken the place of that one since (see
+        `LeaderTerms.stayed`) before it was truncated as that one was (ReplicaAlterLogDirsThread)."""
         if winner not in self._agreements:
             inside = slice(self.terms.first, self.terms.end)
             leader, epoch = self.states.leader[inside], self.states.leader_epoch[inside]
@@ -282,7 +284,8 @@ class LineReader:
             agreed[1:] |= in_isr[1:] & ~in_isr[:-1] & (epoch[1:] == epoch[:-1]) & (leader[1:] >= 0)
             rows = np.where(agreed, np.arange(len(leader)), 0)
             self._agreements[winner] = np.maximum.accumulate(rows) + self.terms.first
-        return int(self._agreements[winner][row - 1 - self.terms.first])
+        since = int(self._agreements[winner][row - 1 - self.terms.first])
+        return since if self.terms.has_no_other_log(winner, since, row) else self.terms.first
 
     def _last_of_old_leader(self, row: int) -> tuple[Bound, Bound]:
         """(ceiling, old_log_end) by what the last leader logged when it first followed again, or loaded its log."""

@@ -912,6 +912,40 @@ def test_a_tail_that_the_last_leader_kept_is_not_shared() -> None:
     assert window(lines, sessions(*UP), history=history, at=80)["loss_max"] == 35
 
 
+TWO_DIRECTORIES = ("1 register 1 i1 d1,d9", "2 register 2 i2", "3 register 3 i3 d3,d9", *UP[3:])
+
+
+@pytest.mark.parametrize(
+    ("history", "more", "lines"),
+    [
+        # Broker 3 followed broker 2, which led from 90 on.
+        (
+            ("10 isr=1,2,3", "20 isr=2,1 leader=2", "30 isr=2,1,3", "45 isr=2", "50 leader=-1", "60 isr=3 leader=3"),
+            ("44 fence 3", "50 fence 2", "52 register 3 j3 d3,d9", "53 unfence 3", "70 unfence 2"),
+            (
+                "b2 leads e1 p1 at=90 hw=90 from=1/0 utc=20.2",
+                "b3 leads e3 p5 at=100 hw=90 from=-1/2 utc=60.2",
+                "b2 follows 3 e3 p5 at=97 hw=95 from=2/1 utc=60.4",
+            ),
+        ),
+        # Broker 1 did, and led then.
+        (
+            ("10 isr=1,2,3", "20 isr=2,1 leader=2", "30 isr=1 leader=1", "50 isr= leader=-1", "60 isr=1 leader=1"),
+            ("29 fence 2", "50 fence 1", "52 register 1 j1 d1,d9", "53 unfence 1"),
+            ("b1 leads e2 p2 at=92 hw=90 from=2/1 utc=30.1", "b1 leads e4 p4 at=100 hw=90 from=-1/3 utc=60.2"),
+        ),
+    ],
+)
+def test_a_log_from_another_directory_may_have_a_tail_that_was_truncated_in_the_first_one(
+    history: tuple[str, ...], more: tuple[str, ...], lines: tuple[str, ...]
+) -> None:
+    """It was moved there: the new log had 100 offsets of epoch 0, and its thread hung before it had followed."""
+    brokers = newer(sessions(*TWO_DIRECTORIES, *more))
+    for first, kept in (("d1,d2,d3", True), ("d9,d2,d9", False)):
+        moved = (f"{history[0]} dirs={first}", *(f"{line} dirs=d1,d2,d3" for line in history[1:]))
+        assert (window(logged(*lines), brokers, history=moved)["verdict"] == "excluded") == kept
+
+
 # Broker 2 was dead when it was elected at 30, as the preferred leader, and is elected again at 60, uncleanly.
 DEAD = ("10 isr=1,2", "30 leader=2", "40 isr=1 leader=1", "50 isr= leader=-1", "60 isr=2 leader=2 recovering")
 DIED = sessions(*UP, "40 fence 2", "50 fence 1", "57 register 2 j2", "58 unfence 2", "70 unfence 1")
