@@ -351,6 +351,9 @@ class LineReader:
         if term.unbroken and (followed or (led and self._is_first(line.broker, term.end, line.row))):
             # What earlier leaders had promised is in its log too, below where its epoch begins.
             exact = start is not None and start <= line.high_watermark
+            # A log that is moved goes on with what its new copy had fetched of the high watermark
+            # (ReplicaAlterLogDirsThread, Partition.maybeReplaceCurrentWithFutureReplica).
+            exact = exact and self.terms.has_no_other_log(term.leader, term.first, at)
             return Bound(line.high_watermark, line.row, inference=LAST_HIGH_WATERMARK) if exact else end, end
         if knew or line.leader in (-1, line.broker) or self._cut_after(line) is not None:
             return (end, end) if self._kept_until(term, at, knew) else None
@@ -394,6 +397,8 @@ class LineReader:
             return False
         if self.terms.led_in_two(term) and (self.facts.layer[term.first : term.end] != TOPIC).any():
             return False  # another process that starts goes by its file before it knows the cluster's default
+        if not self.terms.has_no_other_log(term.leader, term.first, at):
+            return False  # a log that is moved goes on with the high watermark that its new copy had fetched
         rows = slice(first, at + 1)
         same = self.facts.stretch[first] == self.facts.stretch[at] and self.facts.shared[rows].all()
         return bool(same and self.states.isr_size[at] < self.facts.lowest_min_isr[rows].min())

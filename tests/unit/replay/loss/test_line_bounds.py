@@ -330,6 +330,19 @@ def test_a_process_that_reads_again_that_it_led_may_have_less_than_the_one_that_
     assert (found["verdict"] == "excluded", "high_watermark_at_most" in codes(found)) == (known, known)
 
 
+@pytest.mark.parametrize(("first", "last"), [("d1,d2,d3", True), ("d9,d2,d3", False)])
+def test_the_high_watermark_of_a_log_that_was_moved_may_have_gone_back(first: str, last: bool) -> None:
+    """Its new copy has what it fetched of it, when it takes the place of the old one."""
+    history = (f"10 isr=1,2,3 dirs={first}", *(f"{line} dirs=d1,d2,d3" for line in UNCLEAN[1:]))
+    won = "b2 leads e2 p3 at=150 hw=150 from=-1/1"
+    brokers = newer(sessions(*UP, "50 fence 1", "52 register 2 j2", "53 unfence 2", "70 unfence 1"))
+    for line, end in (("b1 follows 2 e2 p3 at=160 hw=150 from=1/0", 160), ("b1 stays e0 p1 hw=150", None)):
+        found = window(logged(won, line), brokers, history=history)
+        assert (found["verdict"] == "excluded") == last
+        at_most = statements(found).get("high_watermark_at_most", {"value": None})["value"]
+        assert at_most == (150 if last else end)
+
+
 def test_bounds_of_lines_exclude() -> None:
     lines = logged("b2 leads e2 p3 at=150 hw=150 from=-1/1", "b1 follows 2 e2 p3 at=150 hw=150 from=1/0")
     assert window(lines, machines=SAME)["verdict"] == "excluded"
