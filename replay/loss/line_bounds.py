@@ -367,23 +367,25 @@ class LineReader:
         if term is None or start is None:
             return OPEN
         since, epoch = max(term.first, int(self.facts.frozen[row - 1])), int(self.states.leader_epoch[term.end - 1])
+        end_row = min(term.end, row)
         found = []
         for line in self.lines.led:
             at = self.row_of[line.partition_epoch]
-            mine = line.leader_epoch == epoch and line.broker == term.leader and since <= at < min(term.end, row)
-            if mine and self._stands_still(term, line, at):
+            mine = line.leader_epoch == epoch and line.broker == term.leader and since <= at < end_row
+            if mine and self._stands_still(term, line, at, end_row):
                 end = max(line.high_watermark, start)
                 found.append(Bound(end, line.row, inference=LOGGED_BELOW_MIN_ISR))
         return min(found, key=lambda b: b.value or 0, default=OPEN)
 
-    def _stands_still(self, term: LeaderTerm, line: LoggedEnds, at: int) -> bool:
+    def _stands_still(self, term: LeaderTerm, line: LoggedEnds, at: int, end: int) -> bool:
         """Whether the high watermark in the line is the last one that any process of the leader has while |ISR| < min
-        ISR, as it is from that row on.
+        ISR, as it is from that row on to row `end`.
 
         One that starts later begins with its checkpoint, so with no more. But one that started before may have had
         more: the line must be of the process that registered, or of the first one that led the epoch. It applies a
-        state before the configs of the same delta (BrokerMetadataPublisher): min ISR counts since the leader epoch that
-        it had known before.
+        state before the configs of the same delta (BrokerMetadataPublisher), and an ISR that the controller confirms
+        before either (Partition.handleAlterPartitionUpdate): for every later state, min ISR counts since the leader
+        epoch that it had known before.
         """
         session, known_epoch = term.session, line.leader_epoch
         if line is self.lines.began.get((line.broker, line.leader_epoch)) and line.came_from is not None:
@@ -399,9 +401,9 @@ class LineReader:
             return False  # another process that starts goes by its file before it knows the cluster's default
         if not self.terms.has_no_other_log(term.leader, term.first, at):
             return False  # a log that is moved goes on with the high watermark that its new copy had fetched
-        rows = slice(first, at + 1)
+        rows, size = slice(first, end), self.states.isr_size[at:end].max()
         same = self.facts.stretch[first] == self.facts.stretch[at] and self.facts.shared[rows].all()
-        return bool(same and self.states.isr_size[at] < self.facts.lowest_min_isr[rows].min())
+        return bool(same and size < self.facts.lowest_min_isr[rows].min())
 
     def _start_of_last_epoch(self, term: LeaderTerm) -> int | None:
         """Where the log ended when the term's last leader epoch began; None if that is unknown."""

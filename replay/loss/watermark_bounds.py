@@ -261,11 +261,14 @@ def _after_clean_stop(evidence: Evidence, term: LastTerm, clock: Clock) -> Itera
 
 
 def _below_min_isr(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
-    """The leader's log ends while the metadata log shows |ISR| < min ISR and the leader knows it, and says so."""
+    """The leader's log ends while the metadata log shows |ISR| < min ISR and the leader knows it, and says so.
+
+    If the ISR grows later, the leader may still go by an earlier min ISR (Partition.handleAlterPartitionUpdate)."""
     if term.below_ms is None or term.known_by_ms is None or not term.waits:
         return
     for scrape in running_log_ends(evidence, term.leader, term.known_by_ms, term.led_ms[1], clock):
-        if scrape.says_below_min_isr and term.ran(scrape, clock) and term.knows(scrape):
+        is_below = scrape.says_below_min_isr and term.ran(scrape, clock) and term.knows(scrape)
+        if is_below and term.fixed_since(scrape):
             yield Bound(scrape.log_end_offset, scrape.row, inference=BELOW_MIN_ISR)
 
 

@@ -228,3 +228,21 @@ def test_a_lone_leader_that_started_by_its_file_may_not_have_raised_its_high_wat
         shown = (*SAYS_THAT_IT_IS_ENOUGH, "70 b2 e0@0 e3@80")
         found = judged_window(history, *shown, brokers=brokers, boots=RAN_ON, **ONE)
         assert ("floor_leader_alone" in statements(found)) == known
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "logs"),
+    [
+        ("ceiling_below_min_isr", (BELOW,), None),
+        ("ceiling_logged_below_min_isr", (), logged("b1 stays e0 p1 hw=80")),
+    ],
+)
+@pytest.mark.parametrize(("grown", "known"), [((), True), (("35 min=3", "36 isr=1,2"), False)])
+def test_a_leader_that_takes_a_replica_in_may_not_know_yet_that_min_isr_was_raised(
+    code: str, lines: tuple[str, ...], logs: pa.Table | None, grown: tuple[str, ...], known: bool
+) -> None:
+    """The controller's answer reaches it before the metadata log does: two are enough for it, and it advances."""
+    history = ("10 isr=1,2,3", "20 isr=1", *grown, *LATER[1:2], "60 isr=3 leader=3 recovering")
+    brokers = newer(sessions(*UP, "18 fence 3", "50 fence 1", "50 fence 2", "55 unfence 3"))
+    found = judged_window(history, *lines, "70 b3 e0@0 e2@80", brokers=brokers, logs=logs)
+    assert (found["verdict"] == "excluded", code in statements(found)) == (known, known)
