@@ -358,13 +358,18 @@ class _Partition:
 
     def _fixed(self, term: LeaderTerm, scrape: Scrape, last: int) -> bool:
         """Whether from the state that the leader went by, one of the term, to the last row nobody joined the ISR and
-        neither min ISR nor the replicas changed; min ISR also not in the session margin before: a leader applies a
-        state first."""
+        neither min ISR nor the replicas changed; min ISR also not in the session margin before, nor since it learned of
+        the leader epoch: it applies a state first, and the ISR that the controller confirms while it waits for a
+        disk."""
         facts, states, first = self.facts, self.states, self._gone_by(term, scrape)
         known_ms = self.cluster.last_heard_ms(scrape.captured_at_ms - self.clock.error_ms) - PROPAGATION_MS
         known = self.first + max(bisect_right(self.terms.times, known_ms) - 1, 0)
-        rows = np.arange(min(first, known), last + 1)
-        if first < term.first or rows[0] < facts.stretch[last] or (states.min_isr[rows] != states.min_isr[last]).any():
+        if first < term.first:
+            return False
+        epochs = states.leader_epoch[self.first : last + 1]
+        learned = self.terms.configs_from(self.first + int(np.searchsorted(epochs, states.leader_epoch[first])))
+        rows = np.arange(min(first, known, learned), last + 1)
+        if rows[0] < facts.stretch[last] or (states.min_isr[rows] != states.min_isr[last]).any():
             return False
         if not facts.is_one_layer(rows):
             return False

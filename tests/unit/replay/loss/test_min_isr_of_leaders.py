@@ -246,3 +246,20 @@ def test_a_leader_that_takes_a_replica_in_may_not_know_yet_that_min_isr_was_rais
     brokers = newer(sessions(*UP, "18 fence 3", "50 fence 1", "50 fence 2", "55 unfence 3"))
     found = judged_window(history, *lines, "70 b3 e0@0 e2@80", brokers=brokers, logs=logs)
     assert (found["verdict"] == "excluded", code in statements(found)) == (known, known)
+
+
+@pytest.mark.parametrize(
+    ("code", "layer"), [("ceiling_below_min_isr", "topic"), ("ceiling_leaders_own_word", "default")]
+)
+@pytest.mark.parametrize(("led", "known"), [(("18 leader=3", "25 leader=1"), True), ((), False)])
+def test_a_leader_that_waits_for_a_disk_has_yet_to_apply_a_min_isr_that_was_in_force_for_a_while(
+    code: str, layer: str, led: tuple[str, ...], known: bool
+) -> None:
+    """It knows 2 from before 14, and that it is alone by the controller's answer. Then 1 comes, and it advances. It has
+    not, if it learned later that it leads."""
+    history = (f"10 isr=1,2,3 source={layer}", "14 min=1", "16 min=2", *led, "26 isr=1", *LATER[1:])
+    brokers = newer(sessions(*UP, "25 fence 2", "25 fence 3", "50 fence 1", "55 unfence 2"))
+    texts = (f"{at} b1 isr=1 under=1 leo=80 proc=0" for at in (36, 39))
+    line = "70 b2 e0@0 e2@70 e4@80" if led else "70 b2 e0@0 e2@80"
+    found = judged_window(history, *texts, line, brokers=brokers)
+    assert (found["verdict"] == "excluded", code in statements(found)) == (known, known)
