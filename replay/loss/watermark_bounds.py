@@ -236,17 +236,17 @@ def old_log_end(evidence: Evidence, term: LastTerm | None, clock: Clock) -> Boun
     """Where the old leader's log ended when it stopped; open if unknown.
 
     It is known if the leader stopped cleanly, what it left was captured, and nothing was truncated or appended since it
-    led: no other leader had been elected before it stopped. The leader must have learned that it led: if a broker is
-    elected that has already stopped, or is cut off from the controllers, the leader before it goes on without it.
+    led: no other leader had been elected before it stopped.
     """
-    if term is None or not term.took_over:
-        return OPEN
-    return next(_after_clean_stop(evidence, term, clock), OPEN)
+    return OPEN if term is None else next(_after_clean_stop(evidence, term, clock), OPEN)
 
 
 def _after_clean_stop(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
-    """The log end that the leader's session left when it stopped cleanly."""
-    if term.session is None:
+    """The log end that the leader's session left when it stopped cleanly.
+
+    The leader must have learned that it led: if a broker is elected that has already stopped, or is cut off from the
+    controllers, the leader before it goes on without it."""
+    if term.session is None or not term.took_over:
         return
     rows = []
     for row in evidence.left.get(term.session, []):

@@ -260,6 +260,17 @@ def test_what_is_not_the_log_end_of_a_leader_that_stopped(rounds: tuple[str, ...
     assert "ceiling_clean_stop" not in said
 
 
+@pytest.mark.parametrize(("last", "known"), [(40, True), (32, False)])
+def test_a_leader_that_stopped_before_it_was_elected_bounds_nothing(last: int, known: bool) -> None:
+    """Broker 2, alone in the ISR and cut off from the controllers, goes on: nothing has told it that broker 1, whose
+    log is empty, was elected at 30."""
+    history = ("10 isr=1,2,3 leader=2", "20 isr=2", "30 isr=1 leader=1 recovering", f"{last} isr= leader=-1")
+    brokers = sessions(*UP, "30 fence 2", f"{last} fence 1")
+    rounds = (f"{last - 5} b1 rp=0/1", f"{last - 3} b1 rp=0/1")
+    verdict, *_, said = window((*history, "60 isr=3 leader=3 recovering"), *rounds, brokers=brokers)
+    assert (verdict == "excluded", "ceiling_clean_stop" in said) == (known, known)
+
+
 @pytest.mark.parametrize(("mark", "is_last"), [(80, True), (81, False)])
 def test_a_recovery_point_below_the_high_watermark_beside_it_was_not_written_at_the_stop(
     mark: int, is_last: bool
