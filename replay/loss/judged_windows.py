@@ -130,15 +130,26 @@ def loss_of(window: JudgedWindow, replica: Replica) -> tuple[int, int | None]:
     """(at least, at most) how many offsets electing the replica would have lost; at most None: no bound.
 
     Its log may have grown after it was last seen, unless nobody led any more and it was not the last leader, which may
-    not know that. Its log may have diverged from the partition's, unless it had records of the last leader's epoch. It
-    may have lost its tail, if its broker has stopped since.
+    not know that. Its log may have diverged from the partition's, unless it ended in the last leader's epoch. It may
+    have lost its tail, if its broker has stopped since.
     """
     facts, judgement = window.election_facts, window.judgement
     floor, ceiling = judgement.floor.value, judgement.ceiling.value
     still = replica.broker_id in window.still and replica.broker_id != facts.previous_leader
     loss_min = max(0, floor - replica.log_end_offset) if floor is not None and still else 0
-    same = replica.last_written_leader_epoch == facts.last_epoch and replica.broker_id in window.steady
+    same = _ended_in(facts, replica) and replica.broker_id in window.steady
     return loss_min, max(0, ceiling - replica.log_end_offset) if ceiling is not None and same else None
+
+
+def _ended_in(facts: ElectionFacts, replica: Replica) -> bool:
+    """Whether the log ended in the last leader's epoch when its end was read. A line of the same round may be from
+    after that, when the follower had truncated its log (ReplicaFetcherThread); the first leader truncates none."""
+    epoch, row = facts.last_epoch, replica.row
+    if replica.last_written_leader_epoch != epoch:
+        return False
+    lines = facts.evidence.epoch_rows.get(replica.broker_id, [])
+    before = any(r["leader_epoch"] == epoch and read_by(r) < row["captured_at_ms"] for r in lines)
+    return epoch == 0 or row["last_written_leader_epoch"] is not None or before
 
 
 def _contradicted(

@@ -673,6 +673,21 @@ def test_only_a_log_that_goes_on_from_the_last_leaders_is_bounded_from_above() -
     assert [(r["leader"], r["loss_max"]) for r in rows if r["policy"].endswith("aggressive")] == [(3, None)]
 
 
+def test_a_log_end_may_be_from_before_the_follower_truncated_for_the_epoch_that_its_file_shows() -> None:
+    """Broker 3 had 100 offsets, then 90, and then some of those of broker 1, which led from 90 on."""
+    history = (
+        "10 isr=1,2,3 leader=2",
+        "20 isr=1,3 leader=1",
+        "25 isr=1",
+        *UNCLEAN[2:3],
+        "40 isr=2 leader=2 recovering",
+    )
+    lines = ("28.5 b1 hw=98 isr=1 under=1 leo=100 e0@0 e1@90", "23 b3 leo=100 e0@0 e1@90", "50 b2 e0@0 e3@80")
+    for more, most in (((), None), (("22 b3 e0@0 e1@90",), 0), (("24 b3 heads=99:100/1",), 0)):
+        rows = found(history, *lines, *more, brokers=left(3)).counterfactuals.to_pylist()
+        assert [(r["leader"], r["loss_max"]) for r in rows if r["policy"].endswith("aggressive")] == [(3, most)]
+
+
 def test_the_recorded_leader_has_the_findings_bounds() -> None:
     rows = counterfactuals("25 b1 hw=150", "35 b2 leo=80 e0@0", LOST[1], brokers=left(2))
     assert (rows["aggressive"]["leader"], rows["aggressive"]["loss_min"]) == (2, 70)
