@@ -29,6 +29,8 @@ from replay.offsets.watermark_floor import Report
 LOGGED_FLOOR, LOGGED_CUT, LOGGED_SHRINK = "floor_logged", "floor_logged_truncation", "floor_logged_shrink"
 LAST_HIGH_WATERMARK, LAST_LOG_END = "ceiling_logged_high_watermark", "ceiling_logged_log_end"
 LOADED_LOG_END = "ceiling_loaded_log_end"
+# Linux has written by then what a process changed in a file (vm.dirty_expire_centisecs, ext4's and XFS's logs).
+FLUSHED_MS = 60_000
 LOGGED_BELOW_MIN_ISR = "ceiling_logged_below_min_isr"
 
 
@@ -272,20 +274,36 @@ class LineReader:
         return since
 
     def _in_agreement(self, winner: int, row: int) -> int:
-        """The last row before the election in which the winner's log was its leader's as far as it went: it
-        led, or its leader had just taken it into the ISR. The partition's first row if there is none: logs begin
-        empty, also one in another directory, which may have taken the place of that one since (see
-        `LeaderTerms.stayed`) before it was truncated as that one was (ReplicaAlterLogDirsThread)."""
+        """The last row before the election in which the winner's log, and whichever it has had since, was its leader's
+        as far as it went: it led, or its leader had just taken it into the ISR. The partition's first row if there is
+        none: logs begin empty.
+
+        One in another directory may have taken the place of that one since (see `LeaderTerms.stayed`), before it was
+        truncated as that one was (ReplicaAlterLogDirsThread)."""
         if winner not in self._agreements:
             inside = slice(self.terms.first, self.terms.end)
             leader, epoch = self.states.leader[inside], self.states.leader_epoch[inside]
             in_isr = self.terms.is_in_isr(winner, inside)
             agreed = leader == winner
             agreed[1:] |= in_isr[1:] & ~in_isr[:-1] & (epoch[1:] == epoch[:-1]) & (leader[1:] >= 0)
-            rows = np.where(agreed, np.arange(len(leader)), 0)
-            self._agreements[winner] = np.maximum.accumulate(rows) + self.terms.first
-        since = int(self._agreements[winner][row - 1 - self.terms.first])
-        return since if self.terms.has_no_other_log(winner, since, row) else self.terms.first
+            self._agreements[winner] = np.flatnonzero(agreed) + self.terms.first
+        known = self._agreements[winner]
+        before = known[: int(np.searchsorted(known, row))][::-1].tolist()
+        return next((at for at in before if self._still_agreed(winner, at, row)), self.terms.first)
+
+    def _still_agreed(self, winner: int, at: int, row: int) -> bool:
+        """Whether no log of the winner from before that row can have come back up to the election: from another
+        directory, or with what it had truncated. A truncation is not flushed (FileRecords.truncateTo,
+        LeaderEpochFileCache.truncateFromEndAsyncFlush); Linux writes it within 30 s, and a leader its epoch's line."""
+        if not self.terms.has_no_other_log(winner, at, row):
+            return False
+        session, at_ms, elected_ms = self.terms.sessions.at(winner, self._batch(at)), *self._times(at, row)
+        flushed = session is not None and session.was_alone_until(min(at_ms + FLUSHED_MS, elected_ms))
+        led = int(self.states.leader[at]) == winner
+        return led or flushed or self.terms.ran_on(winner, session, at_ms, elected_ms)
+
+    def _times(self, *rows: int) -> list[int]:
+        return [int(self.facts.timestamp_ms[row]) for row in rows]
 
     def _last_of_old_leader(self, row: int) -> tuple[Bound, Bound]:
         """(ceiling, old_log_end) by what the last leader logged when it first followed again, or loaded its log."""

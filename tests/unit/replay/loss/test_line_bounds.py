@@ -956,7 +956,22 @@ def test_a_log_from_another_directory_may_have_a_tail_that_was_truncated_in_the_
     brokers = newer(sessions(*TWO_DIRECTORIES, *more))
     for first, kept in (("d1,d2,d3", True), ("d9,d2,d9", False)):
         moved = (f"{history[0]} dirs={first}", *(f"{line} dirs=d1,d2,d3" for line in history[1:]))
-        assert (window(logged(*lines), brokers, history=moved)["verdict"] == "excluded") == kept
+        found = window(logged(*lines), brokers, history=moved, machines=SAME)
+        assert (found["verdict"] == "excluded") == kept
+
+
+def test_a_truncation_may_not_be_on_disk_when_the_power_fails() -> None:
+    """Broker 3 followed broker 2 from 90 on, lost its power, and came back with the 100 offsets that it had before."""
+    history = ("10 isr=1,2,3", "20 isr=2,1 leader=2", "30 isr=2,1,3", "45 isr=2", "50 leader=-1", "60 isr=3 leader=3")
+    lines = logged(
+        "b2 leads e1 p1 at=90 hw=90 from=1/0 utc=20.2",
+        "b3 leads e3 p5 at=100 hw=90 from=-1/2 utc=60.2",
+        "b2 follows 3 e3 p5 at=97 hw=95 from=2/1 utc=60.4",
+    )
+    again = ("44 fence 3", "52 register 3 j3", "53 unfence 3")
+    for more, machines, kept in (((), {}, True), (again, boots("3 c@8 c@95"), True), (again, {}, False)):
+        brokers = sessions(*UP, *more, "70 fence 2")
+        assert (window(lines, brokers, history=history, machines=machines)["verdict"] == "excluded") == kept
 
 
 # Broker 2 was dead when it was elected at 30, as the preferred leader, and is elected again at 60, uncleanly.
