@@ -102,6 +102,13 @@ def partition_elections(
     return _Partition(terms, evidence, against).elections(rows)
 
 
+def _is_of_its_leader(term: LeaderTerm, span: Span) -> bool:
+    """Whether the log of a term's leader went down in the term while the process that was elected certainly ran."""
+    if term.session is None or span.broker != term.leader or span.end_ms is None:
+        return False
+    return term.begin_ms <= span.begin_ms and span.end_ms <= term.session.alive_until_ms
+
+
 class _Partition:
     """One partition's rows, and what its elections share."""
 
@@ -274,6 +281,7 @@ class _Partition:
             membership=own,
             joined_ms=int(facts.timestamp_ms[joined]),
             term=None if term is None else self._last_term(row, term),
+            cut_by_itself=term is not None and any(_is_of_its_leader(term, span) for span in self._truncated(row)),
             # After a crash another process may have led, with less: then this election did not lose what the first had.
             unbroken_term=(term.leader, term.begin_ms, elected_ms) if term is not None and term.kept else None,
             contradictions=tuple(self._contradictions(row, own)),
@@ -396,7 +404,7 @@ class _Partition:
             damaged.add(last.leader)
         for broker in sorted(damaged):
             yield Premise("contradicted_by_corruption", False, brokers=(broker,))
-        for span in self.against.truncated.get(int(self.states.key[row]), ()):
+        for span in self._truncated(row):
             overlaps = span.begin_ms <= elected_ms and (span.end_ms is None or span.end_ms >= joined_ms)
             if overlaps and span.broker in concerned and not self._lost_at_a_start(span, first, row):
                 yield Premise("contradicted_by_truncation", False, brokers=(span.broker,))
@@ -413,6 +421,9 @@ class _Partition:
         own = [s for s in self.sessions.begun(span.broker, -1) if begin_ms < s.begin_ms <= end_ms]
         last = INT64_MAX if span.broker == self.states.leader[row] else int(batch[row])
         return bool(own) and not any(batch[joined] < s.begin_batch <= last for s in own)
+
+    def _truncated(self, row: int) -> Sequence[Span]:
+        return self.against.truncated.get(int(self.states.key[row]), ())
 
     def _likely_floor(self, term: LeaderTerm, elected_ms: int) -> Bound:
         """`likely_floor` of what was read after the term began, from its leader and that leader's followers."""

@@ -43,6 +43,7 @@ class Election:
     knows_by_ms: since when its leader knew that it led. until_ms: until when it led, without
     another registration. closed: the log shows how its leader epoch ended. session: the winner's. membership: the
     winner's, right before the election. term: the last leader's term before it, None if there was no leader.
+    cut_by_itself: the last leader's log went down in it although no leader truncates its log.
     unbroken_term: (leader, when it began to lead, when the election was) of that term, in ms; None unless one
     process led all of it. contradictions: what else in the lake contradicts the winner's log. doubts: why its log may
     differ from the partition's although their lines are the same. likely_floor: see `watermark_floor.likely_floor`.
@@ -60,6 +61,7 @@ class Election:
     membership: Membership = NO_MEMBER
     joined_ms: int = 0
     term: LastTerm | None = None
+    cut_by_itself: bool = False
     unbroken_term: tuple[int, int, int] | None = None
     contradictions: tuple[Premise, ...] = ()
     doubts: tuple[Premise, ...] = ()
@@ -142,8 +144,9 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
     """
     ceiling = lower(high_watermark_ceiling(evidence, election.term, clock), election.logged.ceiling)
     ceiling = lower(ceiling, election.by_members)
-    if ceiling.value is not None and floor.value is not None and ceiling.value < floor.value:
-        ceiling = OPEN  # it contradicts the floor, so it bounds nothing
+    is_below = ceiling.value is not None and floor.value is not None and ceiling.value < floor.value
+    if is_below or election.cut_by_itself:
+        ceiling = OPEN  # it contradicts the floor, or the log end that the leader had had, so it bounds nothing
     log_end_max = election.logged.log_end  # exact: an upper bound adds nothing to it
     if log_end_max.value is None:
         log_end_max = log_end_ceiling(

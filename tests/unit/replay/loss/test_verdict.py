@@ -137,6 +137,18 @@ def test_bounds_that_leave_no_room_exclude() -> None:
     assert verdict(UNCLEAN, "28.5 b1 isr=1 under=1 leo=81", LOST[1]) == ("possible", 0, 1)
 
 
+@pytest.mark.parametrize(
+    ("winners", "whole", "cut"), [(150, ("excluded", 0, 0), "possible"), (130, ("proven", 10, 20), "proven")]
+)
+def test_a_leader_whose_log_lost_its_end_in_its_term_bounds_nothing_from_above(
+    winners: int, whole: tuple[str, int, int], cut: str
+) -> None:
+    """Its high watermark may have been above the log end that it showed later."""
+    lines = ("22 b1 hw=140 e0@0", "28.5 b1 isr=1 under=1 leo=150", f"50 b2 e0@0 e2@{winners}")
+    assert verdict(UNCLEAN, *lines) == whole
+    assert verdict(UNCLEAN, *lines, "25 b1 leo=200") == (cut, whole[1], None)
+
+
 def test_a_line_of_a_compacted_topic_counts_while_its_leader_leads() -> None:
     """A log that is copied anew has its lines from the first batches that compaction left (UnifiedLog.append)."""
     later, compacted = (*UNCLEAN, "70 isr=3 leader=3"), frozenset({"t"})
@@ -884,7 +896,7 @@ def test_a_disk_copied_after_a_kill_tells_no_upper_bound() -> None:
     brokers = sessions("1 register 1 a", "2 unfence 1", "3 register 2 a", "4 unfence 2", "41 fence 1")
     lines = ("25 b1 hw=9 isr=1 under=1 leo=11 e0@0", "70 b2 e0@0 e2@10")
     _, _, running_bound = verdict(history, *lines, at=60, brokers=brokers, log_end=300)
-    _, _, with_copy = verdict(history, *lines, "35 b1 tail=10/0/-1", at=60, brokers=brokers, log_end=300)
+    _, _, with_copy = verdict(history, *lines, "40 b1 tail=10/0/-1", at=60, brokers=brokers, log_end=300)
     assert running_bound == with_copy == 1
     # The winner's disk, copied while the controller took it to lead: no upper bound of what it was elected with.
     late = ("25 b1 hw=9 e0@0", "65 b2 tail=8/0/-1")
