@@ -11,8 +11,9 @@ list. Each file gives its own rows: the logs of three controllers give a record 
 is. Read one controller's folder for one log. The other options are `_OPTIONS`. Secrets are redacted.
 
 Records of a snapshot are numbered from 0 and have a `snapshot_end_offset`; records of the log do not. With `.schema()`
-only its columns are given. Comparisons of `offset`, `timestamp_ms` and `type` with constants are pushed down: whole
-batches outside of them are not decoded.
+only its columns are given. With the option pushFilters, comparisons of `offset`, `timestamp_ms` and `type` with
+constants are pushed down: whole batches outside of them are not decoded. It is for a DataFrame with one query: Spark 4.2
+keeps what was pushed down last (PythonScanBuilder.pushFilters), so that other queries on it, or on its view, lack rows.
 
 A stream gives the records of segments as files grow, up to the last whole batch; what is torn or damaged after it waits
 for the next whole one. Spark's checkpoint has the place in each file, so a restart neither repeats nor skips a record.
@@ -55,6 +56,7 @@ from evidence.metadata_log.columns import DECODED, arrow_batches, decode_arrow
 from evidence.metadata_log.record_text import with_text
 from evidence.metadata_log.rows import ByteRange, read_byte_range
 from evidence.wire.batches import Batch, read_head, scan_batches
+from replay.arrow.ragged import INT64_MAX
 
 Row = dict[str, Any]
 
@@ -85,6 +87,7 @@ _OPTIONS = {
     "types": "record types, with commas between them",
     "mode": "PERMISSIVE: damage becomes a row with _corrupt_record; FAILFAST: damage is an error",
     "splitBytes": "several tasks read a larger segment, default 8388608",
+    "pushFilters": "true: batches that a filter leaves out are not decoded; for a DataFrame with one query only",
 }
 
 
@@ -99,6 +102,7 @@ class _Options:
     fail_fast: bool
     split_bytes: int
     columns: tuple[str, ...]
+    push_filters: bool = False
     from_ms: int | None = None
     until_ms: int | None = None
 
@@ -114,8 +118,8 @@ class _Split(InputPartition):
 
 
 class KraftDataSource(DataSource):
-    """The data source `kraft` (see the module docstring) for a session as it is: without filters pushed down, which
-    Spark refuses unless the session allows it. `register` sets up both."""
+    """The data source `kraft` (see the module docstring). `register` also lets the session push filters down, without
+    which Spark refuses the option pushFilters."""
 
     @classmethod
     def name(cls) -> str:
@@ -125,21 +129,17 @@ class KraftDataSource(DataSource):
         return spark_schema(_SCHEMA)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _Reader(_options(self.options, schema))
+        options = _options(self.options, schema)
+        return _FilteredReader(options) if options.push_filters else _Reader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return _StreamReader(_options(self.options, schema))
 
 
-class _FilteredKraftDataSource(KraftDataSource):
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return _FilteredReader(_options(self.options, schema))
-
-
 def register(session: SparkSession) -> None:
     """Make `kraft` known to a session, and let it push filters down to Python data sources."""
     session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    session.dataSource.register(_FilteredKraftDataSource)
+    session.dataSource.register(KraftDataSource)
 
 
 def read_rows(places: Sequence[str], **given: str) -> pa.Table:
@@ -168,6 +168,7 @@ def _options(given: Mapping[str, str], schema: StructType) -> _Options:
         fail_fast=mode == "FAILFAST",
         split_bytes=max(1, _number(given, "splitBytes", 8 << 20) or 0),
         columns=_columns(schema),
+        push_filters=given.get("pushFilters", "").lower() == "true",
     )
 
 
@@ -177,7 +178,7 @@ def _number(given: Mapping[str, str], name: str, default: int | None) -> int | N
         return default
     if not text.isdecimal():
         raise KraftForensicsError(f"kraft: {name} {text!r} is no whole number from 0 on ({_OPTIONS[name]})")
-    return int(text)
+    return min(int(text), INT64_MAX)
 
 
 def _columns(schema: StructType) -> tuple[str, ...]:
@@ -217,18 +218,22 @@ def _narrowed(options: _Options, given: Filter) -> _Options:
         case In(("type",), names):
             return _of_types(options, names)
         case EqualTo((column,), int(value)):
-            return _within(options, column, value, value + 1)
+            return _within(options, column, value, _after(value))
         case In((column,), (int(), *_) as values) if None not in values:
-            return _within(options, column, min(values), max(values) + 1)
+            return _within(options, column, min(values), _after(max(values)))
         case GreaterThan((column,), int(value)):
-            return _within(options, column, value + 1, None)
+            return _within(options, column, _after(value), None)
         case GreaterThanOrEqual((column,), int(value)):
             return _within(options, column, value, None)
         case LessThan((column,), int(value)):
             return _within(options, column, None, value)
         case LessThanOrEqual((column,), int(value)):
-            return _within(options, column, None, value + 1)
+            return _within(options, column, None, _after(value))
     return options
+
+
+def _after(value: int) -> int:
+    return min(value + 1, INT64_MAX)
 
 
 def _of_types(options: _Options, names: Iterable[str | None]) -> _Options:
