@@ -12,8 +12,9 @@ is. Read one controller's folder for one log. The other options are `_OPTIONS`. 
 
 Records of a snapshot are numbered from 0 and have a `snapshot_end_offset`; records of the log do not. With `.schema()`
 only its columns are given. With the option pushFilters, comparisons of `offset`, `timestamp_ms` and `type` with
-constants are pushed down: whole batches outside of them are not decoded. It is for a DataFrame with one query: Spark 4.2
-keeps what was pushed down last (PythonScanBuilder.pushFilters), so that other queries on it, or on its view, lack rows.
+constants are pushed down: whole batches outside of them are not decoded. That is for a DataFrame with one query: Spark
+4.2 keeps what was pushed down last (PythonScanBuilder.pushFilters), so that other queries on it, or on its view, lack
+rows.
 
 A stream gives the records of segments as files grow, up to the last whole batch; what is torn or damaged after it waits
 for the next whole one. Spark's checkpoint has the place in each file, so a restart neither repeats nor skips a record.
@@ -197,7 +198,8 @@ class _Reader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [split for file in _files(self.options) for split in _splits(file, self.options)]
+        found = [split for file in _files(self.options) for split in _splits(file, self.options)]
+        return found or [_Split(Path(), 0, 0, [])]  # of none Spark makes a partition that is no split
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self.options)

@@ -124,14 +124,8 @@ def whole(spark: SparkSession) -> DataFrame:
 def test_filters_that_are_pushed_down_change_no_row(spark: SparkSession, whole: DataFrame, condition: str) -> None:
     times = sorted(row["timestamp"] for row in inspect_file(Path(EVERY_RECORD)))
     where = condition.format(first=times[0], middle=times[len(times) // 2])
-    pushed = (
-        spark.read.format("kraft")
-        .option("pushFilters", "true")
-        .load(EVERY_RECORD)
-        .where(where)
-        .select("offset", "type")
-        .collect()
-    )
+    frame = spark.read.format("kraft").option("pushFilters", "true").load(EVERY_RECORD)
+    pushed = frame.where(where).select("offset", "type").collect()
     assert sorted(pushed) == sorted(whole.where(where).select("offset", "type").collect())
 
 
@@ -142,6 +136,10 @@ def test_filters_leave_batches_undecoded(spark: SparkSession) -> None:
 
     assert splits("offset >= 700") < splits("true") / 10
     assert splits("timestamp_ms > 4102444800000") < splits("true")
+
+
+def test_no_wanted_batch_gives_no_rows(spark: SparkSession) -> None:
+    assert spark.read.format("kraft").option("startOffset", 740).load(EVERY_RECORD).count() == 0
 
 
 def test_a_schema_lists_the_columns_to_read(spark: SparkSession) -> None:
