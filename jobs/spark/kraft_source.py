@@ -315,7 +315,8 @@ def _check_batch(path: Path, last: Row) -> None:
 
 
 def _files(options: _Options, wanted: tuple[str, ...] = _KINDS) -> list[Source]:
-    return [file for place in options.places for file in _files_at(place, wanted)]
+    """Each file once, also where `**` or several places find it again."""
+    return list({str(file): file for place in options.places for file in _files_at(place, wanted)}.values())
 
 
 def _files_at(place: str, wanted: tuple[str, ...]) -> list[Source]:

@@ -155,6 +155,7 @@ def test_lists_and_patterns_of_paths(spark: SparkSession, tmp_path: Path) -> Non
     nodes = [str(folder / "3000"), str(folder / "3001")]
     both = reader.load(nodes).count()
     assert both == sum(reader.load(node).count() for node in nodes)
+    assert reader.load([*nodes, f"{folder}/300[01]/**"]).count() == both
     segments = reader.load(str(folder / "*" / "*" / "*.log"))
     assert segments.select("path").distinct().count() == len(list(folder.glob("*/*/*.log")))
     with pytest.raises(PySparkException, match="no metadata segment or snapshot here"):
