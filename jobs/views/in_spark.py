@@ -41,7 +41,7 @@ def define_views(
         for statement in definitions(lakes, names, database, cluster, external_tables):
             spark.sql(statement)
         if external_tables:
-            _require_locations(spark, lakes[0])
+            _require_locations(spark, lakes[0], database)
     finally:
         spark.catalog.setCurrentDatabase(before)
 
@@ -82,10 +82,10 @@ def definitions(
             yield _definition(kind, name, view.comment, view.columns, query)
 
 
-def _require_locations(spark: SparkSession, lake: Lake) -> None:
-    """Check that the current database's tables are this lake's. Errors: ExternalTableError."""
+def _require_locations(spark: SparkSession, lake: Lake, database: str | None) -> None:
+    """Check that the database's tables are this lake's. Errors: ExternalTableError."""
     for name in TABLES:
-        rows = spark.sql(f"describe detail {quoted(name)}").select("location").collect()
+        rows = spark.sql(f"describe detail {_full(name, database)}").select("location").collect()
         found, wanted = rows[0][0].rstrip("/"), lake.storage.url(name).rstrip("/")
         if found.removeprefix("file:") != wanted.removeprefix("file://").removeprefix("file:"):
             raise ExternalTableError(

@@ -70,7 +70,7 @@ def test_names_have_comments(opened: SparkSession) -> None:
 
 
 def test_external_tables_are_the_lakes(spark: SparkSession, job: Job, opened: SparkSession) -> None:
-    kraft_forensics.open(spark, job.pipeline.root, database="outside", external_tables=True)
+    kraft_forensics.open(opened, job.pipeline.root, database="outside", external_tables=True)
     kraft_forensics.open(spark, job.pipeline.root, database="outside", external_tables=True)
     kinds = {row.tableType for name in TABLES for row in [spark.catalog.getTable(f"outside.{name}")]}
     assert kinds == {"EXTERNAL"}
