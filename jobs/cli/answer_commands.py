@@ -229,6 +229,8 @@ def sql(
 ) -> None:
     """Run Spark SQL on the tables and views, which have their names (docs/views.md). Nothing can be changed."""
     if ddl is not None:
+        if query is not None or cluster is not None:
+            raise typer.BadParameter("--ddl prints the tables of the whole lake: give no query and no --cluster")
         from jobs.views.catalogue import quoted
         from jobs.views.in_spark import definitions
 

@@ -55,6 +55,13 @@ def test_usage_errors_exit_with_2() -> None:
     assert CliRunner().invoke(app, ["describe", "--at-time", "2026-11-21", "--at-offset", "1"]).exit_code == 2
 
 
+@pytest.mark.parametrize("given", [["--cluster", "c1"], ["select 1"]])
+def test_statements_for_a_catalog_are_of_the_whole_lake(given: list[str], tmp_path: Path) -> None:
+    lake = lake_of(tmp_path / "lake", "c1")
+    result = CliRunner().invoke(app, ["sql", *given, "--ddl", "d", "--lake", str(lake.root)])
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
 @pytest.mark.parametrize("command", [["doctor"], ["quality"], ["run", "capture"]])
 def test_a_lake_is_in_no_other_store(command: list[str]) -> None:
     result = CliRunner().invoke(app, [*command, "--lake", "hdfs://name:secret@host/lake"])
