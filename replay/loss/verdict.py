@@ -33,7 +33,7 @@ from replay.offsets.evidence import (
 )
 
 RULE = "hwm_regression"
-RULE_VERSION = 15
+RULE_VERSION = 16
 
 
 @dataclass(frozen=True, slots=True)
