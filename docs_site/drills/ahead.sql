@@ -1,7 +1,6 @@
--- Steps predicted with `ahead`: a line for each release on which steps were predicted, and one for all.
+-- Steps predicted with `ahead`: one line for all of them; none if no step was predicted.
 with asked as (
     select
-        release,
         len(ahead) as steps,
         len([step for step in ahead if len(step.wrong) = 0]) as correct,
         len([step for step in ahead if step.in_order]) as in_order,
@@ -13,7 +12,6 @@ with asked as (
     where ahead is not null
 )
 select
-    coalesce(release, 'all') as "Kafka",
     sum(steps) as steps,
     share(sum(correct), sum(steps)) as "right",
     sum(in_order) as "in an order of `--restart-all`",
@@ -22,6 +20,4 @@ select
     sum(unclean) as "elected uncleanly, as said",
     sum(lost) as "lost records"
 from asked
-group by rollup (release)
 having count(*) > 0
-order by release is null, version(release)

@@ -52,13 +52,13 @@ def test_the_condition_that_is_true_counts() -> None:
     assert _rows_that_hold(answer, "4.1.1", {2})["t-0"]["leader"] == 3
 
 
-def test_the_table_of_steps_has_a_line_for_each_release() -> None:
+def test_the_table_of_steps_has_a_line_for_all() -> None:
     step = {"step": "stop 1", "safe": True, "open": False, "changed": 2, "unclean": 0, "lost": {}, "wrong": []}
     worse = {**step, "in_order": True, "safe": False, "unclean": 1, "lost": {"t-0": 7}, "wrong": ["t-0"]}
     lines = tables([{**RESULT, "ahead": [step, worse]}, RESULT])["ahead"].splitlines()
 
     assert "ahead" not in tables([RESULT])
-    assert lines[4:] == [f"| {name} | 2 | 50 % | 1 | 2 | 1 | 1 | 7 |" for name in (RESULT["release"], "all")]
+    assert lines[4:] == ["| 2 | 50 % | 1 | 2 | 1 | 1 | 7 |"]
 
 
 def test_the_table_of_watches_and_what_one_told() -> None:

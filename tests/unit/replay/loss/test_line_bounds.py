@@ -941,6 +941,16 @@ TWO_DIRECTORIES = ("1 register 1 i1 d1,d9", "2 register 2 i2", "3 register 3 i3 
                 "b2 follows 3 e3 p5 at=97 hw=95 from=2/1 utc=60.4",
             ),
         ),
+        # It did for so long that what it had truncated was on disk.
+        (
+            ("10 isr=1,2,3", "20 isr=2,1 leader=2", "30 isr=2,1,3", "145 isr=2", "150 leader=-1", "160 isr=3 leader=3"),
+            ("144 fence 3", "150 fence 2", "152 register 3 j3 d3,d9", "153 unfence 3", "170 unfence 2"),
+            (
+                "b2 leads e1 p1 at=90 hw=90 from=1/0 utc=20.2",
+                "b3 leads e3 p5 at=100 hw=90 from=-1/2 utc=160.2",
+                "b2 follows 3 e3 p5 at=97 hw=95 from=2/1 utc=160.4",
+            ),
+        ),
         # Broker 1 did, and led then.
         (
             ("10 isr=1,2,3", "20 isr=2,1 leader=2", "30 isr=1 leader=1", "50 isr= leader=-1", "60 isr=1 leader=1"),
@@ -956,7 +966,7 @@ def test_a_log_from_another_directory_may_have_a_tail_that_was_truncated_in_the_
     brokers = newer(sessions(*TWO_DIRECTORIES, *more))
     for first, kept in (("d1,d2,d3", True), ("d9,d2,d9", False)):
         moved = (f"{history[0]} dirs={first}", *(f"{line} dirs=d1,d2,d3" for line in history[1:]))
-        found = window(logged(*lines), brokers, history=moved, machines=SAME)
+        found = window(logged(*lines), brokers, history=moved, machines=SAME, at=int(history[-1].split()[0]))
         assert (found["verdict"] == "excluded") == kept
 
 
