@@ -117,12 +117,15 @@ def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
     grave = (pc.field("verdict") == PROVEN) & (pc.field("severity") == "critical")
     faults = lake.read("findings", cluster, ("kind",), grave & (kind != HWM_REGRESSION) & within)
     ends = lake.read("evidence_files", cluster, ("last_timestamp_ms",))["last_timestamp_ms"]
+    until_ms, states = pc.max(ends).as_py(), lake.count("partition_history", cluster)
+    if focus.narrows:
+        states = len(lake.read("partition_history", cluster, ("offset",), focus.states(until_ms)))
     scope = AnswerScope(
         gaps=gaps.sort_by(order).slice(0, MOST_GAPS).to_pylist(),
         gap_count=len(gaps),
         conflicts=faults["kind"].unique().to_pylist(),
-        states=lake.count("partition_history", cluster),
-        until_ms=pc.max(ends).as_py(),
+        states=states,
+        until_ms=until_ms,
         logs=_captured_logs(lake, cluster),
         deleted=load_deleted(lake, cluster),
     )

@@ -34,6 +34,17 @@ class Focus:
             within &= (pc.field("topic") == self.topic) | (pc.field("topic").is_null() & pc.field("topic_id").is_null())
         return within
 
+    def states(self, until_ms: int | None) -> pc.Expression:
+        """The states within: those of the topic that were in force in the span, as far as the log goes. until_ms: the
+        log's end; null: unknown."""
+        within = pc.scalar(self.from_ms is None or until_ms is None or self.from_ms <= until_ms)
+        if self.to_ms is not None:
+            within &= pc.field("timestamp_ms") <= self.to_ms
+        if self.from_ms is not None:
+            end = pc.field("end_timestamp_ms")
+            within &= end.is_null() | (end >= self.from_ms)
+        return within if self.topic is None else within & (pc.field("topic") == self.topic)
+
 
 ALL = Focus()
 

@@ -36,8 +36,8 @@ _RECORD = "acknowledged record"
 @dataclass(frozen=True, slots=True)
 class AnswerScope:
     """What the answer is about. gaps: FINDINGS rows of kind evidence_gap, with rule and explanation; gap_count: how
-    many there are; conflicts: kinds of proven, critical faults; states: number of replayed states; until_ms: time of
-    the last captured record, null if unknown; logs: the brokers' own logs that were captured;
+    many there are; conflicts: kinds of proven, critical faults; states: number of replayed states that it is about;
+    until_ms: time of the last captured record, null if unknown; logs: the brokers' own logs that were captured;
     deleted: topics that were deleted (jobs/incident/deleted.py)."""
 
     gaps: Sequence[Row]
@@ -312,7 +312,8 @@ def _gap_text(found: Row) -> Iterable[str]:
             yield f"{number - len(found['gaps'])} more: kraft-forensics findings --kind evidence_gap"
     if not found["replayed_states"]:
         yield (
-            "No state of any partition could be replayed. Capture the folder __cluster_metadata-0 of every controller."
+            "No state of any partition that this is about could be replayed. Capture the folder __cluster_metadata-0 "
+            "of every controller, or name a topic and a time that it shows."
         )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from jobs.incident.document import load_answer
+from jobs.incident.focus import Focus
 from replay.findings.statements import statement
-from tests.support.report_rows import START_MS, finding, lake_of
+from tests.support.report_rows import START_MS, evidence_file, finding, lake_of, state
 
 KOLKATA_MS = 19_800_000
 
@@ -36,3 +39,28 @@ def test_spans_of_captured_logs_are_in_utc(tmp_path: Path) -> None:
     (missing,) = load_answer(lake, "c")["missing"]
     assert (missing["windows"], missing["capture_windows"], missing["logged"]) == (4, 2, [1, 2])
     assert missing["capture"].startswith("server.log and state-change.log of brokers 3, 4, from the election")
+
+
+@pytest.mark.parametrize(
+    ("focus", "status"),
+    [
+        (Focus(topic="ledger"), "not_lost"),
+        (Focus(topic="legder"), "not_known"),
+        (Focus(START_MS + 2_500, START_MS + 9_000), "not_lost"),
+        (Focus(START_MS - 9_000, START_MS - 1), "not_known"),
+        (Focus(START_MS + 5_001), "not_known"),
+        (Focus(START_MS, START_MS + 1_500, "audit"), "not_known"),
+        (Focus(START_MS + 3_001, None, "audit"), "not_known"),
+    ],
+)
+def test_of_what_the_log_does_not_show_a_narrowed_report_knows_nothing(
+    tmp_path: Path, focus: Focus, status: str
+) -> None:
+    """The log goes from START_MS on for 5 s; audit is there from 2 to 3 s."""
+    states = [
+        state(10, 1, [1, 2], timestamp_ms=START_MS, end_timestamp_ms=None),
+        state(20, 1, [1, 2], topic="audit", timestamp_ms=START_MS + 2_000, end_timestamp_ms=START_MS + 3_000),
+    ]
+    files = [evidence_file(last_timestamp_ms=START_MS + 5_000)]
+    lake = lake_of(tmp_path, "c", evidence_files=files, partition_history=states)
+    assert load_answer(lake, "c", focus)["status"] == status

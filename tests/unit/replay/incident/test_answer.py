@@ -183,7 +183,7 @@ def test_every_statement_about_missing_evidence_is_known() -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"states": 0}, "A LOSS CANNOT BE RULED OUT: No state of any partition could be replayed."),
+        ({"states": 0}, "A LOSS CANNOT BE RULED OUT: No state of any partition that this is about could"),
         (
             {"conflicts": ["log_conflict"]},
             "A LOSS CANNOT BE RULED OUT: The captures contradict each other (log conflict).",
