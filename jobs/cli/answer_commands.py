@@ -144,8 +144,8 @@ def describe(
     outside of it. Starts no JVM."""
     if at_offset is not None and at_ms is not None:
         raise typer.BadParameter("give --at-offset or --at-time, not both")
+    from jobs.incident.document import log_range
     from jobs.queries.describe import COLUMNS, as_kafka_topics, outside_log, partitions_at
-    from jobs.verdict.document import log_range
 
     files = lake_to_show(lake, cluster)
     only = files.one_cluster(cluster)

@@ -117,7 +117,7 @@ def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
     grave = (pc.field("verdict") == PROVEN) & (pc.field("severity") == "critical")
     faults = lake.read("findings", cluster, ("kind",), grave & (kind != HWM_REGRESSION) & within)
     ends = lake.read("evidence_files", cluster, ("last_timestamp_ms",))["last_timestamp_ms"]
-    until_ms, states = pc.max(ends).as_py(), lake.count("partition_history", cluster)
+    until_ms, states, log = pc.max(ends).as_py(), lake.count("partition_history", cluster), log_range(lake, cluster)
     if focus.narrows:
         states = len(lake.read("partition_history", cluster, ("offset",), focus.states(until_ms)))
     scope = AnswerScope(
@@ -125,11 +125,17 @@ def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
         gap_count=len(gaps),
         conflicts=faults["kind"].unique().to_pylist(),
         states=states,
+        since_ms=log["from_ms"] if log["first_offset"] else None,
         until_ms=until_ms,
         logs=_captured_logs(lake, cluster),
         deleted=load_deleted(lake, cluster),
     )
     return answer(lake.read("findings", cluster, COLUMNS, (kind == HWM_REGRESSION) & within), scope)
+
+
+def log_range(lake: Lake, cluster: str) -> Row:
+    """The captured metadata log: {first_offset, last_offset, from_ms, until_ms} (log_range.sql)."""
+    return ask("incident/log_range", (lake, cluster))[0]
 
 
 def _captured_logs(lake: Lake, cluster: str) -> CapturedLogs:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jobs.console.version import tool_version
-from jobs.incident.document import load_incident
+from jobs.incident.document import load_incident, log_range
 from jobs.lake.fingerprint import made_from
 from jobs.lake.lake import Lake
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, with_status
@@ -59,11 +59,6 @@ def document(lake: Lake, cluster: str, report: str | None = None, running: bool 
     }
     witnesses = [row for row in worst if row["place"] <= WITNESSES]
     return assembled(known, ask("verdict/groups", given=findings), witnesses)
-
-
-def log_range(lake: Lake, cluster: str) -> Row:
-    """The captured metadata log: {first_offset, last_offset, from_ms, until_ms} (log_range.sql)."""
-    return ask("verdict/log_range", (lake, cluster))[0]
 
 
 def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Row:

@@ -37,14 +37,16 @@ _RECORD = "acknowledged record"
 class AnswerScope:
     """What the answer is about. gaps: FINDINGS rows of kind evidence_gap, with rule and explanation; gap_count: how
     many there are; conflicts: kinds of proven, critical faults; states: number of replayed states that it is about;
-    until_ms: time of the last captured record, null if unknown; logs: the brokers' own logs that were captured;
-    deleted: topics that were deleted (jobs/incident/deleted.py)."""
+    since_ms: time of the first captured record, null if the log has none before; until_ms: of the last one, null if
+    unknown; logs: the brokers' own logs that were captured; deleted: topics that were deleted
+    (jobs/incident/deleted.py)."""
 
     gaps: Sequence[Row]
     gap_count: int
     conflicts: Sequence[str]
     states: int
     until_ms: int | None
+    since_ms: int | None = None
     logs: CapturedLogs = NO_LOGS
     deleted: Sequence[Row] = ()
 
@@ -77,6 +79,7 @@ def answer(windows: pa.Table, scope: AnswerScope) -> Row:
         "conflicts": sorted(scope.conflicts),
         "deleted": [deleted[topic_id] for topic_id in deleted if topic_id in concerned][:MOST_TOPICS],
         "replayed_states": scope.states,
+        "since_ms": scope.since_ms,
         "until_ms": scope.until_ms,
     }
     unknown = (f"Not known: {text}" for text in unknowns(found))
@@ -326,6 +329,9 @@ def _nothing_text(found: Row) -> str:
 
 
 def _scope_text(found: Row) -> Iterable[str]:
-    until = found["until_ms"]
-    end = f" The captured log ends at {moment(until)} UTC; nothing is known of later." if until else ""
-    yield f"Counted are offsets below the high watermark (acks=all); acks=0 and 1 may have lost more.{end}"
+    since, until = found["since_ms"], found["until_ms"]
+    span = f" The captured log ends at {moment(until)} UTC; nothing is known of later." if until else ""
+    if since and until:
+        times = f"{moment(since)} to {moment(until)} UTC"
+        span = f" The captured log goes from {times}; nothing is known of earlier or later."
+    yield f"Counted are offsets below the high watermark (acks=all); acks=0 and 1 may have lost more.{span}"

@@ -64,3 +64,22 @@ def test_of_what_the_log_does_not_show_a_narrowed_report_knows_nothing(
     files = [evidence_file(last_timestamp_ms=START_MS + 5_000)]
     lake = lake_of(tmp_path, "c", evidence_files=files, partition_history=states)
     assert load_answer(lake, "c", focus)["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("first", "text"),
+    [
+        (0, "The captured log ends at 2023-11-14 22:13:25 UTC; nothing is known of later."),
+        (
+            700,
+            "The captured log goes from 2023-11-14 22:13:20 to 2023-11-14 22:13:25 UTC; nothing is known of earlier or "
+            "later.",
+        ),
+    ],
+)
+def test_the_answer_says_what_time_it_is_about(tmp_path: Path, first: int, text: str) -> None:
+    batch = {"base_offset": first, "last_offset": 900, "base_timestamp_ms": START_MS, "max_timestamp_ms": START_MS}
+    files = [evidence_file(last_timestamp_ms=START_MS + 5_000)]
+    found = load_answer(lake_of(tmp_path, "c", evidence_files=files, log_batches=[batch]), "c")
+    assert found["text"][-1].endswith(text)
+    assert found["since_ms"] == (START_MS if first else None)
