@@ -61,7 +61,7 @@ class LineReader:
             own.sort(key=lambda pair: pair[0])
         # A removed partition has no leader epoch: it keeps the last one here.
         self._epochs = np.maximum.accumulate(self.states.leader_epoch[terms.first : terms.end])
-        self._agreements: dict[int, Array] = {}
+        self._agreements: dict[int, tuple[Array, Array]] = {}
 
     @cached_property
     def reports(self) -> list[Report]:
@@ -286,24 +286,31 @@ class LineReader:
             in_isr = self.terms.is_in_isr(winner, inside)
             agreed = leader == winner
             agreed[1:] |= in_isr[1:] & ~in_isr[:-1] & (epoch[1:] == epoch[:-1]) & (leader[1:] >= 0)
-            self._agreements[winner] = np.flatnonzero(agreed) + self.terms.first
-        known = self._agreements[winner]
-        before = known[: int(np.searchsorted(known, row))][::-1].tolist()
-        return next((at for at in before if self._still_agreed(winner, at, row)), self.terms.first)
+            rows = np.flatnonzero(agreed) + self.terms.first
+            written = [self._was_written(winner, at, FLUSHED_MS) for at in rows.tolist()]
+            self._agreements[winner] = rows, rows[np.array(written, dtype=bool)]
+        # The last one of all, or else of those that count whatever happens later.
+        for rows in self._agreements[winner]:
+            index = int(np.searchsorted(rows, row)) - 1
+            if index >= 0 and self._still_agreed(winner, int(rows[index]), row):
+                return int(rows[index])
+        return self.terms.first
 
     def _still_agreed(self, winner: int, at: int, row: int) -> bool:
         """Whether no log of the winner from before that row can have come back up to the election: from another
-        directory, or with what it had truncated. A truncation is not flushed (FileRecords.truncateTo,
-        LeaderEpochFileCache.truncateFromEndAsyncFlush); Linux writes it within 30 s, and a leader its epoch's line."""
-        if not self.terms.has_no_other_log(winner, at, row):
-            return False
-        session, at_ms, elected_ms = self.terms.sessions.at(winner, self._batch(at)), *self._times(at, row)
-        flushed = session is not None and session.was_alone_until(min(at_ms + FLUSHED_MS, elected_ms))
-        led = int(self.states.leader[at]) == winner
-        return led or flushed or self.terms.ran_on(winner, session, at_ms, elected_ms)
+        directory, or with what it had truncated."""
+        session, at_ms = self.terms.sessions.at(winner, self._batch(at)), int(self.facts.timestamp_ms[at])
+        elected_ms = int(self.facts.timestamp_ms[row])
+        kept = self._was_written(winner, at, min(FLUSHED_MS, elected_ms - at_ms))
+        kept = kept or self.terms.ran_on(winner, session, at_ms, elected_ms)
+        return kept and self.terms.has_no_other_log(winner, at, row)
 
-    def _times(self, *rows: int) -> list[int]:
-        return [int(self.facts.timestamp_ms[row]) for row in rows]
+    def _was_written(self, winner: int, at: int, wait_ms: int) -> bool:
+        """Whether a truncation before that row was on disk so many ms later. It is not flushed (FileRecords.truncateTo,
+        LeaderEpochFileCache.truncateFromEndAsyncFlush); Linux writes it within 30 s, and a leader its epoch's line."""
+        session = self.terms.sessions.at(winner, self._batch(at))
+        lasted = session is not None and session.was_alone_until(int(self.facts.timestamp_ms[at]) + wait_ms)
+        return lasted or int(self.states.leader[at]) == winner
 
     def _last_of_old_leader(self, row: int) -> tuple[Bound, Bound]:
         """(ceiling, old_log_end) by what the last leader logged when it first followed again, or loaded its log."""
