@@ -117,9 +117,11 @@ def load_answer(lake: Lake, cluster: str, focus: Focus = ALL) -> Row:
     grave = (pc.field("verdict") == PROVEN) & (pc.field("severity") == "critical")
     faults = lake.read("findings", cluster, ("kind",), grave & (kind != HWM_REGRESSION) & within)
     ends = lake.read("evidence_files", cluster, ("last_timestamp_ms",))["last_timestamp_ms"]
-    until_ms, states, log = pc.max(ends).as_py(), lake.count("partition_history", cluster), log_range(lake, cluster)
+    until_ms, log = pc.max(ends).as_py(), log_range(lake, cluster)
     if focus.narrows:
         states = len(lake.read("partition_history", cluster, ("offset",), focus.states(until_ms)))
+    else:
+        states = lake.count("partition_history", cluster)
     scope = AnswerScope(
         gaps=gaps.sort_by(order).slice(0, MOST_GAPS).to_pylist(),
         gap_count=len(gaps),
