@@ -45,7 +45,8 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     unclean = sorted(r["offset"] for r in restarts)
     boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
     logged = boots_in_utc(lake.read("node_boots", cluster, NODE_BOOTS.names), clocks)
-    processes = processes_of(logged.to_pylist(), state.brokers.incarnations)
+    begun = state.brokers.new_incarnations
+    processes = processes_of(logged.to_pylist(), state.brokers.incarnations, begun, clock.error_ms)
     return state, cluster_facts(cluster, state, clock, end_ms, static_files(lake, cluster), unclean, boots, processes)
 
 

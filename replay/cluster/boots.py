@@ -9,9 +9,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
+
+from replay.cluster.brokers import BrokerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,13 @@ def boots_of(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[BootReading]]:
 @dataclass(frozen=True, slots=True)
 class LoggedProcess:
     """A registered process by its server.log, in ms of UTC by its own clock: its last line, and the first and last one
-    of the process after it in the same file (None: the file does not show it). quiet_until_ms: no process had begun
-    after it by then, by the capturer's clock."""
+    of the process after it in the same file (None: the file does not show it). next_epoch: that one's broker epoch
+    (None: it did not register). quiet_until_ms: no process had begun after it by then, by the capturer's clock."""
 
     last_ms: int
     next_ms: tuple[int, int] | None = None
     quiet_until_ms: int | None = None
+    next_epoch: int | None = None
 
     @property
     def alone_until_ms(self) -> list[int]:
@@ -72,13 +75,30 @@ class LoggedProcess:
         """Whether the process after it, and no later one, wrote a line of that time."""
         return self.next_ms is not None and self.next_ms[0] <= timestamp_ms <= self.next_ms[1]
 
+    def unless_registered(self, broker_epoch: int, timestamp_ms: int, error_ms: int) -> LoggedProcess:
+        """What is left of it if the broker's next registration is that one: its process logged elsewhere, if the file
+        does not have it and a later process, or the file's end, is later."""
+        if broker_epoch == self.next_epoch:
+            return self
+        is_next = self.next_ms is not None and timestamp_ms >= self.next_ms[0] + error_ms
+        is_quiet = self.quiet_until_ms is not None and timestamp_ms >= self.quiet_until_ms + error_ms
+        return replace(
+            self,
+            next_ms=self.next_ms if is_next else None,
+            quiet_until_ms=self.quiet_until_ms if is_quiet else None,
+            next_epoch=self.next_epoch if is_next else None,
+        )
+
 
 # By (broker, broker epoch).
 Processes = Mapping[tuple[int, int], LoggedProcess]
 
 
 def processes_of(
-    rows: Iterable[Mapping[str, Any]], incarnations: Mapping[tuple[int, int], str | None]
+    rows: Iterable[Mapping[str, Any]],
+    incarnations: Mapping[tuple[int, int], str | None],
+    registered: Iterable[BrokerState] = (),
+    error_ms: int = 0,
 ) -> dict[tuple[int, int], LoggedProcess]:
     """The processes that nodes' logs name with their broker epoch. rows: NODE_BOOTS with its
     times in UTC (`evidence.broker_logs.anchors.boots_in_utc`; null where the zone or the clock is not known).
@@ -88,6 +108,9 @@ def processes_of(
 
     incarnations: the registered ones, by (broker, broker epoch). A file that names another one for that epoch is of
     another cluster: one that was set up anew goes on with the log files of the one before.
+
+    registered: the first state of each; error_ms: of the clocks. A file does not show a process that logged elsewhere:
+    one that was started by hand may have another LOG_DIR, or only a console (kafka-run-class.sh).
     """
     files: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -104,13 +127,22 @@ def processes_of(
                 continue
             known = found.get(key, LoggedProcess(row["last_event_ms"]))
             # Of several copies the one counts that shows the earliest successor: a line may be missing in others.
-            following = [each for each in (known.next_ms, _span(after)) if each is not None]
+            next_ms, next_epoch = known.next_ms, known.next_epoch
+            span = _span(after)
+            if after is not None and span is not None and (next_ms is None or span < next_ms):
+                next_ms, next_epoch = span, after["broker_epoch"]
             quiet = [known.quiet_until_ms, row.get("whole_until_ms") if after is None else None]
             found[key] = LoggedProcess(
                 max(known.last_ms, row["last_event_ms"]),
-                min(following, default=None),
+                next_ms,
                 max((at for at in quiet if at is not None), default=None),
+                next_epoch,
             )
+    later = sorted((state.broker_epoch, state.broker_id, state.timestamp_ms) for state in registered)
+    for (broker, epoch), process in found.items():
+        following_one = next(((e, at) for e, b, at in later if b == broker and e > epoch), None)
+        if following_one is not None:
+            found[broker, epoch] = process.unless_registered(*following_one, error_ms)
     return found
 
 

@@ -123,8 +123,9 @@ def cluster_of(
     if history is not None:
         clocks = _clocks(decoded, state, history)
         logged = boots_in_utc(decoded.node_boots, clocks).to_pylist()
-        processes = processes_of(logged, state.brokers.incarnations)
         clock_error_ms = max(clock_error_ms, least_error_ms(clocks))
+        begun = state.brokers.new_incarnations
+        processes = processes_of(logged, state.brokers.incarnations, begun, clock_error_ms)
     end_ms, static = max(times, default=None), decoded.static
     return cluster_facts("test", state, Clock(clock_error_ms), end_ms, static, boots=boots, processes=processes)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from replay.cluster.boots import BootReading, LoggedProcess, boots_of, is_same_boot, processes_of, ran_until_read
+from tests.support.scenario import sessions
 
 
 def rows(*readings: tuple[int | None, str]) -> list[dict[str, object]]:
@@ -119,6 +120,36 @@ def test_of_several_copies_the_earliest_next_process_counts_and_the_last_line() 
     copies = [boot(0, 0, 90, 5), boot(50, 200, 250, None)], [boot(0, 0, 100, 5), boot(50, 300, 350, None)]
     rows = [{**row, "capture": str(n)} for n, copy in enumerate(copies) for row in copy]
     assert processes_of(rows, {}) == {(1, 5): LoggedProcess(100, (200, 250))}
+
+
+@pytest.mark.parametrize(
+    ("registered", "error", "following"),
+    [
+        # The next process of the file registered, or one after it did.
+        (12, 0, (200, 250)),
+        (13, 0, (200, 250)),
+        # Another one registered before: it was started by hand and logged elsewhere.
+        (9, 0, None),
+        # So it may have, by clocks that differ.
+        (13, 60, None),
+    ],
+)
+def test_a_process_that_registered_and_is_not_in_the_file_logged_elsewhere(
+    registered: int, error: int, following: tuple[int, int] | None
+) -> None:
+    rows = [boot(0, 0, 100, 5), boot(50, 200, 250, 12)]
+    at = {5: 10, 9: 150, 12: 230, 13: 230}
+    begun = sessions(*(f"{epoch} register 1 i{epoch}" for epoch in (5, registered))).new_incarnations
+    begun = [replace(state, timestamp_ms=at[state.broker_epoch]) for state in begun]
+    assert processes_of(rows, {}, begun, error)[1, 5].next_ms == following
+
+
+@pytest.mark.parametrize(("registered_ms", "quiet"), [(150, None), (300, 300), (90, None)])
+def test_a_file_is_not_quiet_while_a_process_registers(registered_ms: int, quiet: int | None) -> None:
+    (state,) = sessions("9 register 1 i").new_incarnations
+    rows = [boot(0, 0, 100, 5, whole_until_ms=300)]
+    found = processes_of(rows, {}, [replace(state, timestamp_ms=registered_ms)])
+    assert found == {(1, 5): LoggedProcess(100, quiet_until_ms=quiet)}
 
 
 def test_a_process_that_had_not_loaded_its_logs_is_not_known() -> None:

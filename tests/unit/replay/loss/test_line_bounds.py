@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from replay.cluster.boots import BootReading, LoggedProcess
+from replay.cluster.boots import BootReading, LoggedProcess, processes_of
 from replay.cluster.brokers import BrokerTimeline
 from tests.support.broker_log_lines import logged
 from tests.support.detection import judged_window, statements
@@ -653,6 +653,20 @@ def test_a_leader_that_lived_on_may_have_followed_the_next_one_and_truncated() -
         processes = {(1, 1): LoggedProcess(ms(last), (ms(82.5), ms(90)))}
         found = window(logged(WON, loads), brokers, machines=SAME, processes=processes)
         assert (found["verdict"], "ceiling_loaded_log_end" in codes(found)) == (expected, expected == "excluded")
+
+
+@pytest.mark.parametrize(("registered", "verdict"), [((), "excluded"), (("64 register 1 by_hand",), "possible")])
+def test_a_process_that_was_started_by_hand_and_logged_elsewhere_may_have_truncated(
+    registered: tuple[str, ...], verdict: str
+) -> None:
+    """It followed broker 2, and what the next process of the file loaded is what it left."""
+    brokers = sessions(*UP, "50 fence 1", *registered, "90 register 1 j1")
+    one = {"capture": "c", "path": "server.log", "node_id": 1, "first_position": 0, "begins_in_file": True}
+    one |= {"load_ms": 1, "incarnation_id": None, "broker_epoch": 1, "first_event_ms": 0, "last_event_ms": ms(49)}
+    later = {"first_position": 9, "broker_epoch": 90, "first_event_ms": ms(75), "last_event_ms": ms(95)}
+    processes = processes_of([one, one | later], brokers.incarnations, brokers.new_incarnations)
+    found = window(logged(WON, "b1 loads t=76 utc=76 at=80"), brokers, machines=SAME, processes=processes)
+    assert found["verdict"] == verdict
 
 
 HANDED_OVER = ("10 isr=1,2,3", "50 isr=2,3 leader=-1", "60 isr=2,3 leader=2")
