@@ -19,7 +19,7 @@ from jobs.lake.tables import DETECTED, INGESTED, REPLAYED
 Row = dict[str, Any]
 
 # Raise this when a code change changes what a stage writes.
-CODE_VERSION = 28
+CODE_VERSION = 29
 
 
 def input_fingerprint(lake: Lake, cluster: str, inputs: Sequence[str], parameters: Sequence[object] = ()) -> str:

@@ -33,6 +33,7 @@ def evidence_rows(window: JudgedWindow) -> list[dict[str, Any]]:
         ("high_watermark_ceiling", "log_end_offset", judgement.ceiling.row),
         ("leader_log_end", "epoch_start_offset", judgement.log_end_max.row),
         ("old_leader_log_end", "log_end_offset", judgement.old_log_max.row or judgement.old_log_min.row),
+        ("old_leader_log_start", "log_start_offset", judgement.log_start.row),
     ]
     rows = [state_row(role, state) for role, state in states]
     rows += [observation_row(role, row, column) for role, column, row in bounds if row is not None]
@@ -129,6 +130,9 @@ def _result(window: JudgedWindow) -> Iterator[Row]:
         yield statement("lost_open") if most is None else statement("lost_at_most", value=most)
     if judgement.verdict == PROVEN and judgement.first_lost_offset is not None:
         yield statement("first_lost", value=judgement.first_lost_offset)
+    if judgement.log_start.value is not None and judgement.log_start.row is not None:
+        broker = judgement.log_start.row["broker_id"]
+        yield statement("deleted_before", brokers=[broker], value=judgement.log_start.value)
 
 
 def _unacked(window: JudgedWindow) -> Iterator[Row]:

@@ -83,7 +83,8 @@ def answer(windows: pa.Table, scope: AnswerScope) -> Row:
         "until_ms": scope.until_ms,
     }
     unknown = (f"Not known: {text}" for text in unknowns(found))
-    texts = [*losses(found), *unknown, *_deleted_text(found), *_regained_text(windows, proven), *_scope_text(found)]
+    counted = (*_expired_text(proven), *_regained_text(windows, proven))
+    texts = [*losses(found), *unknown, *_deleted_text(found), *counted, *_scope_text(found)]
     return {"status": found["status"], "text": texts, **found}
 
 
@@ -289,6 +290,19 @@ def _deleted_text(found: Row) -> Iterable[str]:
     """For each topic whose records are lost or may be, and that was deleted since."""
     for row in found["deleted"]:
         yield f"{visible(row['topic'])} (id {row['topic_id']}) was {deletion(row)}."
+
+
+def _expired_text(proven: pa.Table) -> Iterable[str]:
+    """Where lost offsets had been deleted before."""
+    counted = proven.select(["topic_id", "topic", "partition", "reason"]).to_pylist()
+    own = [row for row in counted if any(said["code"] == "deleted_before" for said in row["reason"] or ())]
+    if own:
+        starts = (said["value"] for row in own for said in row["reason"] if said["code"] == "deleted_before")
+        below = f"offset {max(starts)}" if len(own) == 1 else "where their logs began (deleted_before)"
+        yield (
+            f"Of what is counted for {places(own)}, the records below {below} had been deleted before, by retention or "
+            "DeleteRecords."
+        )
 
 
 def _regained_text(windows: pa.Table, proven: pa.Table) -> Iterable[str]:

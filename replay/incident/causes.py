@@ -59,7 +59,7 @@ _ACTORS = {
 _BOUNDS = (
     *("high_watermark_at_least", "floor_leader_alone", "floor_lone_leaders_log", "floor_logged"),
     *("floor_logged_shrink", "floor_logged_truncation"),
-    *("log_end", "log_end_at_most", "lost_at_least", "lost_at_most", "lost_open", "first_lost"),
+    *("log_end", "log_end_at_most", "lost_at_least", "lost_at_most", "lost_open", "first_lost", "deleted_before"),
 )
 
 

@@ -41,6 +41,7 @@ from replay.offsets.evidence import (
     Scrape,
     higher,
     index_rows,
+    log_start,
     read_by,
 )
 from replay.offsets.log_drops import CHECKPOINT, Span
@@ -287,10 +288,15 @@ class _Partition:
             contradictions=tuple(self._contradictions(row, own)),
             doubts=doubts,
             likely_floor=OPEN if term is None else self._likely_floor(term, elected_ms),
+            log_start=OPEN if term is None else self._log_start(term, elected_ms),
             logged=self.reader.bounds(row),
             by_members=ceiling_by_members(self.reader, self.evidence, row),
             is_first=lambda found: self._is_first(found, row),
         )
+
+    def _log_start(self, term: LeaderTerm, elected_ms: int) -> Bound:
+        """Of the term's leader. Earlier readings may be of offsets that an election lost and a leader wrote anew."""
+        return log_start(self.evidence, term.leader, term.begin_ms + PROPAGATION_MS, elected_ms, self.clock)
 
     def _is_first(self, found: Row, row: int) -> bool:
         broker, begin_ms = found["broker_id"], int(self.facts.timestamp_ms[row])

@@ -33,7 +33,7 @@ from replay.offsets.evidence import (
 )
 
 RULE = "hwm_regression"
-RULE_VERSION = 16
+RULE_VERSION = 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,7 @@ class Election:
     unbroken_term: (leader, when it began to lead, when the election was) of that term, in ms; None unless one
     process led all of it. contradictions: what else in the lake contradicts the winner's log. doubts: why its log may
     differ from the partition's although their lines are the same. likely_floor: see `watermark_floor.likely_floor`.
+    log_start: where the last leader's log began, as read in its term or after it.
     logged: what brokers' own log lines say of it. by_members: a ceiling by what members of the ISR kept. is_first:
     whether a row of the winner is of the first of its processes that knew of the election (`read_again`).
     """
@@ -66,6 +67,7 @@ class Election:
     contradictions: tuple[Premise, ...] = ()
     doubts: tuple[Premise, ...] = ()
     likely_floor: Bound = OPEN
+    log_start: Bound = OPEN
     logged: LineBounds = field(default_factory=LineBounds)
     by_members: Bound = OPEN
     is_first: Callable[[Row], bool] = lambda _: True
@@ -99,8 +101,8 @@ class Judgement:
     loss_max None: no upper bound. log_end_min: up to where the winner's log was the partition's log;
     log_end_max: upper bound on its log end. old_log_min, old_log_max: bounds on the old leader's log end. unacked_min,
     unacked_max: bounds on the offsets of the old leader's log that the winner's log lacks, acknowledged by all in-sync
-    replicas or not; None if unknown. by_protocol: excluded by protocol. against: the premises that fail, and what
-    contradicts it.
+    replicas or not; None if unknown. log_start: the lost offsets below it had been deleted before. by_protocol:
+    excluded by protocol. against: the premises that fail, and what contradicts it.
     """
 
     verdict: str
@@ -114,6 +116,7 @@ class Judgement:
     old_log_max: Bound
     unacked_min: int | None
     unacked_max: int | None
+    log_start: Bound = OPEN
     by_protocol: bool = False
     against: tuple[Premise, ...] = ()
 
@@ -181,7 +184,9 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
     if verdict != EXCLUDED and (loss_max == 0 or (contradictions and verdict != PROVEN)):
         loss_max = None  # something contradicts it
     bounds = (floor, ceiling, log_end_min, log_end_max)
-    judgement = Judgement(verdict, loss_min, loss_max, *bounds, *_unacked(election, evidence, bounds, clock))
+    log_start = election.log_start if loss_min and (election.log_start.value or 0) > (log_end_max.value or 0) else OPEN
+    unacked = _unacked(election, evidence, bounds, clock)
+    judgement = Judgement(verdict, loss_min, loss_max, *bounds, *unacked, log_start)
     failing = [p for p in election.membership.premises if not p.holds]
     if verdict != EXCLUDED and log_end_min.value is None:
         failing += [doubt for doubt in election.doubts if doubt not in failing]

@@ -155,7 +155,7 @@ class Evidence:
     `left`.
 
     high_watermarks: rows that have one; HOLDS_LOG: whether the capture has the partition's own folder beside the file.
-    entries: distinct lines of leader-epoch-checkpoints, by leader epoch. log_ends,
+    entries: distinct lines of leader-epoch-checkpoints, by leader epoch. log_ends, log_starts,
     epoch_rows (those lines again), observations, scrapes: by broker. left: log ends that a session left on disk when it
     stopped cleanly, by (broker, broker epoch). stopped: when the file of a clean stop was last found, in ms, by the
     same key: until then the broker had not started again.
@@ -164,6 +164,7 @@ class Evidence:
     high_watermarks: list[Row]
     entries: dict[int, list[EpochEntry]]
     log_ends: dict[int, list[Row]]
+    log_starts: dict[int, list[Row]]
     epoch_rows: dict[int, list[Row]]
     observations: dict[int, Observations]
     scrapes: dict[int, list[Scrape]]
@@ -183,6 +184,7 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
         high_watermarks=[{**r, HOLDS_LOG: place_of(r) in folders} for r in timed if r["high_watermark"] is not None],
         entries=_entries(r for r in ordered if r["epoch_start_offset"] is not None),
         log_ends=log_ends,
+        log_starts=_by_broker(r for r in timed if r.get("log_start_offset") is not None),
         epoch_rows=epoch_rows,
         observations={broker: _observations(ends, epoch_rows.get(broker, [])) for broker, ends in log_ends.items()},
         scrapes={broker: _scrapes(own) for broker, own in _by_broker(r for r in timed if _from_process(r)).items()},
@@ -339,6 +341,14 @@ def old_log_floor(evidence: Evidence, term: tuple[int, int, int] | None, clock: 
     inside = [r for r in inside if clock.surely_after(r, begin_ms + PROPAGATION_MS)]
     best = max(inside, key=lambda r: r["log_end_offset"], default=None)
     return Bound(best["log_end_offset"], best) if best else OPEN
+
+
+def log_start(evidence: Evidence, broker: int, after_ms: int, before_ms: int, clock: Clock) -> Bound:
+    """The highest log start of the broker's log that was read between two times."""
+    rows = evidence.log_starts.get(broker, [])
+    inside = [r for r in rows if clock.surely_after(r, after_ms) and clock.surely_before(r, before_ms)]
+    best = max(inside, key=lambda r: r["log_start_offset"], default=None)
+    return Bound(best["log_start_offset"], best) if best else OPEN
 
 
 def last_seen(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:

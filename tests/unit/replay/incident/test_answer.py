@@ -65,6 +65,16 @@ def test_where_a_later_election_may_have_brought_records_back_the_answer_says_so
         assert not any("brought" in text for text in asked(lost, other)["text"])
 
 
+def test_offsets_that_had_been_deleted_are_counted_and_named() -> None:
+    """Streams deletes what it has read of a repartition topic: all lost offsets may have been without records."""
+    expired = finding(reason=[statement("deleted_before", [3], value=150)])
+    other = finding("b", partition=1, reason=[statement("deleted_before", [3], value=90)])
+    for windows, below in (([expired], "ledger-0, the records below offset 150"), ([expired, other], "ledger-0 and")):
+        texts = [text for text in asked(*windows, finding("c", partition=2))["text"] if "had been deleted" in text]
+        assert len(texts) == 1
+        assert texts[0].startswith(f"Of what is counted for {below}")
+
+
 def test_a_loss_whose_window_never_closed_has_no_end() -> None:
     text = asked(finding(), finding("b", end_timestamp_ms=None))["text"][0]
     assert text.endswith("since 2023-11-14 22:13:30 UTC, in a window that had not closed when the log ended.")

@@ -98,6 +98,26 @@ def test_a_high_watermark_above_the_winners_log_end_is_a_loss() -> None:
     assert "Proven: at least 70 acknowledged offsets are gone" in finding["explanation"]
 
 
+@pytest.mark.parametrize(
+    ("line", "deleted"),
+    [
+        ("26 b1 start=90", 90),
+        ("26 b1 start=150", 150),
+        # The winner's log goes beyond it; another replica's; of an earlier term; after the election.
+        ("26 b1 start=80", None),
+        ("26 b3 start=90", None),
+        ("10 b1 start=90", None),
+        ("41 b1 start=90", None),
+    ],
+)
+def test_lost_offsets_that_had_been_deleted_are_named(line: str, deleted: int | None) -> None:
+    finding = findings(UNCLEAN, *LOST, line)[40]
+    assert (finding["verdict"], finding["loss_min"]) == ("proven", 70)
+    said = statements(finding).get("deleted_before")
+    assert (said and (said["brokers"], said["value"])) == (deleted and ([1], deleted))
+    assert [e["value"] for e in finding["evidence"] if e["role"] == "old_leader_log_start"] == [deleted] * bool(deleted)
+
+
 def test_another_replicas_line_bounds_the_loss_without_saying_where_it_begins() -> None:
     finding = findings(UNCLEAN, LOST[0], "70 b3 e0@0 e2@90")[40]
     assert (finding["verdict"], finding["loss_min"], finding["first_lost_offset"]) == ("proven", 60, None)
