@@ -30,7 +30,7 @@ from replay.loss.verdict import Election, Judgement, judge
 from replay.loss.verdicts import EXCLUDED
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
 from replay.offsets.broker_lines import NO_LINES, LoggedEnds
-from replay.offsets.clean_stops import HOLDS_LOG
+from replay.offsets.clean_stops import HOLDS_LOG, IS_ONLY_VALUE
 from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,
@@ -193,10 +193,13 @@ class _Partition:
 
     def _is_rewritten(self, row: Row) -> bool:
         """Whether a running broker rewrites the file that the value is in. It does not in a log directory that it has
-        moved all replicas out of (ReplicaManager.checkpointHighWatermarks): that keeps old values for ever."""
+        moved all replicas out of (ReplicaManager.checkpointHighWatermarks), or that is no longer in log.dirs: that
+        keeps old values for ever."""
         if row["source"] != CHECKPOINT or row[HOLDS_LOG]:
             return True
-        return all(session.has_one_directory for session in self.sessions.by_broker.get(row["broker_id"], []))
+        return row[IS_ONLY_VALUE] and all(
+            session.has_one_directory for session in self.sessions.by_broker.get(row["broker_id"], [])
+        )
 
     def _latest_epoch(self, row: Row) -> int | None:
         """A leader epoch that the replica's log had reached when the row's high watermark was written; None

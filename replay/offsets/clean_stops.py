@@ -23,6 +23,8 @@ RECOVERY_POINT = "recovery_point"
 # Of files in the folder of a partition's current log.
 _OF_ITS_FOLDER = ("leader_epoch", SEGMENT, HEADS)
 HOLDS_LOG = "holds_log"
+# Of a high watermark: no other file of its broker showed another one in the same round of reading.
+IS_ONLY_VALUE = "is_only_value"
 
 
 def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:

@@ -17,6 +17,7 @@ from replay.cluster.facts import Clock, read_by
 from replay.offsets.clean_stops import (
     HEADS,
     HOLDS_LOG,
+    IS_ONLY_VALUE,
     RECOVERY_POINT,
     SEGMENT,
     Row,
@@ -154,7 +155,8 @@ class Evidence:
     """The rows of one partition, indexed and in order of capture. Rows without a capture time are only in `entries` and
     `left`.
 
-    high_watermarks: rows that have one; HOLDS_LOG: whether the capture has the partition's own folder beside the file.
+    high_watermarks: rows that have one; HOLDS_LOG: whether the capture has the partition's own folder beside the file;
+    IS_ONLY_VALUE: whether no file of another directory, read in the same round, shows another value.
     entries: distinct lines of leader-epoch-checkpoints, by leader epoch. log_ends, log_starts,
     epoch_rows (those lines again), observations, scrapes: by broker. left: log ends that a session left on disk when it
     stopped cleanly, by (broker, broker epoch). stopped: when the file of a clean stop was last found, in ms, by the
@@ -180,8 +182,14 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
     folders = folders_of(ordered)
     log_ends = _by_broker(r for r in timed if r["log_end_offset"] is not None and not may_be_left(r, folders))
     epoch_rows = _by_broker(r for r in timed if r["epoch_start_offset"] is not None)
+    marks = [r for r in timed if r["high_watermark"] is not None]
+    shown: dict[tuple[Any, ...], set[int]] = defaultdict(set)
+    for row in marks:
+        shown[_round_of(row)].add(row["high_watermark"])
     return Evidence(
-        high_watermarks=[{**r, HOLDS_LOG: place_of(r) in folders} for r in timed if r["high_watermark"] is not None],
+        high_watermarks=[
+            {**r, HOLDS_LOG: place_of(r) in folders, IS_ONLY_VALUE: len(shown[_round_of(r)]) == 1} for r in marks
+        ],
         entries=_entries(r for r in ordered if r["epoch_start_offset"] is not None),
         log_ends=log_ends,
         log_starts=_by_broker(r for r in timed if r.get("log_start_offset") is not None),
@@ -195,6 +203,10 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
             if r["broker_epoch"] is not None and r["source"] in (RECOVERY_POINT, SEGMENT)
         },
     )
+
+
+def _round_of(row: Row) -> tuple[Any, ...]:
+    return row["source"], row["capture"], row["broker_id"], row["captured_at_ms"]
 
 
 def _by_broker(rows: Iterable[Row]) -> dict[int, list[Row]]:

@@ -438,6 +438,18 @@ def test_a_file_of_a_directory_that_holds_no_log_any_more_says_nothing() -> None
     assert verdict(TWICE, LOST[0], *seen, "95 b2 hw=150 moved", own, at=110, brokers=one) == ("proven", 55, None)
 
 
+@pytest.mark.parametrize("value", [5_000, 80])
+def test_a_file_of_a_directory_that_is_no_longer_in_log_dirs_says_nothing(value: int) -> None:
+    """A new disk took its place. The old one is still mounted, and has a high watermark of an earlier topic."""
+    one = BrokerTimeline({b: [replace(s, log_dirs=["d"]) for s in own] for b, own in ALIVE.states.items()})
+    rows = evidence("25 b1 hw=80 e0@0", "50 b2 hw=80 e0@0 e2@80")
+    old = [{**row, "path": "25/b1/old/replication_offset", "high_watermark": value} for row in rows[:2]]
+    old = [row for row in old if row["source"] == "replication_offset"]
+    cluster = replace(quick(log_end_ms=ms(10_000)), brokers=one)
+    (window,) = windows(detect(states(*UNCLEAN), offsets_table([*rows, *old]), cluster).findings)
+    assert (window["verdict"], window["high_watermark_min"]) == ("possible", 80)
+
+
 def test_after_a_loss_of_unknown_extent_old_reports_say_nothing() -> None:
     assert verdict(TWICE, LOST[0], "95 b1 hw=150 e0@0", "115 b3 e0@0 e4@70", at=110, brokers=AGAIN) == (
         "possible",
