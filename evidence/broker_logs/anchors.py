@@ -30,6 +30,8 @@ KINDS_OF_ANCHORS = (*_AFTER_ITS_RECORD, "isr_shrinking", *_OF_SESSIONS)
 # A node's clock is taken to be closer than this to the controllers' where only anchors show its zone; where it was not,
 # or another zone than the one that is shown counted, nothing follows from the node's times.
 _CLOCK_ERROR_MS = 60_000
+# By how much a zone's clocks go forward in spring and back in autumn (Lord Howe: half an hour).
+_SUMMER_TIMES_MS = (1_800_000, 3_600_000)
 # A later capture may have another file under the same path.
 _FILE = ("capture", "path")
 _IN_FILES = ("node_id", *_FILE, "position")
@@ -267,7 +269,26 @@ def _spans(anchors: list[_Anchor]) -> list[Row]:
             lower, upper = -inf, inf
         spans[-1].append(anchor)
         lower, upper = (lower, min(upper, ahead)) if anchor.is_upper else (max(lower, ahead), upper)
-    return [_span(own) for own in spans]
+    return [_span(part) for own in spans for part in _without_summer_time(own)]
+
+
+def _without_summer_time(anchors: list[_Anchor]) -> list[list[_Anchor]]:
+    """The anchors of one span, and apart from them its first and last ones if all of these bound the offset from above,
+    by an hour more than others do: a zone whose clocks went back or forward meanwhile."""
+    ordered = sorted(anchors, key=lambda a: a.logged_at_ms)
+    least = min((a.difference_ms for a in ordered if a.is_upper), default=0)
+    kept = [i for i, a in enumerate(ordered) if not a.is_upper or a.difference_ms - least < QUARTER_MS]
+    begin = kept[0] if _is_shifted(ordered[: kept[0]], least) else 0
+    end = kept[-1] + 1 if _is_shifted(ordered[kept[-1] + 1 :], least) else len(ordered)
+    return [part for part in (ordered[:begin], ordered[begin:end], ordered[end:]) if part]
+
+
+def _is_shifted(anchors: list[_Anchor], least_ms: int) -> bool:
+    return bool(anchors) and _is_summer_time(min(a.difference_ms for a in anchors) - least_ms)
+
+
+def _is_summer_time(ms: int) -> bool:
+    return any(abs(ms - shift) <= _CLOCK_ERROR_MS for shift in _SUMMER_TIMES_MS)
 
 
 def _span(anchors: list[_Anchor]) -> Row:
@@ -303,6 +324,8 @@ def _zone(row: Row, printed: dict[int, str]) -> tuple[int | None, str | None]:
     if printed:
         reference = upper if upper is not None else lower
         zone_ms = min(printed, key=lambda z: abs(z - reference))
+        if None in (lower, upper) and _is_summer_time(abs(reference - zone_ms)):
+            return None, None  # it is of another time of the year
         return zone_ms, printed[zone_ms]
     if lower is None or upper is None:
         return None, None

@@ -173,6 +173,30 @@ def test_what_shows_the_zone() -> None:
     assert shown(events(*stamped), boots=boot) == (HOUR, "printed", 40)
 
 
+@pytest.mark.parametrize(
+    ("shift", "utc"), [(0, True), (HOUR // 2, False), (HOUR, False), (-HOUR, True), (HOUR + 120_000, True)]
+)
+@pytest.mark.parametrize("away", [-10_000_000, 10_000_000])
+def test_lines_from_before_or_after_the_clocks_changed_have_no_time_in_utc(away: int, shift: int, utc: bool) -> None:
+    """In spring the process ran on, and crashed; in autumn the files begin with the lines of the process before."""
+    now = 100_000_000
+    own = [{**row, "logged_at_ms": row["logged_at_ms"] + now} for row in REGISTERED]
+    lines = events(*own, leader(0, 0, now + away + HOUR + shift))
+    table = registrations({"timestamp_ms": now + 1000})
+    found = node_clocks(lines, states({"partition_epoch": 0, "timestamp_ms": now + away}), table)
+    shown = with_utc(lines, found)["logged_at_utc_ms"].to_pylist()
+    assert shown == [now + 990, now + 1040, now + away + shift if utc and shift >= 0 else None]
+
+
+def test_a_start_in_winter_does_not_show_the_zone_in_summer() -> None:
+    boot = pa.Table.from_pylist([{"node_id": 1, "zone_ms": 0}], schema=tables.NODE_BOOTS)
+    for late, zone in ((20, 0), (HOUR + 20, None), (2 * HOUR + 20, 0)):
+        (row,) = clocks(
+            events(leader(0, 0, 1000 + late)), states({"partition_epoch": 0, "timestamp_ms": 1000}), boots=boot
+        )
+        assert row["zone_ms"] == zone
+
+
 def test_utc_is_filled_in_where_it_is_not_printed() -> None:
     lines = events({"logged_at_ms": HOUR}, {"logged_at_ms": HOUR, "logged_at_utc_ms": 7}, {"logged_at_ms": None})
     known = pa.Table.from_pylist([{"node_id": 1, "zone_ms": HOUR}], schema=tables.NODE_CLOCKS)
