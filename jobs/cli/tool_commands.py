@@ -14,7 +14,7 @@ import typer
 
 from evidence.errors import KraftForensicsError
 from evidence.wire.schemas import RELEASE
-from jobs.console.log import ERROR, WARNING, log
+from jobs.console.log import ERROR, log
 from jobs.console.options import DEFAULT_LAKE
 from jobs.console.output import Format, print_rows, say, show_message
 
@@ -23,14 +23,12 @@ _PACKAGES = ("evidence", "replay", "jobs", "quality", "kraft_forensics")
 
 def config_show(form: Format = Format.TABLE) -> None:
     """Show every effective setting and where it comes from: the defaults, a file or an environment variable."""
-    from jobs.config.settings import effective_settings, unknown_variables
+    from jobs.config.settings import effective_settings
 
     rows = effective_settings()
     if form is Format.TABLE:  # one column of text, whatever the types of the values
         rows = [{**row, "value": str(row["value"])} for row in rows]
     print_rows(list(rows[0]), rows, form)
-    for name in unknown_variables():
-        show_message(f"{name}: not a setting; it has no effect", WARNING)
 
 
 def bench(log: Path, runs: int = 5, form: Format = Format.TABLE) -> None:

@@ -6,7 +6,9 @@ import os
 import re
 import sys
 import tomllib
+from collections.abc import Iterable
 from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -208,16 +210,40 @@ def site_values() -> dict[str, Any]:
 
 
 def load_settings(engine: str | None = None) -> Settings:
-    """Load the effective settings. engine: of --engine, None without one. Errors: SettingsError naming the setting or
-    file that is wrong."""
+    """Load the effective settings. engine: of --engine, None without one. Errors: SettingsError naming the setting,
+    variable or file that is wrong."""
     values = _merged(default_values(), site_values())
+    _check_variables()
     try:
         settings = Settings(**values)
         return settings.model_copy(update={"engine": engine}) if engine else settings
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(p) for p in first["loc"])
-        raise SettingsError(f"setting {name}: {first['msg']} (defaults and meanings: conf/defaults.toml)") from error
+        if first["type"] == "extra_forbidden":
+            raise _no_setting(f"setting {name}", name, map(".".join, _paths())) from error
+        raise SettingsError(f"setting {name}: {first['msg']} ({_MEANINGS})") from error
+
+
+def _check_variables() -> None:
+    """Refuse a variable that looks like a setting and is none: pydantic passes over it. Errors: SettingsError."""
+    known = {_DELIMITER.join(path).upper() for path in _paths()}
+    for variable in sorted(name for name in os.environ if name.upper().startswith(_PREFIX)):
+        name = variable.upper().removeprefix(_PREFIX)
+        if _DELIMITER.join(name.split(_DELIMITER)[:2]) not in known and not _NO_SETTINGS.fullmatch(name):
+            raise _no_setting(variable, name, known | {"CONF", "BIN"}, _PREFIX)
+
+
+def _no_setting(what: str, name: str, known: Iterable[str], prefix: str = "") -> SettingsError:
+    near = "".join(f", {prefix}{close} is" for close in get_close_matches(name, sorted(known), 1))
+    return SettingsError(f"{what}: is no setting{near} ({_MEANINGS})")
+
+
+def _paths() -> list[_Path]:
+    """Every section, and every setting in one."""
+    models = {name: field.annotation for name, field in Settings.model_fields.items()}
+    inner = {name: getattr(model, "model_fields", {}) for name, model in models.items()}
+    return [(name,) for name in models] + [(name, each) for name, own in inner.items() for each in own]
 
 
 def _merged(values: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
@@ -230,6 +256,9 @@ def _merged(values: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]
 
 
 _PREFIX, _DELIMITER = "KRAFT_FORENSICS_", "__"
+_MEANINGS = "defaults and meanings: conf/defaults.toml"
+# Other variables: the site's file; of airflow_dags/; what Kubernetes sets in all pods for a Service of this name.
+_NO_SETTINGS = re.compile(r"CONF|BIN|DAG_.*|(.*_)?(SERVICE_(HOST|PORT)|PORT)(_.*)?")
 _SECRET = r"password|secret|token|key"
 # Secrets inside a value: -Dname=secret, and the user part of a URL.
 _NAMED = re.compile(rf"([^\s=]*(?:{_SECRET})[^\s=]*=)(\"[^\"]*\"|'[^']*'|\S+)", re.IGNORECASE)
@@ -250,13 +279,6 @@ def effective_settings() -> list[dict[str, Any]]:
         {"setting": ".".join(path), "value": _shown(path, value), "origin": origins.get(path, "default")}
         for path, value in _leaves(settings.model_dump(mode="json")).items()
     ]
-
-
-def unknown_variables() -> list[str]:
-    """Environment variables that look like settings but name a section that does not exist. They have no effect."""
-    named = (name for name in os.environ if name.upper().startswith(_PREFIX) and _DELIMITER in name)
-    sections = {section.upper() for section in Settings.model_fields}
-    return sorted(n for n in named if n.upper().removeprefix(_PREFIX).split(_DELIMITER)[0] not in sections)
 
 
 def _leaves(tree: dict[str, Any], path: _Path = ()) -> dict[_Path, Any]:

@@ -52,7 +52,7 @@ class Ground:
     states: dict[str, set[str]] = field(default_factory=dict)
     writes: int = 0
     reads: int = 0
-    spark: ClassVar[dict[str, str]] = {**ALWAYS_SPARK, "KRAFT_FORENSICS_QUALITY__SPARK_FROM_ROWS": "0"}
+    spark: ClassVar[dict[str, str]] = ALWAYS_SPARK
     _lengths: dict[bool, float] = field(default_factory=dict)
     _measuring: threading.Lock = field(default_factory=threading.Lock)
     said: dict[tuple[str, str], str] = field(default_factory=dict)

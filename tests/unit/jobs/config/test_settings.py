@@ -71,11 +71,39 @@ def test_a_section_as_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -
     assert rows["spark.shuffle_partitions"]["origin"] == "default"
 
 
-def test_a_variable_of_no_section_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(f"{PREFIX}SPAKR__MASTER", "local[1]")
-    result = CliRunner().invoke(app, ["config", "show"])
-    assert result.exit_code == 0
-    assert result.stderr == f"{PREFIX}SPAKR__MASTER: not a setting; it has no effect\n"
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("ENGIN", "ENGINE"),
+        ("SPAKR__MASTER", "SPARK__MASTER"),
+        ("EVIDENCE__CLOCK_EROR_MS", "EVIDENCE__CLOCK_ERROR_MS"),
+        ("evidence_clock_error_ms", "EVIDENCE__CLOCK_ERROR_MS"),
+        ("CLOCK_ERROR_MS", "EVIDENCE__CLOCK_ERROR_MS"),
+        ("CONV", "CONF"),
+    ],
+)
+def test_a_misspelt_variable_is_an_error_with_the_nearest_name(
+    name: str, near: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PREFIX + name, "1")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    meanings = "(defaults and meanings: conf/defaults.toml)"
+    assert str(caught.value) == f"{PREFIX}{name}: is no setting, {PREFIX}{near} is {meanings}"
+
+
+def test_a_variable_like_no_setting_is_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{PREFIX}XYZ", "1")
+    with pytest.raises(SettingsError, match=f"^{PREFIX}XYZ: is no setting \\("):
+        load_settings()
+
+
+def test_variables_for_others_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    kubernetes = ("SERVICE_HOST", "WEB_SERVICE_PORT_HTTP", "PORT", "WEB_PORT_80_TCP_ADDR")
+    for name in ("BIN", "CONF", "DAG_RETRIES", *kubernetes):
+        monkeypatch.setenv(PREFIX + name, "")
+    monkeypatch.setenv(f"{PREFIX}QUALITY__SEVERITY__FINDINGS", "warn")
+    assert load_settings().quality.severity == {"findings": "warn"}
 
 
 @pytest.mark.parametrize("form", ["table", "json", "csv"])
@@ -130,8 +158,8 @@ def test_a_key_of_a_sites_session_does_not_drop_the_others(tmp_path: Path, monke
         ("[evidence]\nclock_error_ms = 31536000001\n", "evidence.clock_error_ms"),
         ("[evidence]\nclock_error_ms = 9223372036854775807\n", "evidence.clock_error_ms"),
         ("[evidence]\nsnapshot_duration_ms = 31536000001\n", "evidence.snapshot_duration_ms"),
-        ("[evidence]\nclock_eror_ms = 1\n", "evidence.clock_eror_ms"),
-        ("[nothing]\na = 1\n", "nothing"),
+        ("[evidence]\nclock_eror_ms = 1\n", "clock_eror_ms: is no setting, evidence.clock_error_ms is"),
+        ("[nothing]\na = 1\n", r"setting nothing: is no setting \("),
         ("not toml", "site.toml"),
     ],
 )
