@@ -1,7 +1,7 @@
 """The commands. Results go to stdout, progress and logs to stderr. Spark is imported only by commands that need it.
 
 Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on (`ahead`: not safe), 4 quality failed, 5 the
-lake is of a newer release, 130 Ctrl-C, 143 SIGTERM.
+lake is of another release, 130 Ctrl-C, 141 SIGPIPE, 143 SIGTERM.
 """
 
 from __future__ import annotations
@@ -117,6 +117,17 @@ def _line_of(error: Exception) -> str | None:
     return of_files(error) if isinstance(error, OSError) else None
 
 
+def _run() -> None:
+    """Run the command. Errors: BrokenPipeError if the reader of stdout has gone, of which typer makes exit code 1."""
+    try:
+        app()
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None
+        sys.stdout.flush()
+        raise
+
+
 def main() -> None:
     """Entry point. Errors of this project, of files, Spark and Delta become one line on stderr and an exit code; what
     Spark and Delta say beyond that line goes to the run's log file, which a run that succeeds removes."""
@@ -127,7 +138,7 @@ def main() -> None:
     watch_signals()
     try:
         with ends_by_signal():
-            app()
+            _run()
     except SystemExit as end:
         if end.code != KraftForensicsError.exit_code and not is_verbose():
             run_log.discard()

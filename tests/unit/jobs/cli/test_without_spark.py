@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +49,16 @@ def test_inspect_of_a_missing_file_is_an_error_line(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == f"error: {tmp_path / 'gone.log'}: cannot be read: No such file or directory\n"
+
+
+@pytest.mark.parametrize("words", [["inspect", "--help"], ["config", "show"], ["coordinator", "x"]])
+def test_a_reader_that_has_gone_ends_a_command_as_it_ends_other_tools(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "jobs.cli", *words]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 def test_usage_errors_exit_with_2() -> None:
