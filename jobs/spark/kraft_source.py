@@ -161,6 +161,9 @@ def _options(given: Mapping[str, str], schema: StructType) -> _Options:
     mode = given.get("mode", "PERMISSIVE").upper()
     if mode not in ("PERMISSIVE", "FAILFAST"):
         raise KraftForensicsError(f"kraft: mode {mode!r} is neither PERMISSIVE nor FAILFAST")
+    pushed = given.get("pushFilters", "false").lower()
+    if pushed not in ("true", "false"):
+        raise KraftForensicsError(f"kraft: pushFilters {pushed!r} is neither true nor false")
     return _Options(
         places=[place.removeprefix("file:") for place in places],
         start_offset=_number(given, "startOffset", 0) or 0,
@@ -169,7 +172,7 @@ def _options(given: Mapping[str, str], schema: StructType) -> _Options:
         fail_fast=mode == "FAILFAST",
         split_bytes=max(1, _number(given, "splitBytes", 8 << 20) or 0),
         columns=_columns(schema),
-        push_filters=given.get("pushFilters", "").lower() == "true",
+        push_filters=pushed == "true",
     )
 
 

@@ -71,6 +71,9 @@ def test_damage_is_a_row_or_an_error_depending_on_the_mode(spark: SparkSession, 
 def test_wrong_options_are_errors(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PySparkException, match="neither PERMISSIVE nor FAILFAST"):
         spark.read.format("kraft").option("mode", "LAX").load(EVERY_RECORD).collect()
+    with pytest.raises(PySparkException, match="pushFilters 'ture' is neither true nor false"):
+        spark.read.format("kraft").option("pushFilters", "ture").load(EVERY_RECORD).collect()
+    assert spark.read.format("kraft").option("pushFilters", "False").load(EVERY_RECORD).count()
     with pytest.raises(PySparkException, match="no metadata segment or snapshot"):
         spark.read.format("kraft").load(str(tmp_path)).collect()
 
