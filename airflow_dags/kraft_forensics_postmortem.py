@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +29,12 @@ def moment(text: str) -> datetime:
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
+def folder_name(run_id: str) -> str:
+    """A name that no other run has: the run id, or what of it is safe in a path, with a digest."""
+    name = re.sub(r"^\.|[^A-Za-z0-9._-]", "_", run_id)
+    return name if name == run_id else f"{name[:200]}-{hashlib.sha256(run_id.encode()).hexdigest()[:16]}"
+
+
 @task(multiple_outputs=True)
 def prepare() -> dict[str, Any]:
     """The run's two commands: {run, report, path}."""
@@ -37,8 +44,7 @@ def prepare() -> dict[str, Any]:
     if times[0] >= times[1]:
         raise AirflowFailException("incident_from must be before incident_to")
     span = "..".join(time.isoformat() for time in times)
-    run_id = re.sub(r"[^A-Za-z0-9._-]", "_", get_current_context()["run_id"])
-    folder = f"{params['folder'].rstrip('/')}/{run_id}"
+    folder = f"{params['folder'].rstrip('/')}/{folder_name(get_current_context()['run_id'])}"
     lake, path = f"{folder}/lake", f"{folder}/report.html"
     return {
         "run": ["run", "--lake", lake, "--", *params["captures"]],

@@ -235,6 +235,16 @@ def test_an_incident_that_ends_before_it_begins_fails_for_good() -> None:
     assert tasks_of(run)["prepare"] == ("failed", 1)
 
 
+def test_no_two_runs_write_into_one_folder() -> None:
+    from kraft_forensics_postmortem import folder_name  # makes the DAG, with the settings of this test
+
+    assert folder_name("INC-4711") == "INC-4711"
+    names = ["INC:1", "INC+1", "INC_1", "manual__2026-11-21T00:39:00+00:00", ".", "..", "../up", "/x", ":" * 250]
+    folders = {folder_name(name) for name in names}
+    assert len(folders) == len(names)
+    assert not any("/" in folder or folder.startswith(".") or len(folder) > 255 for folder in folders)
+
+
 # Runs ----------------------------------------------------------------------------------------------------------------
 
 
