@@ -66,11 +66,12 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
     not give; groups: a row for each kind, verdict, severity and rule (_GROUP); witnesses: the worst findings of each
     kind, in order."""
     windows = [g for g in groups if g["kind"] == HWM_REGRESSION]
+    hidden = _are_hidden(groups, known["evidence"]["partition_states"])
     kinds = sorted({g["kind"] for g in groups})
     by_kind = {kind: _by([g for g in groups if g["kind"] == kind], "verdict", VERDICTS) for kind in kinds}
     judged = _by(windows, "verdict", VERDICTS)
     return {
-        "valid": _valid(groups, known["evidence"]["partition_states"]),
+        "valid": _valid(groups, hidden),
         "cluster_id": known["cluster_id"],
         "tool_version": tool_version(),
         **{name: known[name] for name in ("log", "report", "page_one", "answer", "plan")},
@@ -80,7 +81,7 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
         "severities": _by(groups, "severity", SEVERITIES),
         "status": known["status"],
         "windows": {"judged": sum(judged.values()), **judged},
-        "loss": {**_loss(windows), "by_topic": _by_topic(known["answer"])},
+        "loss": {**_loss(windows, hidden), "by_topic": _by_topic(known["answer"])},
         "witnesses": {
             kind: [{n: row[n] for n in row if n not in _NOT_SHOWN} for row in witnesses if row["kind"] == kind]
             for kind in kinds
@@ -90,15 +91,20 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
     }
 
 
-def _valid(groups: Sequence[Row], states: int) -> bool | str:
+def _are_hidden(groups: Sequence[Row], states: int) -> bool:
+    """Whether windows may be missing: a gap in the evidence, a log that contradicts itself, or no state to judge."""
+    conflicts = (g["kind"] != HWM_REGRESSION and (g["verdict"], g["severity"]) == (PROVEN, "critical") for g in groups)
+    return not states or any(conflicts) or any(g["kind"] == EVIDENCE_GAP for g in groups)
+
+
+def _valid(groups: Sequence[Row], hidden: bool) -> bool | str:
     """false: a loss is proven, or that the log contradicts itself. "unknown": neither is proven, but one may be hidden:
     an undecided window, a gap in the evidence, or no partition state to judge. true: otherwise."""
     proven = [g for g in groups if g["verdict"] == PROVEN]
     if any(g["kind"] == HWM_REGRESSION or g["severity"] == "critical" for g in proven):
         return False
     undecided = any(g["kind"] == HWM_REGRESSION and g["verdict"] != EXCLUDED for g in groups)
-    gap = any(g["kind"] == EVIDENCE_GAP for g in groups)
-    return "unknown" if undecided or gap or not states else True
+    return "unknown" if undecided or hidden else True
 
 
 def _by(groups: Iterable[Mapping[str, Any]], column: str, names: Sequence[str]) -> dict[str, int]:
@@ -108,9 +114,9 @@ def _by(groups: Iterable[Mapping[str, Any]], column: str, names: Sequence[str]) 
     return counts
 
 
-def _loss(windows: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
-    """Sums over all windows; the maximum is null if any of them has no upper bound."""
-    is_open = any(g["open_losses"] for g in windows)
+def _loss(windows: Sequence[Mapping[str, Any]], hidden: bool) -> dict[str, int | None]:
+    """Sums over all windows; the maximum is null if any of them has no upper bound, or some may be missing."""
+    is_open = hidden or any(g["open_losses"] for g in windows)
     least, most = (int(sum(g[name] or 0 for g in windows)) for name in ("loss_min", "loss_max"))
     return {"acks_all_min": least, "acks_all_max": None if is_open else most}
 

@@ -112,6 +112,17 @@ def test_one_open_window_opens_the_whole_loss() -> None:
     assert document(*groups)["loss"] == {"acks_all_min": 70, "acks_all_max": None, "by_topic": []}
 
 
+@pytest.mark.parametrize(
+    ("groups", "states"),
+    [([("evidence_gap", "proven", "high")], 4), ([("log_conflict", "proven", "critical")], 4), ([], 0)],
+)
+def test_a_loss_in_a_window_that_is_hidden_has_no_bound(groups: list[tuple[str, str, str]], states: int) -> None:
+    found = document(
+        group(WINDOW, "excluded", loss_min=0, loss_max=0), *(group(*each) for each in groups), states=states
+    )
+    assert found["loss"] == {"acks_all_min": 0, "acks_all_max": None, "by_topic": []}
+
+
 def test_nothing_found_is_no_loss() -> None:
     found = document()
     assert found["loss"] == {"acks_all_min": 0, "acks_all_max": 0, "by_topic": []}
