@@ -85,13 +85,14 @@ def _evidence(role: str, batch: Row) -> Row:
 
 
 def file_faults(cluster: str, quarantine: Sequence[Row]) -> list[Row]:
-    """Findings of quarantined byte ranges that contradict the rest of the evidence; each points at its bytes."""
-    rows = []
+    """Findings of quarantined byte ranges that contradict the rest of the evidence; each points at its bytes, in every
+    file that has them: controllers' logs, and a copy of a file, may be equal."""
+    rows: dict[str, Row] = {}
     for q in quarantine:
         evidence = cited("quarantined", "quarantine", q, offset=q["offset"])
-        problem = Problem(q["reason"], q["offset"], q["message"])
-        rows.append(fault(cluster, problem, f"{q['sha256']}@{q['position']}", [evidence]))
-    return rows
+        row = fault(cluster, Problem(q["reason"], q["offset"], q["message"]), f"{q['sha256']}@{q['position']}")
+        rows.setdefault(row["finding_id"], row)["evidence"].append(evidence)
+    return list(rows.values())
 
 
 def rival_snapshots(snapshots: Sequence[tuple[int, int]]) -> list[Problem]:

@@ -55,6 +55,13 @@ def test_a_quarantined_stretch_becomes_a_finding_that_points_at_it() -> None:
     assert set(FILE_FAULTS) <= set(FAULTS)
 
 
+def test_the_same_stretch_of_equal_files_is_one_finding() -> None:
+    of_all = {"capture": "c", "sha256": "ab", "position": 61, "reason": "offset_flip", "offset": 9, "message": "no"}
+    paths = ["1/x.log", "2/x.log", "copy/x.log"]
+    (row,) = file_faults("c", [{**of_all, "path": path} for path in paths])
+    assert [each["path"] for each in row["evidence"]] == paths
+
+
 def test_a_printed_state_is_shown_beside_the_replayed_ones() -> None:
     place = {"capture": "c", "path": "topics.txt", "sha256": "ab", "position": 5}
     state = {"leader": 2, "replicas": [1, 2], "isr": [2], "elr": [], "last_known_elr": [], "offset": 80, **place}
