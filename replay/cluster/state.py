@@ -85,7 +85,8 @@ class LogShape:
 
     batches: as given. live: the row numbers of those that no later epoch truncated, by offset. truncated: (epoch, base
     offset) of the others. branches: the suffixes that these form, as
-    indexes into `batches`. snapshots: (end offset, epoch) of the complete ones. log_end: exclusive.
+    indexes into `batches`. snapshots: (end offset, epoch) of the complete ones. log_end: exclusive; that of a snapshot
+    which is newer than the log.
     """
 
     batches: LogBatches
@@ -159,7 +160,7 @@ def log_shape(
     runs = newest_run(runs, snapshots) if from_newest else runs
     truncated = [(int(e), int(b)) for e, b in zip(epoch[~kept], base[~kept], strict=True)]
     found = branches(epoch, base, last, log.holders) if len(truncated) else []
-    log_end = int(last[kept].max()) + 1 if kept.any() else 0
+    log_end = max([int(last[kept].max(initial=-1)) + 1, *(run.end for run in runs)])
     return LogShape(log, rows, runs, truncated, found, list(snapshots), log_end, problems)
 
 

@@ -28,7 +28,7 @@ class ResumePoint:
 
 
 def resume_point(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> ResumePoint | None:
-    """Where the next replay may resume; None if it cannot: nothing was replayed, or a snapshot is newer than the log.
+    """Where the next replay may resume; None if it cannot: nothing was replayed, or the last state is unknown.
 
     A transaction that is open at the log's end is read again.
     """

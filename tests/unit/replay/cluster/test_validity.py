@@ -7,6 +7,7 @@ import pytest
 
 from replay.arrow.schemas import PARTITION_HISTORY
 from replay.cluster.log import LogRange, clip_validity
+from replay.cluster.state import log_shape
 
 
 def history(*rows: tuple[int, int | None]) -> pa.Table:
@@ -34,3 +35,11 @@ def test_a_state_ends_where_the_hole_begins(end: int | None) -> None:
 
 def test_a_log_that_goes_on_without_a_snapshot_ends_every_state() -> None:
     assert ends(clip_validity(history((5, None)), [LogRange(0, 50, None)], 120)) == [(50, None)]
+
+
+def test_no_state_holds_from_the_logs_end_to_a_newer_snapshot() -> None:
+    """A controller's log was copied before its newest snapshot, or its last segment was lost."""
+    batch = {"epoch": 1, "base_offset": 0, "last_offset": 49, "crc": 1, "path": "a", "nodes": [1]}
+    shape = log_shape([batch], [(80, 1)])
+    clipped = clip_validity(history((5, 79), (79, None)), shape.runs, shape.log_end)
+    assert ends(clipped) == [(50, None), (None, None)]
