@@ -8,7 +8,6 @@ fs/proc/uptime.c, CLOCK_BOOTTIME) needs no clock of the node. It may only run to
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -40,7 +39,10 @@ def read_boot_ids(capture: Capture, uncertainty_ms: int) -> BootIds:
     if neither the manifest nor an archive gives it; the clock's error widens the time on both sides."""
     rows = []
     accounts = {}
-    machines = dict(_machines(capture))
+    nodes = capture.manifest.nodes if capture.manifest else ()
+    # By the path of the boot id that was read with the rest; a made-up one for a node without a folder.
+    paths = (f"/{n}" if node.path is None else str(PurePosixPath(node.path, "boot_id")) for n, node in enumerate(nodes))
+    machines = dict(zip(paths, nodes, strict=True))
     for file in capture.files:
         if file.kind != kinds.BOOT_ID:
             continue
@@ -56,13 +58,6 @@ def read_boot_ids(capture: Capture, uncertainty_ms: int) -> BootIds:
             rows.append(row)
     rows += [_without_id(capture, node, uncertainty_ms) for node in machines.values() if node.uptime_s is not None]
     return BootIds(pa.Table.from_pylist(rows, schema=tables.BOOT_IDS), accounts)
-
-
-def _machines(capture: Capture) -> Iterator[tuple[str, CapturedNode]]:
-    """The manifest's nodes, by the path of the boot id that was read with the rest; a made-up one for a node without a
-    folder."""
-    for number, node in enumerate(capture.manifest.nodes if capture.manifest else ()):
-        yield str(PurePosixPath(node.path, "boot_id")) if node.path is not None else f"/{number}", node
 
 
 def _round(

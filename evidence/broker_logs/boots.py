@@ -41,7 +41,7 @@ class BootTracker:
         marker = _marker(event)
         if marker is not None:
             if self._is_new(marker):
-                self._end(before)
+                self.end(before)
                 if self.rows and self.rows[-1]["first_position"] == event["position"]:
                     self.rows.pop()
                 self._open(event, begins_in_file=True)
@@ -49,10 +49,6 @@ class BootTracker:
         self._may_hide |= event["kind"] == "log_level_changed"
         if self.rows:
             _learn(self.rows[-1], event)
-
-    def end_file(self, last: Row | None) -> None:
-        """last: as `at`, of the file's last event."""
-        self._end(last)
 
     def _is_new(self, marker: str) -> bool:
         current = self.rows[-1] if self.rows else None
@@ -71,7 +67,8 @@ class BootTracker:
         row |= {"first_event_ms": at.get("logged_at_ms"), "first_position": at["position"]}
         self.rows.append({**row, "last_event_ms": row["first_event_ms"], "last_position": at["position"]})
 
-    def _end(self, last: Row | None) -> None:
+    def end(self, last: Row | None) -> None:
+        """last: as `at`, of the last event of the process, or of the file."""
         if self.rows and last is not None and last["position"] >= self.rows[-1]["first_position"]:
             last_ms = None if self._may_hide else last.get("logged_at_ms")
             self.rows[-1] |= {"last_event_ms": last_ms, "last_position": last["position"]}

@@ -1,4 +1,4 @@
-"""A log message -> the event it is, with typed fields. The messages are data: messages.toml.
+"""A log message -> the event it is, with typed fields. The messages are data: messages.toml, as patterns.
 
 Texts: Kafka's source of 3.9, the class files of 3.9.1, 4.0.2, 4.1.1, 4.3.1 and 4.4.0, and what 3.9.1, 4.0.2, 4.1.1,
 4.2.0, 4.3.1 and 4.4.0 wrote. A pattern's groups are columns of tables.BROKER_LOG_EVENTS. Patterns match from the
@@ -8,18 +8,95 @@ message's first character, so that what a client puts into a name or an error ca
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import pyarrow as pa
 
-from evidence.broker_logs.messages import MESSAGES, Message
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
 from evidence.tables import BROKER_LOG_EVENTS, INT32_LIST, OUT_OF_SYNC
 
 Fields = dict[str, Any]
 
+_TEXT_OF_TYPE = {pa.int64(): r"\d{1,19}", pa.int32(): r"\d{1,10}"}
+_ID = r"[a-zA-Z0-9_-]{22}"
+# Column -> its value as nodes print it.
+_TEXTS = {field.name: _TEXT_OF_TYPE[field.type] for field in BROKER_LOG_EVENTS if field.type in _TEXT_OF_TYPE} | {
+    **dict.fromkeys(("leader", "previous_leader", "previous_leader_epoch"), r"-?\d{1,10}"),
+    **dict.fromkeys(("isr", "previous_isr"), r"[\d, ]*"),
+    **dict.fromkeys(("topic_id", "incarnation_id"), _ID),
+    "topic": r"[a-zA-Z0-9._-]{1,249}",
+    "directory": r"\S.{0,1000}?",
+    "under_min_isr": r"\(under-min-isr\)",
+    "count": r"\d{1,10}",
+    "duration_ms": r"\d{1,15}",
+    "printed_at_ms": r"\d{13}",
+}
+# What stands in several messages. tp: topic and partition; id: Scala's Option, Java's Optional, or the bare id; state:
+# to 4.1 `and partition state LeaderAndIsrPartitionState(...)`, from 4.2 on `, partition registration
+# PartitionRegistration(...) and isNew=`; log_in, of_log: UnifiedLog.toString, the replica's own folder and the rest;
+# folder: of a replica, as the stray, future or usual one.
+_PARTS = {
+    "tp": "<topic>-<partition>",
+    "id": r"(?:Some\(|Optional\[)?(?:<topic_id>|None|Optional\.empty|null)[)\]]?",
+    "previous": r"Previous leader (?:(?:Some\(|Optional(?:Int)?\[)<previous_leader>[)\]]|None|Optional(?:Int)?\.empty) "
+    r"and previous leader epoch was <previous_leader_epoch>\.",
+    "state": r"(?: and partition state |, partition registration )(?:LeaderAndIsrPartitionState|PartitionRegistration)"
+    r"\(.{0,20000}?partitionEpoch=<partition_epoch>.{0,20000}?\)(?: and isNew=\w+)?",
+    "log_in": r"Log\(dir=.{0,2000}?",
+    "of_log": r", topicId=<id>, topic=<topic>, partition=<partition>, highWatermark=\d{1,19}, "
+    r"lastStableOffset=\d{1,19}, logStartOffset=<log_start_offset>, logEndOffset=<log_end_offset>\)",
+    "folder": r"(?P<directory>.{0,1000}?)/<tp>(?:\.[0-9a-f]{32}-[a-z]+)?",
+    "loaded": r".{0,200}? in <duration_ms>ms \(\d+/\d+ completed in <directory>\)$",
+}
+_NAME = re.compile(r"(?<!\?P)<(\w+)>")
+_SPEAKERS = re.compile(r"\[([A-Za-z|]+)\] ")
+_MARKED = re.compile("«(.*)»")
+_BEGINNING = re.compile(r"(?:[^\\.\[\](){}|*+?^$<]|\\[.()])*")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """kind: of the event. words: a literal that every such line holds, as it is in the file. pattern: of the message
+    after what stands in brackets before it; its groups are columns. speakers: the first words in those brackets that
+    are allowed; empty: there are none. anywhere: the words may stand in any line, a stack trace's too."""
+
+    kind: str
+    words: str
+    pattern: str
+    speakers: tuple[str, ...]
+    anywhere: bool
+
+
+def _messages() -> Iterator[Message]:
+    tables = tomllib.loads(files("evidence.broker_logs").joinpath("messages.toml").read_text("utf-8"))
+    for table, kinds in tables.items():
+        for kind, given in kinds.items():
+            for template in [given] if isinstance(given, str) else given:
+                yield _message(kind, template, table == "anywhere")
+
+
+def _message(kind: str, template: str, anywhere: bool) -> Message:
+    marked, text = _MARKED.search(template), template.replace("«", "").replace("»", "")
+    brackets = _SPEAKERS.match(text)
+    text = text[brackets.end() :] if brackets else text
+    words = marked[1] if marked else _BEGINNING.match(text)[0].replace("\\", "")  # type: ignore[index]
+    return Message(kind, words, _expanded(text), tuple(brackets[1].split("|")) if brackets else (), anywhere)
+
+
+def _expanded(template: str) -> str:
+    def part(found: re.Match[str]) -> str:
+        name = found[1]
+        return _expanded(_PARTS[name]) if name in _PARTS else f"(?P<{name}>{_TEXTS[name]})"
+
+    return _NAME.sub(part, template)
+
+
+MESSAGES = tuple(_messages())
 KINDS = tuple(dict.fromkeys(message.kind for message in MESSAGES))
 
 _CONTEXT = re.compile(r"\[(?P<speaker>[A-Za-z]{1,60})(?: (?P<fields>[^\]]{0,2000}))?\]:? ?")
@@ -29,8 +106,8 @@ _CONTEXT_DIR = re.compile(r", dir=(.{1,1000})$")
 _CONTEXT_TP = re.compile(r"(?:^|partition=)([a-zA-Z0-9._-]{1,249})-(\d{1,10})(?=$|[ ,])")
 _OUT_OF_SYNC = re.compile(r"\(brokerId: (\d{1,10}), endOffset: (-?\d{1,19})(?:, lastCaughtUpTimeMs: (-?\d{1,19}))?\)")
 _BY_WORDS: dict[str, list[tuple[Message, re.Pattern[str]]]] = defaultdict(list)
-for _message in MESSAGES:
-    _BY_WORDS[_message.words].append((_message, re.compile(_message.pattern)))
+for _known in MESSAGES:
+    _BY_WORDS[_known.words].append((_known, re.compile(_known.pattern)))
 _WORDS = re.compile("|".join(re.escape(words) for words in sorted(_BY_WORDS, key=len, reverse=True)))
 # In RE2's syntax, for a scan of whole chunks: lines without any of these words hold no event. JSON may escape '`'.
 WANTED = "|".join(re.sub(r"([\[\]().])", r"\\\1", w) for w in sorted(_BY_WORDS))
@@ -98,11 +175,6 @@ def _typed(known: Message, found: re.Match[str], message: str, is_cut: bool) -> 
                 fields[name] = _VALUES.get(name, str)(text)
     except ValueError:
         return None
-    return _finished(fields, message)
-
-
-def _finished(fields: Fields, message: str) -> Fields:
-    """Fields that follow from others."""
     if "last_offset" in fields:
         fields["log_end_offset"] = fields.pop("last_offset") + 1
     if fields["kind"] == "fetch_failed":

@@ -207,20 +207,15 @@ def json_layout(inner: Sequence[Layout]) -> Layout:
     """An object a line. The message may be a line of Kafka's own pattern (Docker's files, an archive's export)."""
 
     def read(line: bytes) -> EventHead | None:
+        if line[-1:] in b",]" or line[:1] in b"[,":  # of a JSON array
+            line = line.strip().lstrip(b"[,").rstrip(b",]")
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
             return None
         return _of_fields(value, inner) if isinstance(value, dict) else None
 
-    return Layout("json", r"^\s*(?:\[\s*|,\s*)?\{", _unwrapped(read), shows_its_end=True)
-
-
-def _unwrapped(read: Callable[[bytes], EventHead | None]) -> Callable[[bytes], EventHead | None]:
-    """A line of a JSON array is an object with a comma or bracket around it."""
-    return lambda line: read(
-        line.strip().lstrip(b"[,").rstrip(b",]") if line[-1:] in b",]" or line[:1] in b"[," else line
-    )
+    return Layout("json", r"^\s*(?:\[\s*|,\s*)?\{", read, shows_its_end=True)
 
 
 def csv_layout(header: bytes, inner: Sequence[Layout]) -> Layout | None:

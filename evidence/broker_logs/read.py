@@ -171,7 +171,7 @@ def _scan(
     if file.kind == kinds.SERVER_LOG and scanner.first is not None:
         if not found.boots.rows:
             found.boots.begin_file(_at(scanner.first, layout))
-        found.boots.end_file(_at(scanner.last, layout) if scanner.last else None)
+        found.boots.end(_at(scanner.last, layout) if scanner.last else None)
     return scanner
 
 

@@ -246,8 +246,11 @@ class _Search:
         if self.no_batch_ahead:
             return own_end
         at_end = read_head(self.data, own_end) if own_end < len(self.data) else None
-        if isinstance(at_end, Batch) and at_end.base_offset == self._offset_after(damage.position):
-            return own_end
+        if isinstance(at_end, Batch):
+            # Only if its head can be trusted: a damaged length may happen to end at a later batch.
+            base, *_, delta = HEAD.unpack(self.data[damage.position : damage.position + HEAD_BYTES])[:7]
+            if at_end.base_offset == base + delta + 1:
+                return own_end
         self._pay(damage)
         if at_end:
             self._pay(at_end)
@@ -260,14 +263,6 @@ class _Search:
             magic_at = _next_head(self.data, magic_at + 1)
         self.no_batch_ahead = True
         return own_end
-
-    def _offset_after(self, position: int) -> int:
-        """The offset after the batch at `position`, if its head can be trusted. Without this check a damaged length
-        that happens to end at a later batch would hide the batches between."""
-        head = HEAD.unpack(self.data[position : position + HEAD_BYTES])
-        base_offset: int = head[0]
-        last_offset_delta: int = head[6]
-        return base_offset + last_offset_delta + 1
 
     def _pay(self, head: Batch | Damage) -> None:
         if isinstance(head, Batch):

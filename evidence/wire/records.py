@@ -100,7 +100,7 @@ def _items(data: Bytes, batch: Batch, show_secrets: bool) -> Iterator[Record | D
                 f"record length {length} in a batch of {batch.size_bytes} compressed bytes: Kafka's reader rejects it"
             )
             yield Damage(at, 0, offset, "larger_than_batch", message)
-        if _is_overlong(body, position, value_at):
+        if value_at - position > 1 and body[value_at - 1] == 0:  # Kafka's writer never does so
             yield Damage(at, 0, offset, "overlong_varint", "its length is written with more bytes than it needs")
         yield _record_or_damage(body[value_at:end], batch, index, at, size, show_secrets)
         position = end
@@ -126,11 +126,6 @@ def _record_or_damage(
         return _read_record(body, batch, index, position, show_secrets)
     except DecodeError as error:
         return Damage(position, size, batch.base_offset + index, error.reason, str(error))
-
-
-def _is_overlong(data: bytes, start: int, end: int) -> bool:
-    """Whether the varint data[start:end) ends with a redundant zero byte, which Kafka's writer never writes."""
-    return end - start > 1 and data[end - 1] == 0
 
 
 def _read_record(body: bytes, batch: Batch, index: int, position: int, show_secrets: bool) -> Record:

@@ -79,11 +79,6 @@ def read_varint(data: bytes, position: int, max_bytes: int = 5) -> tuple[int, in
     return (value >> 1) ^ -(value & 1), end
 
 
-def _boolean(data: bytes, position: int) -> tuple[bool, int]:
-    end = _need(data, position, 1)
-    return data[position] != 0, end
-
-
 def _uuid(data: bytes, position: int) -> tuple[str, int]:
     end = _need(data, position, 16)
     return uuid_text(data[position:end]), end
@@ -144,7 +139,7 @@ def _array(element: Reader, nullable: bool) -> Reader:
 
 
 _PRIMITIVES: dict[str, Reader] = {
-    "BOOLEAN": _boolean,
+    "BOOLEAN": _fixed("?"),
     "INT8": _fixed("b"),
     "INT16": _fixed("h"),
     "UINT16": _fixed("H"),

@@ -44,5 +44,5 @@ def _boots(broker: int, number: int, rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         tracker.add(row, before)
         before = row
-    tracker.end_file(before)
+    tracker.end(before)
     return [{**row, "node_id": broker, "capture": "c", "path": str(number)} for row in tracker.rows]
