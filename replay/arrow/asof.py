@@ -40,16 +40,8 @@ class Events:
         return np.where(found, self.order[np.maximum(at, 0)], -1)
 
     def between(self, group: Array, after: Array, before: Array) -> tuple[Array, Array]:
-        """(i, offset) of every event of group[i] with after[i] < offset < before[i], as two arrays."""
-        which, at = self._between(group, after, before)
-        return which, self.offset[at]
-
-    def indexes_between(self, group: Array, after: Array, before: Array) -> tuple[Array, Array]:
-        """The same with the input index of each event."""
-        which, at = self._between(group, after, before)
-        return which, self.order[at]
-
-    def _between(self, group: Array, after: Array, before: Array) -> tuple[Array, Array]:
+        """(i, input index) of every event of group[i] with after[i] < offset < before[i], as two arrays."""
         low = self.up_to(group, after)
         count = np.maximum(self.up_to(group, before, inclusive=False) - low, 0)
-        return ranges(low, count)
+        which, at = ranges(low, count)
+        return which, self.order[at]

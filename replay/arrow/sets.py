@@ -34,11 +34,6 @@ def empty(lists: Array) -> Array:
     return np.full_like(lists, PAD)
 
 
-def column(values: Array) -> Array:
-    """Make lists of one member each."""
-    return values[:, None]
-
-
 def is_in(members: Array, lists: Array) -> Array:
     """True for each member that the other list of its row contains; false for PAD."""
     found = np.zeros_like(members, dtype=bool)
@@ -48,15 +43,9 @@ def is_in(members: Array, lists: Array) -> Array:
     return found
 
 
-def within(members: Array, lists: Array) -> Array:
-    """As `is_in`, but true for PAD."""
-    found: Array = is_in(members, lists) | (members == PAD)
-    return found
-
-
 def all_within(members: Array, lists: Array) -> Array:
     """True where the other list of a row contains all members."""
-    return np.asarray(within(members, lists).all(axis=1))
+    return np.asarray((is_in(members, lists) | (members == PAD)).all(axis=1))
 
 
 def has(lists: Array, member: Array) -> Array:

@@ -100,15 +100,11 @@ def commit_states(
         breaks = np.flatnonzero(base_offset[rows[1:]] != last_offset[rows[:-1]] + 1) + 1
         for unbroken in np.split(rows, breaks):
             end, top = int(last_offset[unbroken[-1]]) + 1, int(epoch[unbroken].max())
-            reached = [p.end_offset for p in proven if _leads_to(p, node, end, top)]
+            reached = [p.end_offset for p in proven if end >= p.end_offset and (top >= p.epoch or node in p.nodes)]
             committed[unbroken] |= last_offset[unbroken] < max(reached, default=0)
     code = {state: np.int8(number) for number, state in enumerate(COMMIT_STATES)}
     codes = np.where(kept, np.where(committed, code[COMMITTED], code[UNKNOWN]), code[UNCOMMITTED])
     return pa.DictionaryArray.from_arrays(codes, pa.array(COMMIT_STATES))
-
-
-def _leads_to(point: Point, node: int, end: int, top_epoch: int) -> bool:
-    return end >= point.end_offset and (top_epoch >= point.epoch or node in point.nodes)
 
 
 def _logs(base_offset: Array, kept: Array, holders: Holders) -> Iterator[tuple[int, Array]]:

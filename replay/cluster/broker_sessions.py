@@ -173,13 +173,9 @@ def _still_eligible(history: pa.Table, registered: pa.Table) -> tuple[Array, Arr
     end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
     member = np.isin(broker, registered["broker_id"].to_numpy())
     row, broker = row[member], broker[member]
-    offsets = registered["offset"].to_numpy()
-    which, offset = Events(registered["broker_id"].to_numpy().astype(np.int64), offsets).between(
-        broker, start[row], end[row]
-    )
-    # Each offset has one record, so the offset identifies the registration.
-    by_offset = np.argsort(offsets, kind="stable")
-    return row[which], by_offset[np.searchsorted(offsets[by_offset], offset)]
+    places = (registered[name].to_numpy().astype(np.int64) for name in ("broker_id", "offset"))
+    which, registration = Events(*places).between(broker, start[row], end[row])
+    return row[which], registration
 
 
 @dataclass(frozen=True, slots=True)

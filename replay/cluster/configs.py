@@ -7,8 +7,10 @@ controller > cluster default (broker resource "") > the active controller's stat
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +48,15 @@ class ConfigChange:
     resource: str
     name: str
     value: str | None
+
+
+def config_changes(records: Iterable[Mapping[str, Any]]) -> list[ConfigChange]:
+    """The settings that records make."""
+    return [
+        ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
+        for r in records
+        if r["type"] == "CONFIG_RECORD" and (d := r["data"])
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +97,12 @@ class ConfigTimeline:
 
     def changes(self, topics: Sequence[str]) -> tuple[Array, Array]:
         """(index into `topics`, offset) of each change of the topic's own setting or of a layer below it."""
-        below = [
-            o
-            for o, new, old in zip(self.cluster.offsets[1:], self.cluster.values[1:], self.cluster.values, strict=False)
-            if new != old
-        ]
-        own = [(n, o) for n, name in enumerate(topics) for o in self.topics.get(name, ([], []))[0]]
-        group = np.array([n for n, _ in own], dtype=np.int64)
+        steps = zip(self.cluster.offsets[1:], pairwise(self.cluster.values), strict=True)
+        below = [offset for offset, (old, new) in steps if new != old]
+        places = [(n, o) for n, name in enumerate(topics) for o in self.topics.get(name, ([], []))[0]]
+        group, offset = np.array(places, dtype=np.int64).reshape(-1, 2).T
         everyone = np.repeat(np.arange(len(topics)), len(below))
-        return (
-            np.concatenate([group, everyone]),
-            np.concatenate(
-                [np.array([o for _, o in own], dtype=np.int64), np.tile(np.array(below, dtype=np.int64), len(topics))]
-            ),
-        )
+        return np.append(group, everyone), np.append(offset, np.tile(np.array(below, dtype=np.int64), len(topics)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,18 @@ from replay.arrow.schemas import PARTITION_HISTORY, PROVENANCE_NAMES, TOPIC_EVEN
 from replay.cluster.boots import Boots, Processes
 from replay.cluster.broker_events import BrokerEvents, broker_events
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, ControllerReleases
-from replay.cluster.configs import BROKER, DEFAULTS, MIN_ISR, ConfigTimeline, ElectionConfigs, config_timeline
+from replay.cluster.configs import (
+    BROKER,
+    DEFAULTS,
+    MIN_ISR,
+    ConfigChange,
+    ConfigTimeline,
+    ElectionConfigs,
+    config_changes,
+    config_timeline,
+)
 from replay.cluster.features import FeatureLevels
-from replay.cluster.state import ClusterState, LogShape, config_changes
+from replay.cluster.state import ClusterState, LogShape
 
 Row = Mapping[str, Any]
 
@@ -217,6 +226,7 @@ def cluster_facts(
     files = [f for f in controllers if _ROLES in f or SESSION_TIMEOUT in f]
     known = bool(files) and all(_shows(f, SESSION_TIMEOUT) for f in files)
     beside = BROKER_TYPES | {"CONFIG_RECORD", "LEADER_CHANGE"}
+    changes = config_changes(state.records)
     return ClusterFacts(
         cluster_id,
         state.brokers,
@@ -235,24 +245,20 @@ def cluster_facts(
         cleared=state.cleared,
         topic_events=state.topic_events,
         unclean_restarts=unclean_restarts,
-        broker_min_isr=_broker_min_isr(state, static),
-        shares_defaults=shares_defaults(state.records),
+        broker_min_isr=_broker_min_isr(state, changes, static),
+        shares_defaults=shares_defaults(changes),
         records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=CLUSTER_RECORDS),
         boots=boots or {},
         processes=processes or {},
-        tiered_topics=frozenset(tiered_topics(state.records)),
-        compacted_topics=compacted_topics(state.records, static),
-        request_threads=_request_threads(state.records, static),
+        tiered_topics=tiered_topics(changes),
+        compacted_topics=compacted_topics(changes, static),
+        request_threads=_request_threads(changes, static),
     )
 
 
-def _request_threads(records: Iterable[Row], static: Mapping[int, Mapping[str, str]]) -> dict[int, int]:
+def _request_threads(changes: Iterable[ConfigChange], static: Mapping[int, Mapping[str, str]]) -> dict[int, int]:
     """By broker. The config can change while a broker runs, for it or for all of them (Kafka's DynamicThreadPool)."""
-    changed = [
-        {_ROLES: "", REQUEST_THREADS: record["data"]["value"] or ""}
-        for record in records
-        if record["type"] == "CONFIG_RECORD" and record["data"]["name"] == REQUEST_THREADS
-    ]
+    changed = [{_ROLES: "", REQUEST_THREADS: c.value or ""} for c in changes if c.name == REQUEST_THREADS]
     return {
         broker: _longest([file, *changed], REQUEST_THREADS, DEFAULT_REQUEST_THREADS)
         for broker, file in static.items()
@@ -266,33 +272,33 @@ def _shows(file: Mapping[str, str], name: str) -> bool:
     return name not in file or _DIGITS.fullmatch(file[name].strip()) is not None
 
 
-def tiered_topics(records: Iterable[Row]) -> Iterator[str]:
-    for record in records:
-        data = record["data"]
-        is_set = record["type"] == "CONFIG_RECORD" and data["name"] == REMOTE_STORAGE
-        if is_set and (data["value"] or "").strip().lower() == "true":
-            yield data["resourceName"]
+def tiered_topics(changes: Iterable[ConfigChange]) -> frozenset[str]:
+    """Names of the topics that ever had remote.storage.enable."""
+    return frozenset(
+        c.resource for c in changes if c.name == REMOTE_STORAGE and (c.value or "").strip().lower() == "true"
+    )
 
 
-def compacted_topics(records: Iterable[Row], static: Mapping[int, Mapping[str, str]]) -> frozenset[str] | None:
+def compacted_topics(changes: Iterable[ConfigChange], static: Mapping[int, Mapping[str, str]]) -> frozenset[str] | None:
     """Names of the topics that ever had the cleanup policy compact; None: it was some broker's or the cluster's
     default, as far as records or files show, or no broker's file was captured."""
     policies = [("", file.get(DEFAULT_CLEANUP_POLICY)) for file in static.values()]
     is_known = any(DEFAULT_CLEANUP_POLICY in file or "broker" in file.get(_ROLES, "") for file in static.values())
-    for record in records:
-        data = record["data"]
-        if record["type"] == "CONFIG_RECORD" and data["name"] in (CLEANUP_POLICY, DEFAULT_CLEANUP_POLICY):
-            policies.append((data["resourceName"] if data["name"] == CLEANUP_POLICY else "", data["value"]))
+    for change in changes:
+        if change.name in (CLEANUP_POLICY, DEFAULT_CLEANUP_POLICY):
+            policies.append((change.resource if change.name == CLEANUP_POLICY else "", change.value))
     found = frozenset(name for name, policy in policies if "compact" in (policy or ""))
     return None if "" in found or not is_known else found
 
 
-def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> dict[int, ConfigTimeline]:
+def _broker_min_isr(
+    state: ClusterState, changes: Iterable[ConfigChange], static: Mapping[int, Mapping[str, str]]
+) -> dict[int, ConfigTimeline]:
     """min.insync.replicas as each broker resolves it: like a controller with its id (KafkaConfigSchema).
 
     Topic settings are the same for all brokers.
     """
-    changes = [change for change in config_changes(state.records) if change.resource_type == BROKER]
+    changes = [change for change in changes if change.resource_type == BROKER]
     topics = state.configs.min_isr.topics
     return {
         broker: replace(config_timeline(MIN_ISR, changes, [(-1, broker)], static), topics=topics)
@@ -300,13 +306,11 @@ def _broker_min_isr(state: ClusterState, static: Mapping[int, Mapping[str, str]]
     }
 
 
-def shares_defaults(records: Iterable[Row]) -> bool:
+def shares_defaults(changes: Iterable[ConfigChange]) -> bool:
     """Whether no broker can have refused the cluster's defaults. It applies all of them or none (Kafka's
     DynamicBrokerConfig.updateDefaultConfig), and whether it can apply one may depend on its own file, e.g. a number of
     threads that is more than twice its own (DynamicThreadPool): only the broker that got the request checked it."""
-    configs = (record["data"] for record in records if record["type"] == "CONFIG_RECORD")
-    defaults = (data for data in configs if data["resourceType"] == BROKER and data["resourceName"] == "")
-    return all(data["name"] in DEFAULTS for data in defaults)
+    return all(c.name in DEFAULTS for c in changes if c.resource_type == BROKER and c.resource == "")
 
 
 def _longest(files: Iterable[Mapping[str, str]], name: str, default: int) -> int:

@@ -31,9 +31,8 @@ from replay.cluster.brokers import (
 from replay.cluster.configs import (
     MIN_ISR,
     UNCLEAN_LEADER_ELECTION,
-    ConfigChange,
-    ConfigTimeline,
     ElectionConfigs,
+    config_changes,
     config_timeline,
     is_usable,
 )
@@ -213,6 +212,10 @@ def resolve_cluster(
     topics = _Topics(records)
     brokers = broker_timeline([r for r in records if r["type"] in BROKER_TYPES])
     controllers = _controllers(shape, logged)
+    changes = config_changes(records)
+    timelines = (
+        config_timeline(key, changes, controllers, static, topics.removed) for key in (MIN_ISR, UNCLEAN_LEADER_ELECTION)
+    )
     of_controllers = [r for r in records if r["type"] in CONTROLLER_TYPES]
     levels = [
         (r["offset"], r["data"]["name"], r["data"]["featureLevel"])
@@ -224,7 +227,7 @@ def resolve_cluster(
         bases=bases,
         records=records,
         transactions=resolved,
-        configs=_election_configs(records, topics, controllers, static),
+        configs=ElectionConfigs(topics.names, *timelines),
         topic_events=pa.Table.from_pylist(topics.events, schema=TOPIC_EVENTS),
         brokers=brokers,
         features=feature_levels(levels),
@@ -237,7 +240,12 @@ def resolve_cluster(
             *brokers.problems,
             *topics.problems,
             *controller_problems(of_controllers, controllers),
-            *_bad_configs(records),
+            # Values that no Kafka release can use, so that its behaviour is unknown.
+            *(
+                Problem("bad_config", c.offset, f"{c.name}={c.value!r} of {c.resource!r} is not a number")
+                for c in changes
+                if not is_usable(c.name, c.value)
+            ),
         ],
     )
 
@@ -367,15 +375,6 @@ def _topic_event(record: Row, topic_id: str, removes: bool) -> Row:
     return {**copied, "controller_epoch": record["epoch"], "topic_id": topic_id, "removes": removes}
 
 
-def _bad_configs(records: Sequence[Row]) -> list[Problem]:
-    """Config values that no Kafka release can use, so that its behaviour is unknown."""
-    return [
-        Problem("bad_config", r["offset"], f"{d['name']}={d['value']!r} of {d['resourceName']!r} is not a number")
-        for r in records
-        if r["type"] == "CONFIG_RECORD" and not is_usable((d := r["data"])["name"], d["value"])
-    ]
-
-
 def _controllers(shape: LogShape, logged: Sequence[Row]) -> list[tuple[int, int | None]]:
     """(offset, active controller's node id) at the start of each epoch of the surviving log, by offset.
 
@@ -393,29 +392,6 @@ def _controllers(shape: LogShape, logged: Sequence[Row]) -> list[tuple[int, int 
     bases = shape.batches.column("base_offset")[shape.live][first]
     begins = zip(bases.tolist(), epochs.tolist(), strict=True)
     return sorted(((base, leaders.get(epoch)) for base, epoch in begins), key=lambda begin: begin[0])
-
-
-def config_changes(records: Sequence[Row]) -> list[ConfigChange]:
-    """The settings that records make."""
-    return [
-        ConfigChange(r["offset"], d["resourceType"], d["resourceName"], d["name"], d["value"])
-        for r in records
-        if r["type"] == "CONFIG_RECORD" and (d := r["data"])
-    ]
-
-
-def _election_configs(
-    records: Sequence[Row],
-    topics: _Topics,
-    controllers: Sequence[tuple[int, int | None]],
-    static: Mapping[int, Mapping[str, str]],
-) -> ElectionConfigs:
-    changes = config_changes(records)
-
-    def timeline(key: str) -> ConfigTimeline:
-        return config_timeline(key, changes, controllers, static, topics.removed)
-
-    return ElectionConfigs(topics.names, timeline(MIN_ISR), timeline(UNCLEAN_LEADER_ELECTION))
 
 
 def changes_that_count(changes: pa.Table, state: ClusterState) -> pa.Table:

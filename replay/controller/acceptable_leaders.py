@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.asof import Events
-from replay.arrow.ragged import PAD, Array, to_lengths
+from replay.arrow.ragged import PAD, Array, to_lengths, to_matrix, whole
 from replay.cluster.brokers import BrokerTimeline
 from replay.partitions.elections import LOST
 from replay.partitions.reducer import MIGRATING
@@ -32,11 +32,10 @@ class Directories:
 
     def codes(self, column: pa.ChunkedArray) -> Array:
         """int64 matrix of the lists' numbers, padded with PAD."""
-        lengths = to_lengths(column)
-        values = pc.index_in(pc.list_flatten(column.combine_chunks()), value_set=pa.array(self.names)).to_numpy()
-        matrix = np.full((len(column), max(int(lengths.max(initial=0)), 1)), PAD, dtype=np.int64)
-        matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = values
-        return matrix
+        lists = whole(column)
+        numbers = pc.index_in(pc.list_flatten(lists), value_set=pa.array(self.names))
+        ends = np.cumsum(to_lengths(lists)).astype(np.int32)
+        return to_matrix(pa.ListArray.from_arrays(pa.array(np.append(np.int32(0), ends)), numbers))
 
 
 @dataclass(frozen=True, slots=True)

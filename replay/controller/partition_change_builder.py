@@ -15,7 +15,6 @@ import numpy as np
 from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.sets import (
     all_within,
-    column,
     empty,
     first,
     fit,
@@ -153,7 +152,7 @@ def _predict(cases: Cases, rules: Rules) -> Changes:
     node, unclean = _elect(targets, elr, rules)
     moved = node != targets.leader
     from_elr = moved & has(elr, node)
-    winner = column(node)
+    winner = node[:, None]
     elr = _without_member(elr, node, np.flatnonzero(from_elr))
     uncleanly = moved & unclean
     isr = where(from_elr | uncleanly, winner, targets.target_isr)
@@ -298,7 +297,7 @@ def _last_known_leader(
     put = np.where(on_leaderless, (leader == NO_LEADER) & (stored == 0), isr_written & is_empty(isr) & other)
     led = (leader >= 0) | (~on_leaderless & (cases.leader != NO_LEADER) & (leader != NO_LEADER))
     clear = ~put & led & (stored > 0)
-    return where(put, column(cases.leader), _NONE), cases.elr_enabled & (put | clear)
+    return where(put, cases.leader[:, None], _NONE), cases.elr_enabled & (put | clear)
 
 
 def _directories(cases: Cases) -> Array:

@@ -137,7 +137,7 @@ def led_on_findings(bucket: Bucket, cluster_id: str) -> pa.Table:
     history, states, begun = bucket.history, bucket.states, bucket.facts.brokers.new_incarnations
     places = np.array([(s.broker_id, s.offset) for s in begun], dtype=np.int64).reshape(-1, 2)
     end = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
-    rows, which = Events(*places.T).indexes_between(states.leader, history["offset"].to_numpy(), end)
+    rows, which = Events(*places.T).between(states.leader, history["offset"].to_numpy(), end)
     # A leader that is elected in the batch of its registration (KAFKA-19522) had not led yet.
     new = states.begins | np.append(True, states.leader_epoch[1:] != states.leader_epoch[:-1])[: len(end)]
     batches = np.array([s.batch_base_offset for s in begun], dtype=np.int64)

@@ -216,11 +216,12 @@ def _unregistered(rows: _Rows, brokers: BrokerTimeline) -> Broken:
     steps = sorted((s for states in brokers.states.values() for s in states), key=lambda s: s.offset)
     broker = np.array([s.broker_id for s in steps], dtype=np.int64)
     registered = np.array([s.incarnation_id is not None for s in steps], dtype=bool)
-    events = Events(broker, np.array([s.offset for s in steps], dtype=np.int64))
+    offset = np.array([s.offset for s in steps], dtype=np.int64)
+    events = Events(broker, offset)
     # For each ELR member, where its registration changed while its state was valid.
     row, column = np.nonzero(rows.elr >= 0)
     which, inside = events.between(rows.elr[row, column], rows.places.offset[row], _ends(rows.history)[row])
-    places = _merged(rows.places, row[which], inside)
+    places = _merged(rows.places, row[which], offset[inside])
     some = np.flatnonzero(_any(np.where(rows.elr >= 0, rows.elr, PAD))[places.row])
     lists = rows.elr[places.row[some]]
     last = events.last(lists, places.offset[some, None])
@@ -236,9 +237,9 @@ def _disagreeing(rows: _Rows, bucket: Bucket) -> Broken:
     start, end = rows.places.offset, _ends(history)
     points, configs, topics = bucket.config_points, keys.configs, keys.topics
     steps = [(broker, at) for broker, known in facts.broker_min_isr.items() for at in known.cluster.offsets]
-    events = Events(*np.array(steps, dtype=np.int64).reshape(-1, 2).T)
-    which, inside = events.between(leader, start, end)
-    places = _merged(CheckedStates(points.row, points.offset), which, inside)
+    changes = np.array(steps, dtype=np.int64).reshape(-1, 2).T
+    which, inside = Events(*changes).between(leader, start, end)
+    places = _merged(CheckedStates(points.row, points.offset), which, changes[1][inside])
     topic, count, leader = keys.topic[places.row], keys.replica_count[places.row], leader[places.row]
     cap = keys.zero.replicas(topic, places.offset, count)
     of_controller = np.minimum(configs.min_isr.resolve(topics, topic, places.offset).ints(), cap)

@@ -102,9 +102,9 @@ def config_points(history: pa.Table, keys: ConfigKeys) -> Points:
         _resized(topic, partition, start, count, alive),
     ]
     events = np.unique([np.concatenate([f[side] for f in found]) for side in (0, 1)], axis=1)
-    which, inside = Events(events[0], events[1]).between(topic[alive], start[alive], end[alive])
+    which, inside = Events(*events).between(topic[alive], start[alive], end[alive])
     row = np.concatenate([np.arange(len(start)), np.flatnonzero(alive)[which]])
-    offset = np.concatenate([start, inside])
+    offset = np.concatenate([start, events[1][inside]])
     if len(inside):
         order = np.lexsort((offset, row))
         row, offset = row[order], offset[order]

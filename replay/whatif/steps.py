@@ -156,7 +156,7 @@ def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     wanted = np.flatnonzero(timeline.kind != events.OTHER)
     of_broker = Events(timeline.broker[wanted], timeline.offset[wanted])
     begin = history["offset"].to_numpy()[subjects.start]
-    which, found = of_broker.indexes_between(pairs[0], begin[pairs[1]], subjects.until[pairs[1]])
+    which, found = of_broker.between(pairs[0], begin[pairs[1]], subjects.until[pairs[1]])
     event, owner = wanted[found], pairs[1][which]
     kept = timeline.batch[event] <= subjects.to_offset
     event, owner = event[kept], owner[kept]

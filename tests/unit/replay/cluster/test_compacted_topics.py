@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from replay.cluster.configs import TOPIC, ConfigChange
 from replay.cluster.facts import compacted_topics, tiered_topics
 
 
-def config(name: str, value: str | None, resource: str = "t") -> dict[str, Any]:
-    return {"type": "CONFIG_RECORD", "data": {"resourceName": resource, "name": name, "value": value}}
+def config(name: str, value: str | None, resource: str = "t") -> ConfigChange:
+    return ConfigChange(0, TOPIC, resource, name, value)
 
 
 @pytest.mark.parametrize(
-    ("records", "file", "expected"),
+    ("changes", "file", "expected"),
     [
         ([], {}, frozenset()),
         ([config("cleanup.policy", "delete")], {"log.cleanup.policy": "delete"}, frozenset()),
@@ -24,11 +23,12 @@ def config(name: str, value: str | None, resource: str = "t") -> dict[str, Any]:
         ([config("log.cleanup.policy", "compact", "")], {}, None),
         ([config("log.cleanup.policy", "compact", "1")], {}, None),
         ([], {"log.cleanup.policy": "delete,compact"}, None),
-        ([{"type": "TOPIC_RECORD", "data": {"name": "t"}}], {}, frozenset()),
     ],
 )
-def test_what_was_ever_compacted(records: list[Any], file: dict[str, str], expected: frozenset[str] | None) -> None:
-    assert compacted_topics(records, {1: {"process.roles": "broker", **file}}) == expected
+def test_what_was_ever_compacted(
+    changes: list[ConfigChange], file: dict[str, str], expected: frozenset[str] | None
+) -> None:
+    assert compacted_topics(changes, {1: {"process.roles": "broker", **file}}) == expected
 
 
 @pytest.mark.parametrize("files", [{}, {1: {"process.roles": "controller"}}, {1: {"num.io.threads": "8"}}])
@@ -39,5 +39,5 @@ def test_without_a_brokers_file_any_topic_may_be_compacted_by_default(files: dic
 
 def test_which_topics_were_ever_tiered() -> None:
     values = {"a": "true", "b": " True ", "c": "false", "d": None}  # as Kafka's ConfigDef reads a BOOLEAN
-    records = [config("remote.storage.enable", value, topic) for topic, value in values.items()]
-    assert set(tiered_topics([*records, config("cleanup.policy", "true", "e")])) == {"a", "b"}
+    changes = [config("remote.storage.enable", value, topic) for topic, value in values.items()]
+    assert tiered_topics([*changes, config("cleanup.policy", "true", "e")]) == {"a", "b"}

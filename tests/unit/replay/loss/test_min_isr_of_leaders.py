@@ -107,12 +107,9 @@ CONFIGS = ("min.insync.replicas", "unclean.leader.election.enable", "num.io.thre
 @pytest.mark.parametrize("layer", ["topic", "cluster"])
 @pytest.mark.parametrize("last", range(1, 4))
 def test_a_broker_that_cannot_apply_one_default_of_the_cluster_applies_none(layer: str, last: int) -> None:
-    records = [
-        {"type": "CONFIG_RECORD", "data": {"resourceType": BROKER, "resourceName": "", "name": name, "value": "2"}}
-        for name in CONFIGS[:last]
-    ]
+    changes = [ConfigChange(0, BROKER, "", name, "2") for name in CONFIGS[:last]]
     history = (f"10 isr=1,2,3 source={layer}", *LATER)
-    found = judged_window(history, BELOW, LINE, brokers=newer(ALONE), shares_defaults=shares_defaults(records))
+    found = judged_window(history, BELOW, LINE, brokers=newer(ALONE), shares_defaults=shares_defaults(changes))
     assert ("ceiling_below_min_isr" in statements(found)) == (layer == "topic" or last < 3)
 
 
