@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
+from collections.abc import Iterator
 
 from evidence.errors import KraftForensicsError
+
+# What a command begins with, so that the kernel kills its process when the thread that started it ends, after SIGKILL,
+# too (prctl(2), PR_SET_PDEATHSIG).
+DIES_WITH_THIS = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 class DrillError(KraftForensicsError):
@@ -21,3 +27,12 @@ def call(*words: str) -> str:
         told = " ".join(f"{done.stderr} {done.stdout}".split())
         raise DrillError(f"{' '.join(words[:4])} failed: {told[-400:]}")
     return done.stdout
+
+
+@contextlib.contextmanager
+def finally_run(*commands: str) -> Iterator[None]:
+    """Run commands of a shell in the end, whatever they return; also when this process is killed."""
+    words = ["sh", "-c", "; ".join(("cat", *commands))]  # `cat` reads until this process closes its end, or ends
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True):
+        yield

@@ -144,7 +144,7 @@ def _run_commands(drill: Drill, followed: Followed, step: Row) -> None:
     places = drill.cluster.places
     addresses = {
         commands.BOOTSTRAP: ",".join(map(places.address, drill.cluster.up)),
-        commands.CONTROLLERS: ",".join(map(places.address, CONTROLLERS)),
+        commands.CONTROLLERS: ",".join(map(places.quorum_address, CONTROLLERS)),
     }
     for command in step["commands"]:
         tool, *words = shlex.split(command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import re
 import shutil
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
 
-from drill.errors import DrillError, call
+from drill.errors import DIES_WITH_THIS, DrillError, call
 from drill.network import LocalPorts
 from drill.scenario import DrillScenario
 
@@ -50,10 +49,6 @@ def wait_for(what: str, happened: Callable[[], bool], within_s: float = WAIT_S) 
         time.sleep(0.3)
 
 
-def boot_id() -> str:
-    return str(uuid.uuid4())
-
-
 @dataclass
 class Node:
     """home: its folder, with server.properties, data/, perhaps data-2/, and logs/. boot_id, booted_s: of the machine
@@ -64,7 +59,7 @@ class Node:
     home: Path
     process: subprocess.Popen[bytes] | None = None
     frozen: bool = False
-    boot_id: str = field(default_factory=boot_id)
+    boot_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     booted_s: float = field(default_factory=lambda: time.time() - RUNS_S)
     begun: dict[str, int] = field(default_factory=dict)
 
@@ -99,7 +94,7 @@ class Node:
 
     def loses_power(self) -> None:
         """Its machine boots anew."""
-        self.boot_id, self.booted_s = boot_id(), time.time()
+        self.boot_id, self.booted_s = str(uuid.uuid4()), time.time()
 
     @property
     def log_dirs(self) -> list[Path]:
@@ -113,7 +108,7 @@ class Node:
         self.marks_begin()
         logs = f"-Dkafka.logs.dir={self.home / 'logs'}"
         given = [f"-Dlog4j2.configurationFile={_LOGGING.absolute()}", logs, *options]
-        command = [*until_this_ends(), *inside, *java(jars), *given, "kafka.Kafka", "server.properties"]
+        command = [*DIES_WITH_THIS, *inside, *java(jars), *given, "kafka.Kafka", "server.properties"]
         with (self.home / "out.log").open("ab") as out:
             # A session of its own: Ctrl-C is for the drill, which ends its nodes itself.
             self.process = subprocess.Popen(
@@ -176,7 +171,7 @@ class Cluster:
         attach = f"com.sun.jdi.ProcessAttach:pid={node.process.pid}"
         told = node.home / "jdb.log"
         with told.open("wb") as out:
-            words = [*until_this_ends(), "jdb", "-connect", attach]
+            words = [*DIES_WITH_THIS, "jdb", "-connect", attach]
             held = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=out, stderr=out, start_new_session=True)
         assert held.stdin is not None
         held.stdin.write(f"stop thread in {method}\n".encode())
@@ -194,12 +189,6 @@ class Cluster:
                 process.wait()
 
 
-def until_this_ends() -> list[str]:
-    """What a command begins with, so that the kernel kills its process when the thread that started it ends, after
-    SIGKILL, too (prctl(2), PR_SET_PDEATHSIG). Empty without `setpriv` (util-linux)."""
-    return ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
-
-
 def java(jars: Path) -> list[str]:
     """The beginning of a command that runs a class of a folder of jars. Times in logs are in UTC."""
     jvm = (f"-Xmx{HEAP}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC")
@@ -209,34 +198,13 @@ def java(jars: Path) -> list[str]:
 
 @contextlib.contextmanager
 def cluster(
-    folder: Path, jars: Path, configs: dict[str, str], scenario: DrillScenario, places: LocalPorts
+    folder: Path, jars: Path, configs: Mapping[str, object], scenario: DrillScenario, places: LocalPorts
 ) -> Iterator[Cluster]:
     """A formatted cluster whose nodes have not started; whatever runs in the end is killed."""
-    votes = {node: places.address(node) for node in CONTROLLERS}
-    votes |= {node: places.quorum_address(node) for node in scenario.combined}
-    voters = ",".join(f"{node}@{address}" for node, address in votes.items())
-    nodes = {}
-    for node in NODES:
-        home = folder / f"node-{node}"
-        names = [f"data-{number}" if number > 1 else "data" for number in range(1, scenario.log_dirs + 1)]
-        for name in ("logs", *names):
-            (home / name).mkdir(parents=True, exist_ok=True)
-        listeners = {} if node in CONTROLLERS else {"PLAINTEXT": places.address(node)}
-        listeners |= {"CONTROLLER": votes[node]} if node in votes else {}
-        roles = [*(["broker"] if node in BROKERS else []), *(["controller"] if node in votes else [])]
-        lines = {
-            "process.roles": ",".join(roles),
-            "node.id": str(node),
-            "controller.quorum.voters": voters,
-            "listeners": ",".join(f"{name}://{address}" for name, address in listeners.items()),
-            "controller.listener.names": "CONTROLLER",
-            "log.dirs": ",".join(str(home / name) for name in names),
-            "metadata.log.dir": str(home / "data"),
-            **configs,
-        }
-        write_properties(home, lines)
-        nodes[node] = Node(node, home)
-    _format(nodes, jars, scenario.elr)
+    roles = dict.fromkeys(CONTROLLERS, "controller") | dict.fromkeys(BROKERS, "broker")
+    roles |= dict.fromkeys(scenario.combined, "broker,controller")
+    feature = ["--feature", f"{ELR_FEATURE}={int(scenario.elr)}"] if knows_elr(jars) else []
+    nodes = _nodes(folder, jars, roles, places, configs, scenario.log_dirs, feature)
     made = Cluster(nodes, places, jars, scenario.holds_threads)
     try:
         yield made
@@ -244,30 +212,51 @@ def cluster(
         made.end()
 
 
-def write_properties(home: Path, values: Mapping[str, object]) -> None:
-    (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in values.items()))
-
-
 def combined_nodes(
     folder: Path, jars: Path, ids: Sequence[int], configs: Mapping[str, object]
 ) -> tuple[list[Node], str]:
-    """(Nodes that are broker and controller, formatted, each in a new folder `node <id>`; the brokers' addresses)."""
+    """(Nodes that are broker and controller, formatted; the brokers' addresses)."""
     places = LocalPorts(ids)
-    voters = ",".join(f"{node}@{places.quorum_address(node)}" for node in ids)
-    nodes = [Node(node, folder / f"node {node}") for node in ids]
-    for node in nodes:
-        (node.home / "logs").mkdir(parents=True)
+    nodes = _nodes(folder, jars, dict.fromkeys(ids, "broker,controller"), places, configs)
+    return list(nodes.values()), ",".join(map(places.address, ids))
+
+
+def _nodes(
+    folder: Path,
+    jars: Path,
+    roles: Mapping[int, str],
+    places: LocalPorts,
+    configs: Mapping[str, object],
+    log_dirs: int = 1,
+    format_options: Sequence[str] = (),
+) -> dict[int, Node]:
+    """Formatted nodes, each in a folder `node-<id>`. roles: process.roles by id."""
+    voters = [f"{node}@{places.quorum_address(node)}" for node, role in roles.items() if "controller" in role]
+    nodes = {node: Node(node, folder / f"node-{node}") for node in roles}
+    for node in nodes.values():
+        listeners = {"broker": f"PLAINTEXT://{places.address(node.id)}"}
+        listeners["controller"] = f"CONTROLLER://{places.quorum_address(node.id)}"
+        data = [node.home / f"data{f'-{number}' if number > 1 else ''}" for number in range(1, log_dirs + 1)]
+        for made in (node.home / "logs", *data):
+            made.mkdir(parents=True, exist_ok=True)
         own = {
-            "process.roles": "broker,controller",
+            "process.roles": roles[node.id],
             "node.id": node.id,
-            "controller.quorum.voters": voters,
-            "listeners": f"PLAINTEXT://{places.address(node.id)},CONTROLLER://{places.quorum_address(node.id)}",
+            "controller.quorum.voters": ",".join(voters),
+            "listeners": ",".join(listeners[role] for role in roles[node.id].split(",")),
             "controller.listener.names": "CONTROLLER",
-            "log.dirs": node.home / "data",
+            "log.dirs": ",".join(map(str, data)),
+            "metadata.log.dir": data[0],
         }
-        write_properties(node.home, {**own, **configs})
-        format_storage(node.home, jars)
-    return nodes, ",".join(map(places.address, ids))
+        lines = (f"{name}={value}\n" for name, value in {**own, **configs}.items())
+        (node.home / "server.properties").write_text("".join(lines))
+    first, *others = nodes.values()
+    format_storage(first.home, jars, *format_options)
+    for node in others:  # a copy is quicker; a node itself gives its directories their ids (KafkaRaftServer, 4.3.1)
+        shutil.copytree(first.home / "data", node.home / "data", dirs_exist_ok=True)
+        meta = f"version=1\ncluster.id={CLUSTER_ID}\nnode.id={node.id}\n"
+        (node.home / "data" / "meta.properties").write_text(meta)
+    return nodes
 
 
 def format_storage(home: Path, jars: Path, *more: str) -> None:
@@ -276,27 +265,6 @@ def format_storage(home: Path, jars: Path, *more: str) -> None:
     call(*java(jars), *words, *more)
 
 
-def _format(nodes: dict[int, Node], jars: Path, elr: bool) -> None:
-    """Format one node with Kafka's tool, the others by a copy: only node.id and directory.id differ."""
-    first = nodes[CONTROLLERS[0]]
-    feature = ["--feature", f"{ELR_FEATURE}={int(elr)}"] if knows_elr(jars) else []
-    format_storage(first.home, jars, *feature)
-    template = (first.home / "data" / "meta.properties").read_text()
-    for node in nodes.values():
-        if node is not first:
-            shutil.copytree(first.home / "data", node.home / "data", dirs_exist_ok=True)
-        for folder in node.log_dirs:
-            text = re.sub(r"^node\.id=.*$", f"node.id={node.id}", template, flags=re.MULTILINE)
-            text = re.sub(r"^directory\.id=.*$", f"directory.id={_kafka_uuid()}", text, flags=re.MULTILINE)
-            (folder / "meta.properties").write_text(text)
-
-
 def knows_elr(jars: Path) -> bool:
     """Whether the release has eligible leader replicas (Kafka 4.0)."""
     return not jars.name.startswith("3.")
-
-
-def _kafka_uuid() -> str:
-    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return text

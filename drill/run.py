@@ -23,7 +23,7 @@ from drill.errors import DrillError, call
 from drill.follow import follow, follow_carelessly
 from drill.jars import fetch
 from drill.ledger import Ledger
-from drill.network import CLIENT, LocalPorts, network, possible
+from drill.network import CLIENT, LocalPorts, network
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
 from drill.salvage import Saved, check_bounds, salvage_all
 from drill.scenario import DrillScenario
@@ -47,8 +47,9 @@ def play_and_score(scenario: DrillScenario, release: str, seed: int, jars: Path,
     """
     if not scenario.runs_on(release):
         raise DrillError(f"scenario {scenario.name} needs Kafka {scenario.releases} or newer, not {release}")
-    if why := scenario.refusal(os.geteuid() == 0, not scenario.cuts_network or possible()):
-        raise DrillError(why)
+    if (scenario.cuts_network or scenario.disks_mib) and (os.geteuid() or shutil.which("ip") is None):
+        needs = "needs root and `ip` (Debian: apt-get install iproute2)"
+        raise DrillError(f"scenario {scenario.name} cuts links or fills a disk, which {needs}")
     check_memory()
     fetched = fetch(release, jars)
     out.mkdir(parents=True)

@@ -203,16 +203,6 @@ class DrillScenario(_Strict):
         """Whether a step cuts links between nodes."""
         return any(step.disconnect is not None or step.network for step in self.steps)
 
-    def refusal(self, root: bool, namespaces: bool) -> str | None:
-        """Why it cannot be played here; None if it can. root: whether this process is root; namespaces: whether it can
-        make network namespaces."""
-        needs = []
-        if self.cuts_network and not namespaces:
-            needs.append("cuts links between nodes, which needs root and `ip` (Debian: apt-get install iproute2)")
-        if self.disks_mib and not root:
-            needs.append("fills a disk, which needs root")
-        return f"scenario {self.name} {' and '.join(needs)}" if needs else None
-
     def runs_on(self, release: str) -> bool:
         """releases: the oldest release that has what the scenario needs."""
         return version(release) >= version(self.releases)

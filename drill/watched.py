@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
-from drill.errors import DrillError
-from drill.nodes import CLUSTER_ID, CONTROLLERS, until_this_ends
+from drill.errors import DIES_WITH_THIS, DrillError
+from drill.nodes import CLUSTER_ID, CONTROLLERS
 from drill.score import WATCH_WRONG, Wrong
 from drill.steps import Drill
 from jobs.lake.lake import Lake
@@ -73,7 +73,7 @@ def _command(drill: Drill, into: str, *more: str) -> list[str]:
     else:
         places = [str(home / "data" / "__cluster_metadata-0") for home in homes.values()]
     words = ["-m", "jobs.cli", "watch", *places, "--into", str(drill.out / into), "--format", "json", *more]
-    return [*until_this_ends(), sys.executable, *words]
+    return [*DIES_WITH_THIS, sys.executable, *words]
 
 
 def read_anew(drill: Drill) -> None:

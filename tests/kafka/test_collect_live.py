@@ -46,7 +46,7 @@ def has_checkpoints(home: Path) -> bool:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Node]]:
     """The nodes, which run, and a topic has records. However slow they are, none is fenced."""
-    nodes, servers = combined_nodes(tmp_path_factory.mktemp("cluster"), SERVER, NODES, CONFIGS)
+    nodes, servers = combined_nodes(tmp_path_factory.mktemp("a cluster"), SERVER, NODES, CONFIGS)
     try:
         start(*nodes)
         client = {"bootstrap.servers": servers, "log_level": 0}

@@ -61,26 +61,6 @@ def test_a_scenario_of_ones_own(tmp_path: Path) -> None:
     assert [scenario.runs_on(release) for release in ("4.0.2", "4.1.0", "4.10.0")] == [False, True, True]
 
 
-@pytest.mark.parametrize(
-    ("name", "root", "namespaces", "why"),
-    [
-        ("network_cut", True, True, None),
-        ("network_cut", False, False, "scenario network_cut cuts links between nodes, which needs root and `ip`"),
-        ("network_cut", True, False, "Debian: apt-get install iproute2"),
-        ("random_network", False, False, "scenario random_network cuts links"),
-        ("disk_full", True, False, None),
-        ("disk_full", False, True, "scenario disk_full fills a disk, which needs root"),
-        ("random", False, False, None),
-    ],
-)
-def test_what_cannot_be_done_here_is_refused_with_one_line(
-    name: str, root: bool, namespaces: bool, why: str | None
-) -> None:
-    found = read_scenario(name).refusal(root, namespaces)
-    assert (found is None) == (why is None)
-    assert why is None or (why in str(found) and "\n" not in str(found))
-
-
 def test_steps_of_the_network_and_the_disk(tmp_path: Path) -> None:
     scenario = mine(
         tmp_path,
