@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from drill.client import ClientError
 from drill.nodes import BROKERS, CLUSTER_ID, wait_for
 from drill.scenario import Step, name_of
-from drill.score import AHEAD_WRONG, Wrong, lake_of, states_of
+from drill.score import lake_of, states_of, wrong
 from jobs.config.settings import load_settings
 from jobs.lake.lake import Lake
 from jobs.queries.ahead import AheadAnswer, ahead
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from drill.steps import Drill
 
 Row = dict[str, Any]
-# Beyond a session until a broker is fenced, and until the controller has written what follows from a step.
-_FENCED_S, _WRITTEN_S, _SETTLE_S = 2.0, 1.0, 30.0
+# Until the controller has written what follows from a step.
+_WRITTEN_S, _SETTLE_S = 1.0, 30.0
 # unclean.leader.election.interval.ms of a drill, and a little more.
 _SWEPT_S = 7.0
 
@@ -52,34 +52,33 @@ def play_ahead(drill: Drill, count: int) -> None:
         _take(drill, step)
         then = states_of(_lake(drill))
         rows = _rows_that_hold(answer, drill.cluster.jars.name, unclean_stops)
-        wrong = list(_differences(step, states, then, rows))
+        differing = list(_differences(step, states, then, rows))
         if in_order and not answer.safe:
-            wrong.append("it is of a safe order, and not safe")
+            differing.append("it is of a safe order, and not safe")
         if step.kind == START:
             unclean_stops.discard(step.broker)
         for name, row in rows.items():
             if UNCLEAN in row["effects"]:
                 flagged[name] = row["loss_max"]
         lost = _lost(drill) if step.kind != STOP else {}
-        wrong += [
+        differing += [
             f"{name} lost {n} records, which nothing predicted" for name, n in lost.items() if name not in flagged
         ]
         for name, most in flagged.items():
             if most is not None and lost.get(name, 0) > most:
-                wrong.append(f"{name} lost {lost[name]} records, not at most {most}")
-        for text in wrong:
+                differing.append(f"{name} lost {lost[name]} records, not at most {most}")
+        for text in differing:
             drill.note(f"ahead was wrong: {text}")
-            drill.wrong.append(Wrong(AHEAD_WRONG, "-", f"{step}: {text}"))
+            drill.wrong.append(wrong("wrong prediction", "-", f"{step}: {text}"))
         predicted.append(
             {
                 "step": str(step),
                 "in_order": in_order,
                 "safe": answer.safe,
-                "open": any(row["condition"] for row in answer.rows),
                 "changed": len(rows),
                 "unclean": sum(UNCLEAN in row["effects"] for row in rows.values()),
                 "lost": lost,
-                "wrong": wrong,
+                "wrong": differing,
             }
         )
 
@@ -112,7 +111,7 @@ def _churn(drill: Drill, unclean_stops: set[int] | None) -> None:
         broker = drill.rng.choice(drill.cluster.up)
         drill.play([Step(kill=[broker])])
         unclean_stops.add(broker)
-        time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
+        time.sleep(drill.scenario.fenced_s)
 
 
 def _wait_until_in_sync(drill: Drill) -> None:
@@ -147,10 +146,8 @@ def _choose(drill: Drill, states: Mapping[str, Row]) -> ClusterAction:
 
 def _take(drill: Drill, step: ClusterAction) -> None:
     wait_s = _WRITTEN_S
-    if step.kind == STOP:
-        drill.play([Step(stop=[step.broker])])
-    elif step.kind == START:
-        drill.play([Step(start=[step.broker])])
+    if step.kind in (STOP, START):
+        drill.play([Step.model_validate({step.kind: step.broker})])
     elif step.kind == SET:
         drill.play([Step(set=f"{step.key}={step.value}", topic=step.topic)])
         wait_s = _SWEPT_S if step.key == UNCLEAN_LEADER_ELECTION else _WRITTEN_S

@@ -14,15 +14,12 @@ from drill.scenario import Step, name_of
 if TYPE_CHECKING:
     from drill.steps import Drill
 
-# A pause in which a broker that died is fenced, beyond its session.
-_FENCED_S = 2.0
-
 
 def play_chance(drill: Drill, count: int) -> None:
     """Play so many faults, first a cascade, each followed by a pause of up to 6 s. What Kafka refuses is noted."""
     faults = _FAULTS | (_NETWORK_FAULTS if drill.scenario.cuts_network else {})
     if not drill.scenario.power_losses:
-        del faults[_power_loss]
+        del faults[_POWER_LOSS]
     for number in range(count):
         (fault,) = drill.rng.choices(list(faults), list(faults.values())) if number else (_cascade,)
         try:
@@ -42,13 +39,12 @@ def play_outage(drill: Drill, count: int) -> None:
     rng = drill.rng
     up = drill.cluster.up
     for broker in rng.sample(up, min(count, len(up))):
-        way, lost = _way(drill), rng.randint(1, 25)
-        drill.play(_steps_down(broker, way, lost))
+        drill.play(_steps_down(broker, _way(drill), rng.randint(1, 25)))
         if rng.random() < 0.7:
-            time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
+            time.sleep(drill.scenario.fenced_s)
             if drill.cluster.up:
                 _produce(drill)
-    time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
+    time.sleep(drill.scenario.fenced_s)
 
 
 def _partition(drill: Drill) -> str:
@@ -59,19 +55,14 @@ def _acks(drill: Drill) -> Literal["all", "1"]:
     return drill.rng.choice(("all", "all", "1"))
 
 
-def _down(action: str) -> Callable[[Drill], None]:
+def _down(way: str) -> Callable[[Drill], None]:
     def play(drill: Drill) -> None:
         broker, up = drill.rng.choice(BROKERS), drill.cluster.up
+        lost = drill.rng.randint(1, 25) if way == "power loss" else 0
         if broker in up and len(up) > 1:
-            drill.play([Step.model_validate({action: broker})])
+            drill.play(_steps_down(broker, way, lost))
 
     return play
-
-
-def _power_loss(drill: Drill) -> None:
-    broker, count, up = drill.rng.choice(BROKERS), drill.rng.randint(1, 25), drill.cluster.up
-    if broker in up and len(up) > 1:
-        drill.play(_steps_down(broker, "power loss", count))
 
 
 def _way(drill: Drill) -> str:
@@ -81,8 +72,8 @@ def _way(drill: Drill) -> str:
 def _steps_down(broker: int, way: str, lost: int) -> list[Step]:
     """way: stop, kill or power loss, which takes so many records."""
     if way == "stop":
-        return [Step(stop=[broker])]
-    return [Step(kill=[broker]), *([Step(cut=[broker], count=lost)] if way == "power loss" else [])]
+        return [Step(stop=broker)]
+    return [Step(kill=broker), *([Step(cut=broker, count=lost)] if way == "power loss" else [])]
 
 
 def _start(drill: Drill) -> None:
@@ -109,12 +100,12 @@ def _cascade(drill: Drill) -> None:
 
 
 def _goes_down(drill: Drill, broker: int, way: str, partition: str) -> bool:
-    count = drill.rng.randint(1, 25)
+    lost = drill.rng.randint(1, 25)
     if broker not in drill.cluster.up or len(drill.cluster.up) == 1:
         return False
-    drill.play(_steps_down(broker, way, count))
+    drill.play(_steps_down(broker, way, lost))
     if way != "stop":
-        time.sleep(drill.scenario.session_ms / 1000 + _FENCED_S)
+        time.sleep(drill.scenario.fenced_s)
     _write(drill, [partition], 12, _acks(drill))
     return True
 
@@ -170,10 +161,8 @@ def _reassign(drill: Drill) -> None:
 
 
 def _controller(drill: Drill) -> None:
-    node = drill.nodes(["controller"])[0].id
-    drill.play([Step(kill=["controller"])])
-    drill.note(f"start node {node}")
-    drill.cluster.start([node])
+    active = drill.ids(["controller"])
+    drill.play([Step(kill=active), Step(start=active)])
 
 
 def _elr(drill: Drill) -> None:
@@ -182,11 +171,12 @@ def _elr(drill: Drill) -> None:
         drill.play([Step(elr=on)])
 
 
+_POWER_LOSS = _down("power loss")
 # Each fault, and how likely it is among them.
 _FAULTS: dict[Callable[[Drill], None], int] = {
     _cascade: 5,
     _down("kill"): 1,
-    _power_loss: 1,
+    _POWER_LOSS: 1,
     _down("stop"): 1,
     _start: 2,
     _produce: 2,

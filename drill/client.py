@@ -28,8 +28,7 @@ class Client:
     def __init__(self, process: subprocess.Popen[str], ledger: Ledger) -> None:
         self._process, self._ledger = process, ledger
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -33,7 +32,6 @@ class Ledger:
     markers_ms: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
     ids: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def created(self, topic: str, topic_id: str) -> None:
         self.ids[topic], self.names[topic_id] = topic_id, topic
@@ -42,36 +40,22 @@ class Ledger:
         """A line of the client: of an acknowledged record, a failed one, or a marker."""
         kind, told = next(iter(row.items()))
         place = (self.ids[told["topic"]], told["partition"])
-        with self.lock:
-            if kind == "marker":
-                self.markers_ms[place].append(told["sent_ms"])
-                return
-            offset = None if told.get("offset") == -1 else told.get("offset")
-            known = {name: told[name] for name in ("value", "acks", "sent_ms", "at_ms")}
-            self.records[place].append(SentRecord(**known, offset=offset))
+        if kind == "marker":
+            self.markers_ms[place].append(told["sent_ms"])
+            return
+        offset = None if told.get("offset") == -1 else told.get("offset")
+        known = {name: told[name] for name in ("value", "acks", "sent_ms", "at_ms")}
+        self.records[place].append(SentRecord(**known, offset=offset))
 
-    def read(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> None:
-        """A reader got these records, and no others, up to the high watermark."""
-        for record in self._missed(topic, partition, found):
-            record.lost = True
-
-    def missing(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> int:
-        """How many records acknowledged with acks=all such a reader misses."""
-        return sum(record.acks == "all" for record in self._missed(topic, partition, found))
-
-    def _missed(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> list[SentRecord]:
-        """The acknowledged records that such a reader does not get."""
-        held = dict(found)
-        with self.lock:
-            of = self.records[self.ids[topic], partition]
-            return [r for r in of if r.offset is not None and held.get(r.offset) != r.value]
+    def missed(self, topic: str, partition: int, found: Iterable[tuple[int, str]]) -> list[SentRecord]:
+        """The acknowledged records that a reader lacks who got these, and no others, up to the high watermark."""
+        held, of = dict(found), self.records[self.ids[topic], partition]
+        return [r for r in of if r.offset is not None and held.get(r.offset) != r.value]
 
     def acknowledged(self) -> dict[str, int]:
         """Number of records by acks, and of those whose fate is not known."""
-        counts: dict[str, int] = defaultdict(int)
-        for record in (r for records in self.records.values() for r in records):
-            counts["unknown" if record.offset is None else record.acks] += 1
-        return dict(counts)
+        every = (record for records in self.records.values() for record in records)
+        return Counter("unknown" if record.offset is None else record.acks for record in every)
 
     def lost(self) -> dict[Place, list[SentRecord]]:
         """Acknowledged with acks=all, and lost."""

@@ -23,42 +23,34 @@ _FIRST_PORT, _PORTS = 10_000, 20_000
 _asked = itertools.count(os.getpid() * 512)
 
 
-class LocalPorts:
-    """All nodes on 127.0.0.1, each on free ports."""
+class Places:
+    """Where nodes and the client are: each in a namespace, or all on free ports of 127.0.0.1."""
 
-    def __init__(self, nodes: Sequence[int]) -> None:
-        ports = iter(free_ports(2 * len(nodes)))
-        self._ports = {node: (next(ports), next(ports)) for node in nodes}
-
-    def address(self, node: int) -> str:
-        """host:port of a node."""
-        return f"127.0.0.1:{self._ports[node][0]}"
-
-    def quorum_address(self, node: int) -> str:
-        """host:port at which a node is a controller."""
-        return f"127.0.0.1:{self._ports[node][1]}"
-
-    def inside(self, node: int) -> list[str]:
-        """What a command begins with to run at a node's place."""
-        return []
-
-
-class Network(LocalPorts):
-    """A namespace for each node and for the client."""
-
-    def __init__(self, nodes: Sequence[int]) -> None:
-        self.hosts = {node: f"10.77.0.{number}" for number, node in enumerate((CLIENT, *nodes), 1)}
+    def __init__(self, nodes: Sequence[int], in_namespaces: bool = False) -> None:
+        self.names = {node: f"drill-{os.getpid()}-{node}" for node in (CLIENT, *nodes)} if in_namespaces else {}
+        if in_namespaces:
+            hosts = {node: f"10.77.0.{number}" for number, node in enumerate(self.names, 1)}
+            self._addresses = {node: (f"{host}:{_PORT}", f"{host}:{_QUORUM_PORT}") for node, host in hosts.items()}
+        else:
+            local = [f"127.0.0.1:{port}" for port in free_ports(2 * len(nodes))]
+            self._addresses = dict(zip(nodes, zip(local[::2], local[1::2], strict=True), strict=True))
         self._cut: set[tuple[int, int]] = set()
         self._since_ms, self._until_ms = 0, 0
 
     def address(self, node: int) -> str:
-        return f"{self.hosts[node]}:{_PORT}"
+        """host:port of a node."""
+        return self._addresses[node][0]
 
     def quorum_address(self, node: int) -> str:
-        return f"{self.hosts[node]}:{_QUORUM_PORT}"
+        """host:port at which a node is a controller."""
+        return self._addresses[node][1]
+
+    def host(self, node: int) -> str:
+        return self.address(node).partition(":")[0]
 
     def inside(self, node: int) -> list[str]:
-        return ["ip", "netns", "exec", _named(node)]
+        """What a command begins with to run at a node's place."""
+        return ["ip", "netns", "exec", self.names[node]] if self.names else []
 
     def disconnect(self, nodes: Iterable[int], peers: Iterable[int]) -> None:
         """From now on what these nodes and their peers send to each other is dropped silently: each has an Ethernet
@@ -66,13 +58,14 @@ class Network(LocalPorts):
         if not self._cut:
             self._since_ms = int(time.time() * 1000)
         for here, there in (links := _links(nodes, peers)):
-            _ip(f"-n {_named(here)} neigh replace {self.hosts[there]} lladdr {_NOBODY} dev eth0 nud permanent")
+            to = f"{self.host(there)} lladdr {_NOBODY} dev eth0 nud permanent"
+            _ip(f"-n {self.names[here]} neigh replace {to}")
         self._cut |= links
 
     def reconnect(self, nodes: Iterable[int], peers: Iterable[int]) -> None:
         """The links between these nodes and their peers work again."""
         for here, there in (links := self._cut & _links(nodes, peers)):
-            _ip(f"-n {_named(here)} neigh del {self.hosts[there]} dev eth0")
+            _ip(f"-n {self.names[here]} neigh del {self.host(there)} dev eth0")
         self._cut -= links
         self._until_ms = int(time.time() * 1000)
 
@@ -89,21 +82,20 @@ class Network(LocalPorts):
 
 
 @contextlib.contextmanager
-def network(nodes: Sequence[int]) -> Iterator[Network]:
-    """The namespaces, which are removed in the end, also of a drill that is killed. Errors: DrillError if `ip` refuses
+def network(nodes: Sequence[int]) -> Iterator[Places]:
+    """Namespaces, which are removed in the end, also of a drill that is killed. Errors: DrillError if `ip` refuses
     something: it needs root, and no container that forbids it."""
-    made, hub = Network(nodes), _named("hub")
-    with finally_run(*(f"ip netns del {place}" for place in (hub, *map(_named, made.hosts)))):
+    made, hub = Places(nodes, in_namespaces=True), f"drill-{os.getpid()}-hub"
+    with finally_run(*(f"ip netns del {name}" for name in (hub, *made.names.values()))):
         for words in (f"netns add {hub}", f"-n {hub} link add br0 type bridge", f"-n {hub} link set br0 up"):
             _ip(words)
-        for node, host in made.hosts.items():
-            place = _named(node)
-            _ip(f"netns add {place}")
-            _ip(f"-n {hub} link add to{node} type veth peer name eth0 netns {place}")
+        for node, name in made.names.items():
+            _ip(f"netns add {name}")
+            _ip(f"-n {hub} link add to{node} type veth peer name eth0 netns {name}")
             _ip(f"-n {hub} link set to{node} master br0 up")
-            _ip(f"-n {place} addr add {host}/24 dev eth0")
+            _ip(f"-n {name} addr add {made.host(node)}/24 dev eth0")
             for device in ("lo", "eth0"):
-                _ip(f"-n {place} link set {device} up")
+                _ip(f"-n {name} link set {device} up")
         yield made
 
 
@@ -111,11 +103,6 @@ def _links(nodes: Iterable[int], peers: Iterable[int]) -> set[tuple[int, int]]:
     """From each of these nodes to each of its peers, and back."""
     ways = {(node, peer) for node, peer in itertools.product(nodes, peers) if node != peer}
     return ways | {(there, here) for here, there in ways}
-
-
-def _named(place: int | str) -> str:
-    """A namespace's name, which no other drill uses."""
-    return f"drill-{os.getpid()}-{place}"
 
 
 def _ip(words: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from signal import Signals
 
 from drill.errors import DIES_WITH_THIS, DrillError, call
-from drill.network import LocalPorts
+from drill.network import Places
 from drill.scenario import DrillScenario
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAA"
@@ -136,7 +136,7 @@ class Cluster:
     """nodes: by id. places: where they run. jars: the folder of one release. debugged: whether threads can be held."""
 
     nodes: dict[int, Node]
-    places: LocalPorts
+    places: Places
     jars: Path
     debugged: bool
     debuggers: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -198,7 +198,7 @@ def java(jars: Path) -> list[str]:
 
 @contextlib.contextmanager
 def cluster(
-    folder: Path, jars: Path, configs: Mapping[str, object], scenario: DrillScenario, places: LocalPorts
+    folder: Path, jars: Path, configs: Mapping[str, object], scenario: DrillScenario, places: Places
 ) -> Iterator[Cluster]:
     """A formatted cluster whose nodes have not started; whatever runs in the end is killed."""
     roles = dict.fromkeys(CONTROLLERS, "controller") | dict.fromkeys(BROKERS, "broker")
@@ -216,7 +216,7 @@ def combined_nodes(
     folder: Path, jars: Path, ids: Sequence[int], configs: Mapping[str, object]
 ) -> tuple[list[Node], str]:
     """(Nodes that are broker and controller, formatted; the brokers' addresses)."""
-    places = LocalPorts(ids)
+    places = Places(ids)
     nodes = _nodes(folder, jars, dict.fromkeys(ids, "broker,controller"), places, configs)
     return list(nodes.values()), ",".join(map(places.address, ids))
 
@@ -225,7 +225,7 @@ def _nodes(
     folder: Path,
     jars: Path,
     roles: Mapping[int, str],
-    places: LocalPorts,
+    places: Places,
     configs: Mapping[str, object],
     log_dirs: int = 1,
     format_options: Sequence[str] = (),

@@ -9,7 +9,6 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,13 +22,13 @@ from drill.errors import DrillError, call
 from drill.follow import follow, follow_carelessly
 from drill.jars import fetch
 from drill.ledger import Ledger
-from drill.network import CLIENT, LocalPorts, network
+from drill.network import CLIENT, Places, network
 from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
-from drill.salvage import Saved, check_bounds, salvage_all
+from drill.salvage import salvage_all
 from drill.scenario import DrillScenario
-from drill.score import DECIDED, OF_PLAY, Score, Wrong, lake_of, score
+from drill.score import DECIDED, JUDGED, lake_of, score
 from drill.steps import Drill
-from drill.watched import compare, read_anew, watching
+from drill.watched import compare, watching
 from evidence.text_files import read_properties
 
 Row = dict[str, Any]
@@ -55,43 +54,39 @@ def play_and_score(scenario: DrillScenario, release: str, seed: int, jars: Path,
     out.mkdir(parents=True)
     begun = time.monotonic()
     with TemporaryDirectory(prefix="drill-") as folder:
-        drill, saved = _play(scenario, fetched, seed, Path(folder), out, say)
-    played_s = time.monotonic() - begun
-    say("run the pipeline on the captures")
-    scored = score_captures(drill.captures, out, drill.ledger, drill.described)
-    scored_s = time.monotonic() - begun - played_s
-    if scenario.watch:
-        compare(drill)
-    if saved:
-        check_bounds(drill, saved, out / LAKES[0])
-    scored.wrong += drill.wrong
+        drill = _play(scenario, fetched, seed, Path(folder), out, say)
+        played_s = time.monotonic() - begun
+        say("run the pipeline on the captures")
+        scored = score_captures(drill.captures, out, drill.ledger, drill.described)
+        if scenario.watch:
+            compare(drill)
     result = {
         "scenario": scenario.name,
         "release": release,
         "seed": seed,
         "at": f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
         "commit": _commit(),
-        "as_expected": scenario.expected.any or set(scored.lost) == set(scenario.expected.lost),
+        "as_expected": scenario.expected.any or set(scored["lost"]) == set(scenario.expected.lost),
         "captures": len(drill.captures),
         "records": drill.ledger.acknowledged(),
-        **asdict(scored),
+        **scored,
+        "wrong": scored["wrong"] + drill.wrong,
         "journal": drill.journal,
         **drill.told,
         "played_s": round(played_s),
-        "scored_s": round(scored_s),
+        "scored_s": round(time.monotonic() - begun - played_s),
     }
     (out / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result
 
 
-def _play(
-    scenario: DrillScenario, jars: Path, seed: int, folder: Path, out: Path, say: Say
-) -> tuple[Drill, Saved | None]:
+def _play(scenario: DrillScenario, jars: Path, seed: int, folder: Path, out: Path, say: Say) -> Drill:
+    """A drill that was played, with its captures; all processes have ended. folder: a new one for the nodes."""
     configs = {**read_properties(_CONFIGS.read_bytes()), "broker.session.timeout.ms": str(scenario.session_ms)}
     configs |= scenario.configs
     ledger = Ledger()
     disks = {folder / f"node-{broker}" / "data": mib for broker, mib in scenario.disks_mib.items()}
-    where = network(NODES) if scenario.cuts_network else contextlib.nullcontext(LocalPorts(NODES))
+    where = network(NODES) if scenario.cuts_network else contextlib.nullcontext(Places(NODES))
     with where as places, small_disks(disks), cluster(folder, jars, configs, scenario, places) as nodes:
         say(f"start {len(CONTROLLERS)} controllers and {len(BROKERS)} brokers of Kafka {jars.name}")
         nodes.start([*CONTROLLERS, *BROKERS])
@@ -106,21 +101,19 @@ def _play(
             )
             with watching(drill) if scenario.watch else contextlib.nullcontext():
                 drill.play(scenario.steps)
-            followed = follow(drill, folder, out / "lake-plan") if scenario.plan else None
+            followed = follow(drill) if scenario.plan else None
             drill.heal()
             drill.describe()
             drill.read_topics(scenario.topics)
             time.sleep(6)  # brokers write their checkpoints every five seconds
             drill.capture()
-            saved = salvage_all(drill) if drill.kept else None
+            if drill.kept:
+                salvage_all(drill)
             if followed:
                 follow_carelessly(drill, followed)
-            if scenario.watch:
-                nodes.end()
-                read_anew(drill)
     truth = {"journal": drill.journal, "partitions": ledger.as_json(), "described": drill.described}
     (out / TRUTH).write_text(json.dumps(truth) + "\n", encoding="utf-8")
-    return drill, saved
+    return drill
 
 
 def score_again(folder: Path) -> Row:
@@ -137,13 +130,13 @@ def score_again(folder: Path) -> Row:
     for made in (*LAKES, WITHOUT_LOGS):
         shutil.rmtree(folder / made, ignore_errors=True)
     scored = score_captures(captures, folder, Ledger.from_json(truth["partitions"]), truth["described"])
-    scored.wrong += [Wrong(**row) for row in result["wrong"] if row["kind"] in OF_PLAY]
-    result |= {**asdict(scored), "commit": _commit()}
+    scored["wrong"] += [row for row in result["wrong"] if row["kind"] not in JUDGED]
+    result |= {**scored, "commit": _commit()}
     (folder / RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return dict(result)
 
 
-def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, described: Sequence[Row]) -> Score:
+def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, described: Sequence[Row]) -> Row:
     """Run the pipeline on folders that `collect` wrote, with and without the nodes' own logs, and compare.
 
     out: the folder for both lakes. described: answers of `describe`.

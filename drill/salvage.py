@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from drill.nodes import CLUSTER_ID
 from drill.scenario import name_of, number_of, topic_of
-from drill.score import FOREIGN, NOT_AGAIN, NOT_AS_LIVE, NOT_SALVAGED, Wrong
+from drill.score import lake_of, wrong
 from drill.steps import Drill
 from jobs.lake.lake import Lake
 from jobs.salvage.live import LiveCluster
@@ -26,96 +24,69 @@ Row = dict[str, Any]
 # again: how many were produced into a new topic, and read back equal; below: how many were below the high watermark for
 # certain, by the lake.
 _COUNTS = ("lost", "found", "salvaged", "live", "again", "below")
+_FOREIGN = "salvaged what was not lost"
 
 
-@dataclass
-class Saved:
-    """pairs: (kept disk, node that leads, partition); lost_offsets: by partition."""
-
-    pairs: list[tuple[Path, Path, str]] = field(default_factory=list)
-    lost_offsets: dict[str, list[int]] = field(default_factory=dict)
-
-
-def check_bounds(drill: Drill, saved: Saved, lake: Path) -> None:
-    """With the windows of the lake: nothing that was lost is said to have been above the high watermark."""
-    for old, current, name in saved.pairs:
-        out = old.with_name(f"bounds-{old.name}-{name}")
-        salvage(old, current, [name], (Lake(lake), CLUSTER_ID), out, lambda line: None)
-        sides = {row["offset"]: row["high_watermark"] for row in _lines(out / name)}
-        drill.told["salvage"]["below"] += sum(side == BELOW for side in sides.values())
-        above = [at for at in saved.lost_offsets.get(name, ()) if sides.get(at) == ABOVE]
-        drill.wrong += [Wrong(FOREIGN, name, f"offset {at} is said to be above the high watermark") for at in above]
-
-
-def salvage_all(drill: Drill) -> Saved:
+def salvage_all(drill: Drill) -> None:
     """Compare each kept disk with the logs of those who lead now, save the difference, and produce it again."""
-    result, counts = Saved(), dict.fromkeys(_COUNTS, 0)
-    drill.told["salvage"] = counts
+    counts = drill.told["salvage"] = dict.fromkeys(_COUNTS, 0)
     leaders = {name_of(row): row["leader"] for row in drill.partitions()}
+    lake = lake_of(drill.out / "lake-salvage", drill.captures)
     current = drill.copy_logs(sorted(drill.cluster.nodes), "local", "current")
     for name in drill.scenario.partitions:
-        lost = [r for r in drill.ledger.records[_place(drill, name)] if r.lost and r.acks == "all"]
-        counts["lost"] += len(lost)
-        result.lost_offsets[name] = [r.offset for r in lost if r.offset is not None]
         found: dict[int, str] = {}
-        for kept in drill.kept:
-            node = current / f"node-{leaders[name]}"
-            if not list(kept.rglob(f"{name}/*.log")):
-                continue
-            result.pairs.append((kept, node, name))
+        sent = drill.ledger.records[drill.ledger.ids[topic_of(name)], number_of(name)]
+        lost = {r.offset: r.value for r in sent if r.lost and r.acks == "all" and r.offset is not None}
+        for kept in (kept for kept in drill.kept if list(kept.rglob(f"{name}/*.log"))):
             out = kept.with_name(f"saved-{kept.name}-{name}")
-            with_copy = _salvaged(kept, node, name, out)
-            with_live = _salvaged(kept, LiveCluster(drill.cluster.servers), name, out.with_name(f"{out.name}-live"))
-            counts["live"] += len(with_live)
-            found |= with_copy
-            if with_live != with_copy:
-                drill.wrong.append(Wrong(NOT_AS_LIVE, name, f"{len(with_live)} records by the running cluster"))
-            _again(drill, out, name, result)
+            rows = _salvaged(kept, current / f"node-{leaders[name]}", name, (lake, CLUSTER_ID), out)
+            live = _salvaged(kept, LiveCluster(drill.cluster.servers), name, None, out.with_name(f"{out.name}-live"))
+            by_copy, by_live = ({row["offset"]: row["value"] for row in of} for of in (rows, live))
+            if by_live != by_copy:
+                differ = "the running cluster and its copy do not list the same"
+                drill.wrong.append(wrong(differ, name, f"{len(by_live)} records by the running cluster"))
+            counts["live"] += len(by_live)
+            counts["below"] += sum(row["high_watermark"] == BELOW for row in rows)
+            for row in rows:
+                if row["high_watermark"] == ABOVE and row["offset"] in lost:
+                    text = f"offset {row['offset']} is said to be above the high watermark"
+                    drill.wrong.append(wrong(_FOREIGN, name, text))
+            found |= by_copy
+            counts["again"] += _again(drill, out, name, rows)
+        counts["lost"] += len(lost)
         counts["salvaged"] += len(found)
-        saved = [r for r in lost if r.offset in found and found[r.offset] == r.value]
-        counts["found"] += len(saved)
-        drill.wrong += [Wrong(NOT_SALVAGED, name, f"{r.value} at offset {r.offset}") for r in lost if r not in saved]
-        drill.wrong += list(_foreign(drill, name, found))
+        counts["found"] += len(lost.items() & found.items())
+        for offset, value in lost.items() - found.items():
+            drill.wrong.append(wrong("not salvaged", name, f"{value} at offset {offset}"))
+        readable = dict(drill.client.ask("read", topic_of(name), number_of(name))["records"])
+        for offset, value in found.items():
+            if value not in {record.value for record in sent} or readable.get(offset) == value:
+                drill.wrong.append(wrong(_FOREIGN, name, f"{value} at offset {offset}"))
     drill.note(
         f"salvage: {counts['found']} of {counts['lost']} lost records are there again, {counts['again']} produced again"
     )
-    return result
 
 
-def _salvaged(kept: Path, current: Path | LiveCluster, name: str, out: Path) -> dict[int, str]:
-    """Values by offset of what only the kept disk has."""
-    salvage(kept, current, [name], None, out, lambda line: None)
-    return {row["offset"]: row["value"] for row in _lines(out / name)}
+def _salvaged(
+    kept: Path, current: Path | LiveCluster, name: str, lake: tuple[Lake, str] | None, out: Path
+) -> list[Row]:
+    """What only the kept disk has."""
+    salvage(kept, current, [name], lake, out, lambda line: None)
+    return [json.loads(line) for line in (out / name / LINES).read_text(encoding="utf-8").splitlines()]
 
 
-def _foreign(drill: Drill, name: str, found: dict[int, str]) -> Iterator[Wrong]:
-    """Salvaged records that nobody sent to the partition, or that can be read at their offset."""
-    sent = {record.value for record in drill.ledger.records[_place(drill, name)]}
-    here = dict(drill.client.ask("read", topic_of(name), number_of(name))["records"])
-    for offset, value in found.items():
-        if value not in sent or here.get(offset) == value:
-            yield Wrong(FOREIGN, name, f"{value} at offset {offset}")
-
-
-def _again(drill: Drill, out: Path, name: str, result: Saved) -> None:
-    """Produce into a topic of its own, twice, and read it back."""
-    topic = f"{topic_of(name)}.again-{len(result.pairs)}"
+def _again(drill: Drill, out: Path, name: str, salvaged: list[Row]) -> int:
+    """Produce into a topic of its own, twice, and read it back. Returns how many records were sent."""
+    topic = f"{topic_of(name)}.again-{len(drill.ledger.names)}"
     partitions = len(drill.scenario.topics[topic_of(name)].replicas)
     drill.ledger.created(topic, drill.client.ask("create", topic, "/".join(["2,3"] * partitions)))
     target = ProduceOptions(topic, drill.cluster.servers, superseded=True)
     counted, sent, repeated = (produce(out, target, send) for send in (False, True, True))
     left_out = (ABORTED, OPEN_TRANSACTION)
-    rows = [row for row in _lines(out / name) if row["transaction"] not in left_out and not row["sent_again_offset"]]
+    wanted = [r["value"] for r in salvaged if r["transaction"] not in left_out and not r["sent_again_offset"]]
     back = [value for _, value in drill.client.ask("read", topic, number_of(name))["records"]]
-    drill.told["salvage"]["again"] += sent.sent
-    wanted = [row["value"] for row in rows]
-    if (counted.sent, sent.sent, repeated.sent, repeated.before) != (0, len(rows), 0, len(rows)) or back != wanted:
-        drill.wrong.append(Wrong(NOT_AGAIN, name, f"{len(rows)} to produce, {sent.sent} sent, {len(back)} read back"))
-
-
-def _place(drill: Drill, name: str) -> tuple[str, int]:
-    return drill.ledger.ids[topic_of(name)], number_of(name)
-
-
-def _lines(folder: Path) -> list[Row]:
-    return [json.loads(line) for line in (folder / LINES).read_text(encoding="utf-8").splitlines()]
+    all_sent = (0, len(wanted), 0, len(wanted))
+    if (counted.sent, sent.sent, repeated.sent, repeated.before) != all_sent or back != wanted:
+        text = f"{len(wanted)} to produce, {sent.sent} sent, {len(back)} read back"
+        drill.wrong.append(wrong("not produced again", name, text))
+    return sent.sent

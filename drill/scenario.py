@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -25,14 +24,8 @@ Partition = Annotated[str, Field(pattern=r"^[A-Za-z0-9._]+-[0-9]+$")]
 Broker = Annotated[int, Field(ge=1, le=4)]
 
 
-def _known(node: int) -> int:
-    if node not in (1, 2, 3, 4, 3000, 3001, 3002):
-        raise ValueError(f"there are brokers 1 to 4 and controllers 3000 to 3002, and no {node}")
-    return node
-
-
 # A node by its id, or by what it is at the moment: `leader:orders-0`.
-_Id = Annotated[int, AfterValidator(_known)]
+_Id = Literal[1, 2, 3, 4, 3000, 3001, 3002]
 Which = _Id | Annotated[str, Field(pattern=r"^(leader:[A-Za-z0-9._]+-[0-9]+|controller)$")]
 
 
@@ -136,13 +129,7 @@ class Expected(_Strict):
 
 
 class DrillScenario(_Strict):
-    """name: of the file. story: what is done and what Kafka is expected to do. elr: whether the cluster starts with the
-    ELR feature. session_ms: broker.session.timeout.ms. configs: of every node, in the place of those that a
-    drill sets. log_dirs: how many each broker has. disks_mib: brokers whose first one is on a disk of that size.
-    plan: whether the product's plan is followed after the last step, before all is repaired (drill.follow). watch:
-    of what a `watch` runs beside it, the controllers' folders or the controllers as nodes; "": none (drill.watched).
-    combined: brokers that are controllers, too, beside the three. power_losses: whether faults by chance are also
-    power losses."""
+    """name: of the file, with `+plan` if a plan is added. docs/drill.md has the others."""
 
     name: str
     title: str
@@ -176,19 +163,6 @@ class DrillScenario(_Strict):
             raise ValueError("a plan is followed on disks that can be copied: leave out disks_mib")
         return self
 
-    def with_plan(self) -> DrillScenario:
-        """The same, after which all brokers go down by chance, and the plan is followed. Errors: DrillError if it
-        cannot be."""
-        if self.disks_mib:
-            raise DrillError(
-                f"scenario {self.name}: a plan is followed on disks that can be copied: not with disks_mib"
-            )
-        if self.plan:
-            return self
-        steps = [*self.steps, Step(clear=True), Step(outage=4)]
-        named = {"name": f"{self.name}+plan", "plan": True, "expected": Expected(any=True)}
-        return self.model_copy(update={**named, "steps": steps})
-
     @property
     def partitions(self) -> list[str]:
         """The partitions of all topics."""
@@ -203,9 +177,15 @@ class DrillScenario(_Strict):
         """Whether a step cuts links between nodes."""
         return any(step.disconnect is not None or step.network for step in self.steps)
 
+    @property
+    def fenced_s(self) -> float:
+        """After so long a broker that died is fenced."""
+        return self.session_ms / 1000 + 2
+
     def runs_on(self, release: str) -> bool:
         """releases: the oldest release that has what the scenario needs."""
-        return version(release) >= version(self.releases)
+        number, oldest = (tuple(map(int, text.split("."))) for text in (release, self.releases))
+        return number >= oldest
 
 
 def name_of(row: dict[str, Any]) -> str:
@@ -226,12 +206,16 @@ def scenario_names() -> list[str]:
     return sorted(path.stem for path in SCENARIOS.glob("*.toml"))
 
 
-def read_scenario(name: str) -> DrillScenario:
-    """A bundled scenario by name, or a file by path. Errors: DrillError naming the file and the entry."""
+def read_scenario(name: str, plan: bool = False) -> DrillScenario:
+    """A bundled scenario by name, or a file by path. plan: after any other steps than those of a scenario with a plan
+    all brokers go down by chance, and the plan is followed. Errors: DrillError naming the file and the entry."""
     path = SCENARIOS / f"{name}.toml" if "/" not in name and not name.endswith(".toml") else Path(name)
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-        return DrillScenario.model_validate({**values, "name": path.stem})
+        values = {**tomllib.loads(path.read_text(encoding="utf-8")), "name": path.stem}
+        if plan and not values.get("plan"):
+            values |= {"name": f"{path.stem}+plan", "plan": True, "expected": {"any": True}}
+            values["steps"] += [{"clear": True}, {"outage": 4}]
+        return DrillScenario.model_validate(values)
     except FileNotFoundError as error:
         raise DrillError(f"{name}: no such scenario. Bundled are {', '.join(scenario_names())}.") from error
     except ValidationError as error:
@@ -240,8 +224,3 @@ def read_scenario(name: str) -> DrillScenario:
         raise DrillError(f"{path}: {where}: {first['msg'].removeprefix('Value error, ')}") from error
     except (OSError, ValueError) as error:
         raise DrillError(f"{path}: the scenario cannot be read: {error}") from error
-
-
-def version(text: str) -> tuple[int, ...]:
-    """A release as numbers, to compare it with others."""
-    return tuple(int(part) for part in text.split("."))

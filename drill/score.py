@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import inf
 from operator import itemgetter
 from pathlib import Path
@@ -23,17 +22,12 @@ Row = dict[str, Any]
 _place = itemgetter("topic_id", "partition")
 PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bounds", "wrong first"
 MISMATCH, STATE = "contradiction", "wrong state"
-PLAN_LOST, PLAN_LEADERLESS = "plan lost records", "plan left a partition without a leader"
-AHEAD_WRONG, WATCH_WRONG = "wrong prediction", "wrong watch"
-NOT_SALVAGED, FOREIGN, NOT_AGAIN = "not salvaged", "salvaged what was not lost", "not produced again"
-NOT_AS_LIVE = "the running cluster and its copy do not list the same"
-# Known only while it was played: a new score keeps them.
-OF_PLAY = (PLAN_LOST, PLAN_LEADERLESS, AHEAD_WRONG, WATCH_WRONG, NOT_SALVAGED, FOREIGN, NOT_AGAIN, NOT_AS_LIVE)
-KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE, *OF_PLAY)
+# The kinds of wrong claims that a new score finds again; others are known only while a drill is played.
+JUDGED = (PROVEN, EXCLUDED, BOUNDS, FIRST, MISMATCH, STATE)
 DECIDED = ("proven", "excluded")
 _STATE = ("topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "end_offset", "removed")
-# The tables of a lake that are compared.
-_READ = ("partition_history", "findings")
+# Of a window, in result.json.
+_SHOWN = ("verdict", "loss_min", "loss_max", "first_lost_offset", "election_offset", "recorded_leader", "rule")
 # The invariants that a user's command breaks: a change of min.insync.replicas clears the ELR (KIP-966), and the ELR
 # keeps a broker that a reassignment took from the replicas (PartitionChangeBuilder.maybePopulateTargetElr, 4.3.1; seen
 # in the drill plan_random, seed 2).
@@ -68,61 +62,45 @@ def lake_of(root: Path, captures: Iterable[Path], is_judged: bool = True) -> Lak
     return pipeline.lake
 
 
-@dataclass(frozen=True)
-class Wrong:
-    """A claim that is not true. kind: one of KINDS. logs: whether brokers' logs were read."""
-
-    kind: str
-    partition: str
-    text: str
-    logs: bool = True
+def wrong(kind: str, partition: str, text: str, logs: bool = True) -> Row:
+    """A claim that is not true, as result.json has it. logs: whether brokers' logs were read."""
+    return {"kind": kind, "partition": partition, "text": text, "logs": logs}
 
 
-@dataclass
-class Score:
-    """Of one drill. lost: by partition, how many records acknowledged with acks=all; found: what was found of each of
-    these partitions. verdicts: number of windows by verdict; open: number of open windows by what they lack, a
-    statement code (docs/findings.md). Both also without brokers' own logs. states: how many described states were
-    compared."""
+def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequence[Row]) -> Row:
+    """Compare both lakes with the ledger, and the histories with what Kafka described.
 
-    lost: dict[str, int] = field(default_factory=dict)
-    found: dict[str, str] = field(default_factory=dict)
-    found_without_logs: dict[str, str] = field(default_factory=dict)
-    verdicts: dict[str, int] = field(default_factory=dict)
-    verdicts_without_logs: dict[str, int] = field(default_factory=dict)
-    open: dict[str, int] = field(default_factory=dict)
-    open_without_logs: dict[str, int] = field(default_factory=dict)
-    states: int = 0
-    wrong: list[Wrong] = field(default_factory=list)
-    windows: list[Row] = field(default_factory=list)
-
-
-def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequence[Row]) -> Score:
-    """Compare both lakes with the ledger, and the histories with what Kafka described."""
-    history, findings = (Lake(lake).rows(name, CLUSTER_ID) for name in _READ)
-    bare_history, bare_findings = (Lake(lake_without_logs).rows(name, CLUSTER_ID) for name in _READ)
-    windows, bare = _windows(history, findings), _windows(bare_history, bare_findings)
-    names = {_place(row): name_of(row) for row in history}
+    Returns of result.json: lost: by partition, how many records acknowledged with acks=all; found: what was found of
+    each of these partitions; verdicts: number of windows by verdict; open: number of open windows by what they lack, a
+    statement code (docs/findings.md); these three also as `..._without_logs`. states: how many described states were
+    compared; wrong: as `wrong` makes them; windows.
+    """
     lost = ledger.lost()
-    result = Score(lost={ledger.name(place): len(records) for place, records in lost.items()})
-    result.verdicts, result.verdicts_without_logs = _counts(windows), _counts(bare)
-    result.open, result.open_without_logs = lacks(windows), lacks(bare)
-    for with_logs, rows, beside in ((True, windows, findings), (False, bare, bare_findings)):
-        of_place = groups(rows, _place)
-        for place in ledger.records:
-            for kind, text in lies(of_place.get(place, ()), ledger.records[place], ledger.markers_ms[place]):
-                result.wrong.append(Wrong(kind, names.get(place, ledger.name(place)), text, with_logs))
-        found = {ledger.name(place): _best(of_place.get(place, ())) or _beside(beside, place) for place in lost}
-        setattr(result, "found" if with_logs else "found_without_logs", found)
-    for row in findings:
-        if contradicts(row):
-            partition = names.get(_place(row), "-")
-            result.wrong.append(Wrong(MISMATCH, partition, f"{row['kind']}: {row['explanation']}"))
-    for text, partition in differing_states(history, described):
-        result.wrong.append(Wrong(STATE, partition, text))
-    result.states = sum(len(answer["partitions"]) for answer in described)
-    result.windows = [_shown(row, names) for row in windows]
-    return result
+    result: Row = {"lost": {ledger.name(place): len(records) for place, records in lost.items()}}
+    lies_of: list[Row] = []
+    for suffix, root in (("_without_logs", lake_without_logs), ("", lake)):
+        history, findings = (Lake(root).rows(name, CLUSTER_ID) for name in ("partition_history", "findings"))
+        windows = _windows(history, findings)
+        of_place = groups(windows, _place)
+        found = {place: _best(of_place.get(place, ())) or _beside(findings, place) for place in lost}
+        result[f"found{suffix}"] = {ledger.name(place): text for place, text in found.items()}
+        result[f"verdicts{suffix}"] = dict(Counter(w["verdict"] for w in windows))
+        result[f"open{suffix}"] = lacks(windows)
+        for place, records in ledger.records.items():
+            for kind, text in lies(of_place.get(place, ()), records, ledger.markers_ms[place]):
+                lies_of.append(wrong(kind, ledger.name(place), text, not suffix))
+    names = {_place(row): name_of(row) for row in history}
+    contradictions = [
+        wrong(MISMATCH, names.get(_place(row), "-"), f"{row['kind']}: {row['explanation']}")
+        for row in findings
+        if contradicts(row)
+    ]
+    differing = [wrong(STATE, partition, text) for text, partition in differing_states(history, described)]
+    return result | {
+        "states": sum(len(answer["partitions"]) for answer in described),
+        "wrong": [*lies_of, *contradictions, *differing],
+        "windows": [{"partition": names.get(_place(row), "-"), **{n: row[n] for n in _SHOWN}} for row in windows],
+    }
 
 
 def contradicts(finding: Mapping[str, Any]) -> bool:
@@ -213,10 +191,6 @@ def _windows(history: Sequence[Row], findings: Sequence[Row]) -> list[Row]:
     return [{**r, "at_ms": times.get(r["election_offset"], r["start_timestamp_ms"])} for r in rows]
 
 
-def _counts(windows: Sequence[Row]) -> dict[str, int]:
-    return dict(Counter(w["verdict"] for w in windows))
-
-
 def lacks(windows: Sequence[Row]) -> dict[str, int]:
     """Of how many open windows the reason names this: evidence that is missing, a premise of the protocol's promise
     that is not known to hold, a contradiction."""
@@ -243,24 +217,15 @@ def _named(windows: Sequence[Row]) -> str:
     return "; ".join(spans)
 
 
-def _shown(row: Row, names: Mapping[Place, str]) -> Row:
-    kept = ("verdict", "loss_min", "loss_max", "first_lost_offset", "election_offset", "recorded_leader", "rule")
-    return {"partition": names.get(_place(row), "-"), **{name: row[name] for name in kept}}
-
-
-Key = tuple[str, str, int]  # scenario, release, seed
 RESULTS = "results.jsonl"
 # What a drill's own folder has, and the table does not need.
-_LONG = ("journal", "windows")
+_LONG = ("journal", "windows", "alarms")
 
 
 def append(scores: Path, result: Mapping[str, Any]) -> None:
     """Add a drill's line. result: what drill.run.play_and_score returns."""
-    kept = {name: value for name, value in result.items() if name not in _LONG}
-    if "watch" in kept:
-        kept["watch"] = {name: value for name, value in kept["watch"].items() if name != "told"}
     with scores.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(kept) + "\n")
+        stream.write(json.dumps({name: value for name, value in result.items() if name not in _LONG}) + "\n")
 
 
 def read_scores(scores: Path) -> Sequence[Row]:
@@ -271,5 +236,5 @@ def read_scores(scores: Path) -> Sequence[Row]:
     return list({key_of(row): row for row in rows}.values())
 
 
-def key_of(row: Mapping[str, Any]) -> Key:
+def key_of(row: Mapping[str, Any]) -> tuple[str, str, int]:
     return row["scenario"], row["release"], row["seed"]

@@ -18,10 +18,10 @@ from drill.client import Client, ClientError
 from drill.disks import cut_tail, fill, free
 from drill.errors import DrillError
 from drill.ledger import Ledger
-from drill.network import CLIENT, Network, accepts
+from drill.network import CLIENT, accepts
 from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, wait_for
 from drill.scenario import DrillScenario, Step, name_of, number_of, topic_of
-from drill.score import LAG_MS, Wrong
+from drill.score import LAG_MS
 from jobs.collect.stage import MANIFEST, Wishes, collect
 from jobs.collect.targets import Target
 
@@ -52,6 +52,8 @@ _ASKED = {
     "reassign": ("reassign {names} to {to}", "reassign {place} {brokers}"),
     "move": ("move {names} of broker {broker} to its other log directory", "move {place} {broker}"),
     "cancel": ("cancel the reassignment of {names}", "reassign {place} cancel"),
+    "set": ("set {set} for {whom}", "config {where} {set}"),
+    "elr": ("switch ELR {switched}", f"feature {ELR_FEATURE} {{level}}"),
 }
 
 
@@ -59,8 +61,7 @@ _ASKED = {
 class Drill:
     """A scenario that is being played. captures: their folders; kept: those of copied disks. described: what `describe`
     answered, with the times between which it was asked. journal: (time, what was done). wrong: what was not as the
-    product's commands said, known while it is played. told: what the result has of them: plan, ahead, watch, salvage.
-    watch_kills: how often the watch beside it was killed."""
+    product's commands said, known while it is played. told: what the result has of plan, ahead, watch, salvage."""
 
     scenario: DrillScenario
     cluster: Cluster
@@ -73,9 +74,8 @@ class Drill:
     kept: list[Path] = field(default_factory=list)
     described: list[Row] = field(default_factory=list)
     journal: list[tuple[int, str]] = field(default_factory=list)
-    wrong: list[Wrong] = field(default_factory=list)
+    wrong: list[Row] = field(default_factory=list)
     told: dict[str, Any] = field(default_factory=dict)
-    watch_kills: int = 0
 
     def note(self, text: str) -> None:
         self.journal.append((int(time.time() * 1000), text))
@@ -104,8 +104,11 @@ class Drill:
             else:
                 getattr(self, f"_{step.action}")(step)
 
+    def ids(self, which: Iterable[int | str]) -> list[int]:
+        return [self._id(one) for one in which]
+
     def nodes(self, which: Iterable[int | str]) -> list[Node]:
-        return [self.cluster.nodes[self._id(one)] for one in which]
+        return [self.cluster.nodes[node] for node in self.ids(which)]
 
     def _id(self, which: int | str) -> int:
         if isinstance(which, int):
@@ -130,8 +133,13 @@ class Drill:
     def _ask(self, step: Step) -> None:
         """Note and ask what _ASKED says of a step, once or for each partition that it names."""
         told, command = _ASKED[step.action]
+        where = f"topic {step.topic}" if step.topic else f"broker {step.broker or '-'}"
         words = {
             **step.model_dump(),
+            "where": where,
+            "whom": where.replace("broker -", "all brokers"),
+            "switched": "on" if step.elr else "off",
+            "level": int(step.elr or 0),
             "names": ", ".join(step.partitions),
             "all": " ".join(step.partitions),
             "end": "commit" if step.commit else "abort",
@@ -143,15 +151,13 @@ class Drill:
         for place in places if "{place}" in command else [""]:
             self.client.ask(command.format_map({**words, "place": place}))
 
-    # Nodes.
-
     def _start(self, step: Step) -> None:
-        ids = [node.id for node in self.nodes(step.value)]
+        ids = self.ids(step.value)
         self.note(f"start node {', '.join(map(str, ids))}")
         self.cluster.start(ids)
 
     def _begin(self, step: Step) -> None:
-        for node in self.cluster.begin([node.id for node in self.nodes(step.value)]):
+        for node in self.cluster.begin(self.ids(step.value)):
             self.note(f"start node {node.id}, and wait for nothing")
 
     def _hold(self, step: Step, node: Node) -> None:
@@ -202,36 +208,18 @@ class Drill:
         self.note(f"keep the logs of node {node.id}")
 
     def _disconnect(self, step: Step) -> None:
-        nodes = [node.id for node in self.nodes(step.value)]
+        nodes = self.ids(step.value)
         self.note(f"disconnect node {', '.join(map(str, nodes))} from {', '.join(map(str, step.peers))}")
-        self.network.disconnect(nodes, self._peers(step))
+        self.cluster.places.disconnect(nodes, self._peers(step))
 
     def _reconnect(self, step: Step) -> None:
-        nodes = [node.id for node in self.nodes(step.value)]
+        nodes = self.ids(step.value)
         self.note(f"reconnect node {', '.join(map(str, nodes))}")
-        self.network.reconnect(nodes, self._peers(step))
+        self.cluster.places.reconnect(nodes, self._peers(step))
 
     def _peers(self, step: Step) -> list[int]:
         groups = {"brokers": BROKERS, "controllers": CONTROLLERS, "client": (CLIENT,)}
         return [id for peer in step.peers for id in groups.get(str(peer)) or [self._id(peer)]]
-
-    @property
-    def network(self) -> Network:
-        places = self.cluster.places
-        if not isinstance(places, Network):
-            raise DrillError("links are cut in a scenario that was started without a network of its own")
-        return places
-
-    # Configs and administrators.
-
-    def _set(self, step: Step) -> None:
-        kind, name = ("topic", step.topic) if step.topic else ("broker", str(step.broker) if step.broker else "-")
-        self.note(f"set {step.value} for {kind} {name}".replace("broker -", "all brokers"))
-        self.client.ask("config", kind, str(name), step.value)
-
-    def _elr(self, step: Step) -> None:
-        self.note(f"switch ELR {'on' if step.value else 'off'}")
-        self.client.ask("feature", ELR_FEATURE, int(step.value))
 
     def _delete(self, step: Step) -> None:
         topic = step.value
@@ -240,8 +228,6 @@ class Drill:
         self.client.ask("delete", topic)
         gone = f"{topic} is deleted"
         wait_for(gone, lambda: topic not in {r["topic"] for r in self.partitions() or [{"topic": topic}]}, _WAIT_S)
-
-    # What is seen.
 
     def _wait(self, step: Step) -> None:
         partition = step.value
@@ -266,31 +252,27 @@ class Drill:
 
     def describe(self) -> None:
         """What Kafka says of every partition, for the score. A broker that was cut off may be the one that answers."""
-        answer, places = self.client.ask("describe"), self.cluster.places
-        if isinstance(places, Network) and (since_ms := places.outdated_since_ms(LAG_MS)) is not None:
+        answer = self.client.ask("describe")
+        if (since_ms := self.cluster.places.outdated_since_ms(LAG_MS)) is not None:
             answer["outdated_since_ms"] = since_ms
         self.described.append(answer)
 
     def read_topics(self, topics: Iterable[str]) -> None:
         """Read every partition that has a leader. A new leader's high watermark may come late: a reader that misses
         something reads again."""
-        wanted = set(topics)
-        of = [r for r in self.partitions() if r["topic"] in wanted and r["leader"] >= 0]
-        left = [(row["topic"], row["partition"]) for row in of]
-        deadline = time.monotonic() + _SETTLE_S
-        while left:
-            again = []
-            for topic, number in left:
-                found = self.client.ask("read", topic, number)["records"]
-                missing = self.ledger.missing(topic, number, found)
-                if missing and time.monotonic() < deadline:
-                    again.append((topic, number))
-                    continue
-                self.ledger.read(topic, number, found)
-                if missing:
-                    self.note(f"read {topic}-{number}: {missing} records acknowledged with acks=all are gone")
-            left = again
-            time.sleep(1 if left else 0)
+        wanted, deadline = set(topics), time.monotonic() + _SETTLE_S
+        for row in [r for r in self.partitions() if r["topic"] in wanted and r["leader"] >= 0]:
+            place = row["topic"], row["partition"]
+            while True:
+                missed = self.ledger.missed(*place, self.client.ask("read", *place)["records"])
+                gone = sum(record.acks == "all" for record in missed)
+                if not gone or time.monotonic() > deadline:
+                    break
+                time.sleep(1)
+            for record in missed:
+                record.lost = True
+            if gone:
+                self.note(f"read {name_of(row)}: {gone} records acknowledged with acks=all are gone")
 
     def capture(self) -> None:
         path = self.out / f"capture-{len(self.captures) + 1}"
@@ -326,9 +308,8 @@ class Drill:
         self.client.ask("unload")
         for node in self.cluster.nodes.values():
             if node.frozen:
-                self.note(f"heal: thaw {node.id}")
-                node.thaw()
-        if isinstance(self.cluster.places, Network) and (cut := self.cluster.places.disconnected):
+                self.play([Step(thaw=node.id)])
+        if cut := self.cluster.places.disconnected:
             self.note("heal: reconnect all nodes")
             self.cluster.places.reconnect(cut, cut)
         for broker in self.scenario.disks_mib:
@@ -337,8 +318,7 @@ class Drill:
 
     def _start_those_down(self, ids: Iterable[int]) -> None:
         if down := [node for node in ids if not self.cluster.nodes[node].runs]:
-            self.note(f"heal: start {', '.join(map(str, down))}")
-            self.cluster.start(down)
+            self.play([Step(start=down)])
 
     def heal(self) -> None:
         """All nodes run and every partition has a leader and all its replicas in sync; an administrator elects

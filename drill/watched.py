@@ -18,7 +18,7 @@ from typing import Any
 
 from drill.errors import DIES_WITH_THIS, DrillError
 from drill.nodes import CLUSTER_ID, CONTROLLERS
-from drill.score import WATCH_WRONG, Wrong
+from drill.score import wrong
 from drill.steps import Drill
 from jobs.lake.lake import Lake
 from jobs.watch.tables import ALARMS, STATES, WatchTables
@@ -28,6 +28,7 @@ Row = dict[str, Any]
 # What must be 0.
 FAULTS = ("missed", "false", "twice", "states_differ", "history_lacks")
 WATCHED, ANEW = "watch", "watch-anew"
+_KILL = "kill the watch"
 _LEAST_S, _MOST_S, _DOWN_S, _END_S, _ONCE_S = 60.0, 120.0, 5.0, 300.0, 900.0
 _COMPARED = ("topic_id", "partition", "offset", "leader", "leader_epoch", "partition_epoch", "isr", "elr", "min_isr")
 
@@ -61,8 +62,7 @@ def _keep(drill: Drill, done: threading.Event, pauses: Sequence[float], problems
         process.wait(_END_S)
         if ended:
             return
-        drill.note("kill the watch")
-        drill.watch_kills += 1
+        drill.note(_KILL)
         done.wait(_DOWN_S)
 
 
@@ -76,18 +76,13 @@ def _command(drill: Drill, into: str, *more: str) -> list[str]:
     return [*DIES_WITH_THIS, sys.executable, *words]
 
 
-def read_anew(drill: Drill) -> None:
-    """Once all nodes have ended: let the watch catch up, and another one read everything in one go. Errors:
-    DrillError."""
+def compare(drill: Drill) -> None:
+    """Once all nodes have ended: let the watch catch up, and another one read everything in one go. What the first one
+    told, and how it differs from the other and from the run: `watch` and `alarms` of drill.told. Errors: DrillError."""
     for into in (WATCHED, ANEW):
         done = subprocess.run(_command(drill, into, "--once"), capture_output=True, text=True, timeout=_ONCE_S)
         if done.returncode:
             raise DrillError(f"watch --once: {done.stderr.strip().splitlines()[-1]}")
-
-
-def compare(drill: Drill) -> None:
-    """What the watch told, and how it differs from one that read everything in one go, and from the run: `watch` of
-    drill.told."""
     out = drill.out
     watched, anew = (WatchTables(out / name) for name in (WATCHED, ANEW))
     alarms = sorted(watched.rows(ALARMS), key=lambda a: a["seen_ms"])
@@ -100,7 +95,7 @@ def compare(drill: Drill) -> None:
     history = _states(Lake(out / "lake").rows("partition_history", CLUSTER_ID, _COMPARED))
     delays = [a["seen_ms"] - a["timestamp_ms"] for a in alarms if a["timestamp_ms"] is not None]
     told = drill.told["watch"] = {
-        "kills": drill.watch_kills,
+        "kills": sum(text == _KILL for _, text in drill.journal),
         "alarms": len(alarms),
         "withdrawn": len(gone),
         "missed": len(ids[1] - ids[0]),
@@ -111,9 +106,10 @@ def compare(drill: Drill) -> None:
         "history_lacks": len(set(history) - set(states[0])),
         "median_delay_ms": round(median(delays)) if delays else None,
         "longest_delay_ms": max(delays, default=None),
-        "told": [{n: a[n] for n in ("seen_ms", "timestamp_ms", "kind", "topic", "partition", "text")} for a in alarms],
     }
-    drill.wrong += [Wrong(WATCH_WRONG, "-", f"{name}: {told[name]}") for name in FAULTS if told[name]]
+    shown = ("seen_ms", "timestamp_ms", "kind", "topic", "partition", "text")
+    drill.told["alarms"] = [{name: alarm[name] for name in shown} for alarm in alarms]
+    drill.wrong += [wrong("wrong watch", "-", f"{name}: {told[name]}") for name in FAULTS if told[name]]
 
 
 def _states(rows: Sequence[Row]) -> list[str]:

@@ -161,7 +161,7 @@ def drill(
         append(kept, result)
         bad += _told(folder, result)
     for name in (name for name in scenarios if Path(name) not in played):
-        scenario = read_scenario(name).with_plan() if plan else read_scenario(name)
+        scenario = read_scenario(name, plan)
         for number in range(seed, seed + runs):
             if (scenario.name, release, number) in known:
                 continue

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from drill.errors import DrillError
-from drill.network import CLIENT, Network, network
+from drill.network import CLIENT, Places, network
 from drill.nodes import CLUSTER_ID, RUNS_S, wait_for
 from jobs.cli import app
 from jobs.lake.lake import Lake
@@ -176,7 +176,7 @@ def namespaces() -> str:
     return subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
 
 
-def _reaches(made: Network) -> bool:
+def _reaches(made: Places) -> bool:
     """Whether the client gets an answer from node 1: that nobody listens there."""
     program = "import socket,sys\nhost, port = sys.argv[1].split(':')\nsocket.create_connection((host, int(port)), 2)"
     words = [*made.inside(CLIENT), sys.executable, "-c", program, made.address(1)]

@@ -22,9 +22,9 @@ def test_no_claim_is_wrong(tmp_path: Path, case: Path) -> None:
             tar.extractall(tmp_path, filter="data")
         captures.append(tmp_path / archive.name.removesuffix(".tar.xz"))
     scored = score_captures(captures, tmp_path, ledger, described)
-    assert [wrong for wrong in scored.wrong if wrong.partition in (partition, "-")] == []
-    assert scored.states == len(described)
-    assert set(scored.lost) <= set(scored.found)
+    assert [wrong for wrong in scored["wrong"] if wrong["partition"] in (partition, "-")] == []
+    assert scored["states"] == len(described)
+    assert set(scored["lost"]) <= set(scored["found"])
 
 
 def test_there_are_cases() -> None:

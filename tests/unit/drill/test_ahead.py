@@ -26,7 +26,6 @@ WATCH = {
     "history_lacks": 2,
     "median_delay_ms": 2_500,
     "longest_delay_ms": 9_000,
-    "told": [TOLD],
 }
 
 
@@ -68,5 +67,5 @@ def test_the_table_of_watches_and_what_one_told() -> None:
     assert lines[4:] == [
         f"| {RESULT['scenario']} | {RESULT['release']} | {RESULT['seed']} | 9 | 0 | 4 | 1 | 70 | 2 | 2.5 s | 9.0 s |"
     ]
-    text = page({**RESULT, "watch": WATCH}, read_scenario("unclean_by_config"))
+    text = page({**RESULT, "watch": WATCH, "alarms": [TOLD]}, read_scenario("unclean_by_config"))
     assert "| 00:00:01 | 2.5 | one_left | t-0 | alone |" in text

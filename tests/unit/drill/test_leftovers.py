@@ -7,12 +7,12 @@ import sys
 import time
 from pathlib import Path
 
-from drill.network import LocalPorts
+from drill.network import Places
 from drill.nodes import wait_for
 
 
 def test_nodes_on_loopback_have_ports_of_their_own() -> None:
-    places = LocalPorts([1, 2, 3000])
+    places = Places([1, 2, 3000])
     addresses = {of(node) for node in (1, 2, 3000) for of in (places.address, places.quorum_address)}
     assert len(addresses) == 6
     assert {address.partition(":")[0] for address in addresses} == {"127.0.0.1"}

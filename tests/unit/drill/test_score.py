@@ -106,13 +106,11 @@ def test_the_ledger_knows_what_a_reader_misses() -> None:
         told = {"topic": "a", "partition": 0, "value": value, "acks": "all", "sent_ms": 1, "at_ms": 2}
         ledger.add({"ack": {**told, "offset": offset}})
     ledger.add({"failed": {**told, "value": "v3"}})
-    ledger.read("a", 0, [(0, "v0"), (1, "another")])
-    assert {ledger.name(place): [r.value for r in lost] for place, lost in ledger.lost().items()} == {
-        "a-0": ["v1", "v2"]
-    }
-    # It is lost, even if it is there again later.
-    ledger.read("a", 0, [(0, "v0"), (1, "v1"), (2, "v2")])
-    assert len(ledger.lost()["id-1", 0]) == 2
+    assert ledger.missed("a", 0, [(0, "v0"), (1, "v1"), (2, "v2")]) == []
+    missed = ledger.missed("a", 0, [(0, "v0"), (1, "another")])
+    assert ([r.value for r in missed], ledger.lost()) == (["v1", "v2"], {})
+    missed[0].lost = True
+    assert {ledger.name(place): [r.value for r in lost] for place, lost in ledger.lost().items()} == {"a-0": ["v1"]}
     assert ledger.acknowledged() == {"all": 3, "unknown": 1}
 
 
