@@ -10,7 +10,6 @@ import posixpath
 import re
 import shutil
 import sys
-from fnmatch import fnmatch
 from pathlib import Path
 
 from docs_site.cli_page import cli_page
@@ -30,7 +29,6 @@ MADE = {"conf/defaults.toml", "examples/incident.ipynb"}
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 FENCE = re.compile(r"(^ *```.*?^ *```)", re.MULTILINE | re.DOTALL)
 MERMAID = re.compile(r"^```mermaid\n.*?^```", re.MULTILINE | re.DOTALL)
-ENTRY = re.compile(r"^(?P<indent> *)- (?P<title>[^:\n]+): (?P<page>\S+\.md)\n", re.MULTILINE)
 SETTINGS = """# Settings
 
 The file `conf/defaults.toml` has all settings with their defaults. `kraft-forensics config show` prints the ones in
@@ -73,22 +71,11 @@ def page(path: str) -> str:
 
 
 def nav(config: str, pages: set[str]) -> str:
-    """mkdocs.yml with the nav of these pages: with a line for each page that adr/*.md
-    names. Errors: ValueError for a page that the nav lacks, or an entry without a page."""
-    named = set()
-
-    def entry(found: re.Match[str]) -> str:
-        page_ = found["page"]
-        if "*" in page_:
-            own = sorted(each for each in pages if fnmatch(each, page_))
-            named.update(own)
-            return f"{found['indent']}- {found['title']}:\n" + "".join(
-                f"{found['indent']}    - {each}\n" for each in own
-            )
-        named.add(page_)
-        return found[0]
-
-    filled = ENTRY.sub(entry, config)
+    """mkdocs.yml with the nav of these pages: with a line for each page that adr/*.md names. Errors: ValueError for a
+    page that the nav lacks, or an entry without a page."""
+    decisions = "".join(f"\n          - {each}" for each in sorted(pages) if each.startswith("adr/"))
+    filled = config.replace(" adr/*.md", decisions)
+    named = set(re.findall(r"^ *- (?:.*: )?(\S+\.md)$", filled, re.MULTILINE))
     if named != pages:
         raise ValueError(f"docs_site/mkdocs.yml: nav and pages differ: {sorted(named ^ pages)}")
     return filled
