@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from replay.bucket import detect
+from replay.cluster.state import ClusterState
 from tests.support.detection import cluster_of, events_of, windows, with_topic_ids
 from tests.support.paths import capture, captured_file
-from tests.support.pure import decode, history_of
+from tests.support.pure import Decoded, decode, history_of
 
 Row = dict[str, Any]
 
@@ -39,18 +40,29 @@ DECIDED = {
 
 
 @cache
-def found(name: str, with_logs: bool = True, with_boots: bool = True) -> pa.Table:
+def played(name: str) -> tuple[Decoded, pa.Table, ClusterState]:
     decoded = decode(capture(name))
     history, state = history_of(decoded)
-    events = events_of(decoded, state, history.table) if with_logs else None
-    cluster = cluster_of(decoded, state, history=history.table if with_logs else None)
-    cluster = cluster if with_boots else replace(cluster, boots={})
-    offsets = with_topic_ids(decoded.offsets, history.table)
-    return detect(history.table, offsets, cluster, None, events).findings
+    return decoded, history.table, state
 
 
-def judged(name: str, with_logs: bool = True, with_boots: bool = True) -> list[Row]:
-    return windows(found(name, with_logs, with_boots))
+@cache
+def found(name: str) -> pa.Table:
+    decoded, history, state = played(name)
+    events, cluster = events_of(decoded, state, history), cluster_of(decoded, state, history=history)
+    return detect(history, with_topic_ids(decoded.offsets, history), cluster, None, events).findings
+
+
+@cache
+def judged(name: str) -> list[Row]:
+    return windows(found(name))
+
+
+def judged_without_logs(name: str) -> list[Row]:
+    """Nor boot ids."""
+    decoded, history, state = played(name)
+    cluster = replace(cluster_of(decoded, state), boots={})
+    return windows(detect(history, with_topic_ids(decoded.offsets, history), cluster).findings)
 
 
 @pytest.mark.parametrize("name", LOST)
@@ -74,8 +86,8 @@ def test_no_line_contradicts_a_log_that_is_as_it_was_written(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOST)
 def test_the_share_of_decided_windows(name: str) -> None:
-    without = judged(name, with_logs=False, with_boots=False)
-    counts = [sum(w["verdict"] in ("proven", "excluded") for w in rows) for rows in (without, judged(name))]
+    rows_of = judged_without_logs(name), judged(name)
+    counts = [sum(w["verdict"] in ("proven", "excluded") for w in rows) for rows in rows_of]
     assert (*counts, len(judged(name))) == DECIDED[name]
 
 
