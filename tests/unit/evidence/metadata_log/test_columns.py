@@ -131,7 +131,7 @@ plain = partition_records() | change_records() | st.just(writer.no_op())
 others = st.sampled_from([writer.topic("orders"), writer.config("min.insync.replicas", "2")])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(plain | others, min_size=1, max_size=12), st.integers(-5, 5), st.integers(0, 1 << 40))
 def test_any_records_are_read_the_same_both_ways(values: list[bytes], step: int, base: int) -> None:
     records = b"".join(record(v, i, timestamp_delta=step * i) for i, v in enumerate(values))
@@ -142,13 +142,13 @@ def test_any_records_are_read_the_same_both_ways(values: list[bytes], step: int,
     assert compiled(data) == in_columns(found)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(disordered_records(), min_size=1, max_size=4))
 def test_tags_may_come_in_any_order(values: list[bytes]) -> None:
     assert len(same_both_ways(batch(values))) == len(values)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(plain | others, min_size=1, max_size=12), st.integers(1, 5), st.integers(1, 300), st.integers(1, 4))
 def test_chunks_may_end_anywhere(values: list[bytes], max_rows: int, max_bytes: int, per_batch: int) -> None:
     """Batches are split between chunks, records too large for a chunk go to the reader."""
@@ -179,7 +179,7 @@ ODD = [
 ]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(plain, min_size=1, max_size=4), st.data())
 def test_damaged_records_are_damaged_the_same_both_ways(values: list[bytes], data: st.DataObject) -> None:
     """Bytes of records are altered, cut out or put in, and the CRC made right: the record parser itself sees them."""
@@ -196,7 +196,7 @@ def test_damaged_records_are_damaged_the_same_both_ways(values: list[bytes], dat
     same_both_ways(batch(records=records, count=len(values)) + batch(values, len(values)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(plain, min_size=1, max_size=3), st.data())
 def test_damaged_values_are_damaged_the_same_both_ways(values: list[bytes], data: st.DataObject) -> None:
     """As above with the record's own lengths made right: the fields themselves are wrong."""
@@ -216,7 +216,7 @@ def test_damaged_values_are_damaged_the_same_both_ways(values: list[bytes], data
     assert len(found) == len(values)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25)
 @given(st.data(), st.booleans())
 def test_damaged_heads_end_the_range_the_same_both_ways(data: st.DataObject, crc_fixed: bool) -> None:
     """A head is altered after the file was framed, with its CRC fixed or not."""
@@ -243,7 +243,7 @@ def test_crc32c_is_that_of_rfc_3720(size: int) -> None:
     assert found == writer.crc32c(data)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25)
 @given(plain, st.integers(1, 1000), st.sampled_from([0, 1, 2]))
 def test_a_wrong_record_count_is_no_reason_to_read_elsewhere(value: bytes, count: int, more: int) -> None:
     records = record(value, 0) + b"\x00" * more

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import ENCODED
 from evidence.offsets.jmx_exporter import MetricNames, read_metrics
 from evidence.text_files import read_checkpoint
+from tests.unit.evidence.accounting import FUZZ
 
 Row = dict[str, Any]
 
-FUZZ = settings(max_examples=200, deadline=None, database=None)
 NAMES = MetricNames()
 SAMPLE = b'kafka_log_Log_LogEndOffset{topic="orders",partition="3"} 12.0\n'
 
@@ -187,7 +187,7 @@ def test_an_export_as_the_exporter_writes_it_is_read_as_columns(data: bytes) -> 
     assert samples_of(batch) == samples_by_line(data, NAMES)
 
 
-@settings(FUZZ, max_examples=250)
+@FUZZ
 @given(exports(odd=True))
 def test_of_an_export_that_is_odd_nothing_is_read_but_what_the_lines_say(data: bytes) -> None:
     batch = clean_metrics(data, NAMES)
