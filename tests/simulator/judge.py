@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from replay.bucket import Detected
 from replay.findings import log_lines
 from replay.findings.kinds import LOG_TRUNCATION
 from tests.simulator.detection import detected, registration_mismatches
@@ -77,15 +78,21 @@ def judged(lives: Iterable[Life]) -> Tally:
     """The lives, judged in as few calls as can be."""
     tally = Tally()
     for group in groups(lives):
-        for (each, findings, answers, mismatches, replicas), others in zip(
-            found(group), registration_mismatches(group), strict=True
-        ):
-            tally.lives += 1
-            hold(tally, each, findings, answers)
-            tally.wrong += [Wrong(each.fault, each.seed, *lie) for lie in replica_lies(each, replicas)]
-            # Every line is true, and so is the metadata log.
-            for row in (*mismatches, *others):
-                tally.wrong.append(Wrong(each.fault, each.seed, row["start_offset"], MISMATCH, row["explanation"]))
+        tally.add(judged_group(group, detected(group)))
+    return tally
+
+
+def judged_group(group: Sequence[Life], of_group: Detected) -> Tally:
+    """Lives that share a cluster, by what detection found of them."""
+    tally = Tally()
+    rows = found(group, of_group), registration_mismatches(group)
+    for (each, findings, answers, mismatches, replicas), others in zip(*rows, strict=True):
+        tally.lives += 1
+        hold(tally, each, findings, answers)
+        tally.wrong += [Wrong(each.fault, each.seed, *lie) for lie in replica_lies(each, replicas)]
+        # Every line is true, and so is the metadata log.
+        for row in (*mismatches, *others):
+            tally.wrong.append(Wrong(each.fault, each.seed, row["start_offset"], MISMATCH, row["explanation"]))
     return tally
 
 
@@ -100,10 +107,11 @@ def groups(lives: Iterable[Life]) -> list[list[Life]]:
     return list(result.values())
 
 
-def found(group: Sequence[Life]) -> Iterator[tuple[Life, list[Row], list[Row], list[Row], list[Row]]]:
+def found(
+    group: Sequence[Life], of_group: Detected
+) -> Iterator[tuple[Life, list[Row], list[Row], list[Row], list[Row]]]:
     """(life, its judged windows, the policies' answers, findings that a line contradicts the metadata log, losses of
     replicas)."""
-    of_group = detected(group)
     judged_windows, answers = _by_topic(windows(of_group.findings)), _by_topic(of_group.counterfactuals.to_pylist())
     mismatches, replicas = (
         _by_topic(of_group.findings.filter(pc.field("kind") == kind).to_pylist())

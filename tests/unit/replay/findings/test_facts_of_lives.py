@@ -1,4 +1,5 @@
-"""Facts about simulated lives, held against rows by other code than made them: what a finding calls a fact is so."""
+"""Simulated lives: no verdict says more than is true, and what a finding calls a fact is so, held against rows by other
+code than made them."""
 
 from __future__ import annotations
 
@@ -9,16 +10,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import pytest
+
+from replay.bucket import Detected
 from replay.cluster.brokers import BrokerState
-from replay.findings.kinds import FACT
+from replay.findings.kinds import FACT, LOG_TRUNCATION
 from replay.findings.sentences import SENTENCES
 from tests.simulator.detection import detected
 from tests.simulator.faults import FAULTS, SHARED, life
-from tests.simulator.judge import groups
+from tests.simulator.judge import Tally, groups, judged_group, report
 from tests.simulator.life import Life, together
 
 Row = dict[str, Any]
 SLACK_MS = 20_000
+LIVES = 24
 
 # Facts about other tables than a life has, and those that are about what is missing.
 OF_RULES = {"contradicted_by_rules", "rule_change", "rule_trigger", "rule_no_trigger", "rule_known_bug"}
@@ -292,19 +297,40 @@ CHECKS: dict[str, Callable[[Said], bool]] = {
 }
 
 
-def facts() -> Iterator[Said]:
-    for fault in FAULTS:
-        for group in groups([life(fault, seed) for seed in range(SHARED)]):
-            rows = Rows.of(group)
-            for finding in detected(group).findings.to_pylist():
-                for statement in finding["reason"]:
-                    if SENTENCES[statement["code"]][0] == FACT:
-                        yield Said(finding, statement, rows)
+@pytest.fixture(scope="module")
+def judged() -> list[tuple[list[Life], Detected]]:
+    """Lives that share a cluster, and what is found of them. Only one that is a later one has `leader_restarted`."""
+    lives = dict.fromkeys(FAULTS, LIVES) | {"moved replicas": SHARED}
+    found = [groups(life(fault, seed) for seed in range(count)) for fault, count in lives.items()]
+    return [(group, detected(group)) for of_fault in found for group in of_fault]
 
 
-def test_every_fact_is_so() -> None:
+def test_no_verdict_says_more_than_is_true(judged: list[tuple[list[Life], Detected]]) -> None:
+    tallies: dict[str, Tally] = defaultdict(Tally)
+    for group, found in judged:
+        tallies[group[0].fault].add(judged_group(group, found))
+    wrong = [str(w) for tally in tallies.values() for w in tally.wrong]
+    assert not wrong, "\n".join([report(tallies), *wrong[:30]])
+
+
+def test_losses_of_replicas_are_proven_at_every_severity(judged: list[tuple[list[Life], Detected]]) -> None:
+    rows = [row for _, found in judged for row in found.findings.to_pylist() if row["kind"] == LOG_TRUNCATION]
+    proven = Counter(row["severity"] for row in rows if row["verdict"] == "proven")
+    assert min(proven[severity] for severity in ("high", "medium", "low")) > 3, proven
+
+
+def facts(judged: list[tuple[list[Life], Detected]]) -> Iterator[Said]:
+    for group, found in judged:
+        rows = Rows.of(group)
+        for finding in found.findings.to_pylist():
+            for statement in finding["reason"]:
+                if SENTENCES[statement["code"]][0] == FACT:
+                    yield Said(finding, statement, rows)
+
+
+def test_every_fact_is_so(judged: list[tuple[list[Life], Detected]]) -> None:
     seen, wrong = Counter[str](), []
-    for said in facts():
+    for said in facts(judged):
         seen[said.code] += 1
         if not CHECKS[said.code](said):
             wrong.append(f"{said.code}: {said.finding['topic_id']} {said.finding['start_offset']} {said.offset}")

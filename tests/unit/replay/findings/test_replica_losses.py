@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tarfile
-from collections import Counter
 from functools import cache
 from typing import Any
 
@@ -16,9 +15,6 @@ from replay.cluster.facts import Clock, ClusterFacts
 from replay.controller.transitions import Bucket
 from replay.findings.replica_losses import CHECKPOINT_LOST, LOG_TRUNCATION, truncations
 from replay.findings.statements import prose
-from tests.simulator.faults import life
-from tests.simulator.judge import found as found_of
-from tests.simulator.judge import groups, replica_lies
 from tests.support.detection import cluster_of, with_topic_ids
 from tests.support.detection import statements as said
 from tests.support.paths import capture
@@ -344,16 +340,6 @@ def test_what_is_no_lost_checkpoint(lines: tuple[str, ...], history: tuple[str, 
 def test_a_hole_in_which_no_epoch_began_leaves_it_possible() -> None:
     history = ("10 isr=1,2,3 leader=1", "82 isr=1,2,3", "85 checkpoint isr=1,2,3", "900 isr=1,2,3")
     assert verdicts(found("80 b2 hw=100", "90 b2 hw=0", history=history)) == [(CHECKPOINT_LOST, "possible", "medium")]
-
-
-def test_what_is_proven_of_simulated_lives_is_true() -> None:
-    count: Counter[tuple[str, str, str]] = Counter()
-    for fault in ("unclean restarts", "lone leaders", "moved replicas"):
-        for group in groups(life(fault, seed) for seed in range(64)):
-            for each, *_, replicas in found_of(group):
-                count.update(verdicts(replicas))
-                assert list(replica_lies(each, replicas)) == []
-    assert min(count[LOG_TRUNCATION, "proven", severity] for severity in ("high", "medium", "low")) > 3
 
 
 @cache
