@@ -13,7 +13,7 @@ from docs_site.tables_page import document
 from tests.spark.conftest import Job
 from tests.support.invoked import invoke
 from tests.support.page_examples import examples, failures
-from tests.support.paths import ROOT, unpacked
+from tests.support.paths import ROOT, controllers
 
 EXAMPLE = re.compile(r"```console\n\$ kraft-forensics (?P<command>.*)\n(?P<output>(?:.*\n)*?)```")
 EXAMPLES = EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
@@ -32,7 +32,7 @@ def test_readme_example(job: Job, command: str, output: str, tmp_path: Path, mon
 def test_the_examples_of_the_data_source_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unpacked("unclean", tmp_path)
+    controllers("unclean", tmp_path)
     monkeypatch.chdir(tmp_path)
     (block,) = [block for block in examples("docs/api.md") if "spark" in block]
     assert failures([block], {"spark": spark}) == ""

@@ -44,7 +44,7 @@ def test_every_piece_of_evidence_is_found_in_the_lake_and_in_the_capture(explain
 
 def test_the_printed_commands_give_the_values(explained: dict[str, Any], tmp_path: Path) -> None:
     """The commands run in a shell, in the folder of the unpacked capture."""
-    folder = unpacked("unclean", tmp_path)
+    folder = unpacked("unclean", tmp_path, *{row["path"].rpartition("/")[0] for row in explained["evidence"]})
     compared = 0
     for row in explained["evidence"]:
         command = row["commands"][-1]

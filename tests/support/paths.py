@@ -29,16 +29,23 @@ def captured_file(name: str, path: str) -> bytes:
     return captured_files(name)[path]
 
 
-def unpacked(name: str, folder: Path) -> Path:
-    """A real capture, unpacked below `folder`."""
+def unpacked(name: str, folder: Path, *places: str) -> Path:
+    """A real capture, or these folders of it alone, unpacked below `folder`: thousands of files take seconds."""
+    wanted = tuple(f"{name}/{place}/" for place in places) or f"{name}/"
     with tarfile.open(capture(name)) as tar:
-        tar.extractall(folder, filter="data")
+        members = [member for member in tar if member.isreg() and member.name.startswith(wanted)]
+        tar.extractall(folder, members=members, filter="data")
     return folder / name
 
 
 def controllers(name: str, folder: Path) -> Path:
-    """Of a real capture the controllers' folders alone, unpacked below `folder`: all that its history follows from."""
+    """Of a real capture the controllers' folders alone: all that its history follows from."""
+    return unpacked(name, folder, "controllers")
+
+
+@cache
+def rounds(name: str) -> list[str]:
+    """The folders of a real capture's rounds of copying, in order."""
     with tarfile.open(capture(name)) as tar:
-        members = [m for m in tar if m.name.startswith(f"{name}/controllers/") and m.isreg()]
-        tar.extractall(folder, members=members, filter="data")
-    return folder / name
+        paths = [member.name.split("/") for member in tar]
+    return sorted({"/".join(path[1:3]) for path in paths if path[1:2] == ["snapshots"] and len(path) > 2})

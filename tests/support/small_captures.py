@@ -8,9 +8,10 @@ from pathlib import Path
 
 from evidence.wire.batches import scan_batches
 from tests.support import writer
-from tests.support.paths import unpacked
+from tests.support.paths import rounds, unpacked
 
 SEGMENT = f"__cluster_metadata-0/{0:020d}.log"
+_OTHERS = ("controllers", "disks", "cli", "logs")
 
 
 def write_files(root: Path, files: Mapping[str, bytes | str]) -> Path:
@@ -24,10 +25,8 @@ def write_files(root: Path, files: Mapping[str, bytes | str]) -> Path:
 def diverged(folder: Path) -> tuple[Path, Path, int]:
     """A capture of three controllers, of which 3001 wrote a branch that was replaced, with a record that cannot be
     decoded in the logs of all; of this capture controller 3001 alone; the offset of that record."""
-    source = unpacked("diverge", folder / "source")
-    whole, alone = folder / "whole", folder / "alone"
-    for name in ("controllers", "cli"):
-        shutil.copytree(source / name, whole / name)
+    whole = unpacked("diverge", folder, "controllers", "cli").rename(folder / "whole")
+    alone = folder / "alone"
     broken = writer.partition_change()[:-1]  # it ends before its tagged fields
     for segment in (whole / "controllers").glob(f"*/{SEGMENT}"):
         data = segment.read_bytes()
@@ -39,11 +38,7 @@ def diverged(folder: Path) -> tuple[Path, Path, int]:
     return whole, alone, old.base_offset
 
 
-def with_rounds(name: str, folder: Path, rounds: int) -> Path:
+def with_rounds(name: str, folder: Path, count: int) -> Path:
     """A capture with a few of its rounds of copying, from its first to its last time."""
-    found = unpacked(name, folder)
-    all_rounds = sorted((found / "snapshots").iterdir())
-    for each in all_rounds:
-        if each not in all_rounds[:: len(all_rounds) // rounds]:
-            shutil.rmtree(each)
-    return found
+    every = rounds(name)
+    return unpacked(name, folder, *_OTHERS, *every[:: len(every) // count])

@@ -18,7 +18,7 @@ PURE = [block for block in examples(PAGE) if "spark" not in block]
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    unpacked("unclean", tmp_path)
+    unpacked("unclean", tmp_path, "controllers", "disks")
     monkeypatch.chdir(tmp_path)
     assert failures(PURE, {}) == ""
     assert len(PURE) == len(examples(PAGE)) - 1 == 5

@@ -13,14 +13,14 @@ from jobs.detect.stage import run_detect
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
-from tests.support.paths import unpacked
+from tests.support.small_captures import with_rounds
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The lake's folder and the capture's."""
     folder = tmp_path_factory.mktemp("custody")
-    capture, lake = unpacked("unclean", folder), Lake(folder / "lake")
+    capture, lake = with_rounds("unclean", folder, 3), Lake(folder / "lake")
     with open_capture(capture) as opened:
         cluster = ingest_opened(lake, opened, load_settings(), lambda _: None).cluster_id
     remake(lake, cluster)

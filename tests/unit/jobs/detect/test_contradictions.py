@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -21,13 +20,9 @@ from tests.support.paths import capture, unpacked
 from tests.support.small_captures import SEGMENT
 
 
-def judged(root: Path, change: Callable[[Path], None], node: str = "*") -> tuple[Lake, str, DetectSummary]:
+def judged(root: Path, change: Callable[[Path], None], node: str = "") -> tuple[Lake, str, DetectSummary]:
     """Change the controllers or the kafka-topics output of the bundled capture, then ingest, replay and detect."""
-    whole = unpacked("unclean", root / "unclean")
-    folder = root / "capture"
-    shutil.copytree(whole / "cli", folder / "cli")
-    for controller in (whole / "controllers").glob(node):
-        shutil.copytree(controller, folder / "controllers" / controller.name)
+    folder = unpacked("unclean", root, "cli", f"controllers/{node}" if node else "controllers")
     change(folder)
     return judged_capture(root / "lake", folder)
 

@@ -16,7 +16,7 @@ from jobs.ingest.stage import ingest
 from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
 from tests.support.facts import EVIDENCE, digests, facts
-from tests.support.paths import ORACLE, unpacked
+from tests.support.paths import ORACLE, controllers, rounds, unpacked
 
 NODES = ("3000", "3001")
 ROUNDS = 2
@@ -26,13 +26,10 @@ ROUNDS = 2
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A subset of the real capture: two controllers, two rounds of two brokers, the tools' output, and a manifest that
     can be copied into every piece of it."""
-    whole = unpacked("unclean", tmp_path_factory.mktemp("unclean"))
-    folder = tmp_path_factory.mktemp("part")
-    rounds = sorted((whole / "snapshots").iterdir())[:: len(list((whole / "snapshots").iterdir())) // ROUNDS][:ROUNDS]
-    wanted = [whole / "controllers" / n for n in NODES]
-    wanted += [r / f"broker-{b}" for r in rounds for b in (1, 3)] + [whole / "cli"]
-    for place in wanted:
-        shutil.copytree(place, folder / place.relative_to(whole))
+    every = rounds("unclean")
+    wanted = [f"{chosen}/broker-{b}" for chosen in every[:: len(every) // ROUNDS][:ROUNDS] for b in (1, 3)]
+    wanted += ["cli", *(f"controllers/{node}" for node in NODES)]
+    folder = unpacked("unclean", tmp_path_factory.mktemp("part"), *wanted)
     (folder / "capture.toml").write_text('cluster_id = "the-one"\n')
     for meta in folder.rglob("meta.properties"):
         lines = meta.read_text().splitlines(keepends=True)
@@ -92,7 +89,7 @@ def test_pieces_in_any_order_equal_the_whole(files: Path, whole: Lake, tmp_path:
 def test_the_text_of_kafka_dump_log_gives_the_same_facts_as_the_bytes(tmp_path: Path) -> None:
     """Ingests one controller's segment and snapshot, first as files and then as printed by kafka-dump-log."""
     log = Path("controllers/3000/__cluster_metadata-0")
-    source = unpacked("unclean", tmp_path / "unclean") / log
+    source = controllers("unclean", tmp_path / "unclean") / log
     for name in ("00000000000000000000.log", "00000000000000000248-0000000001.checkpoint"):
         for form in ("bytes", "text"):
             (tmp_path / form / log).mkdir(parents=True, exist_ok=True)
