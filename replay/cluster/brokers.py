@@ -42,7 +42,8 @@ class BrokerState:
 
     incarnation_id None: not registered. log_dirs: ids of the online directories; None if the records lack them
     (KIP-858). newest_level: feature level of the newest metadata.version that it supports; None if its registration
-    does not name it. anchored: the state comes from a snapshot.
+    does not name it. anchored: the state comes from a snapshot. has_zookeeper: while the cluster migrates, its process
+    takes part by ZooKeeper, too (KIP-866).
     """
 
     offset: int
@@ -57,6 +58,7 @@ class BrokerState:
     log_dirs: tuple[str, ...] | None = None
     newest_level: int | None = None
     anchored: bool = False
+    has_zookeeper: bool = False
 
     @property
     def active(self) -> bool:
@@ -208,6 +210,7 @@ def _apply(current: BrokerState | None, record: dict[str, Any], broker: int) -> 
             newest_level=next(
                 (f["maxSupportedVersion"] for f in data.get("features", ()) if f["name"] == _VERSION), None
             ),
+            has_zookeeper=data.get("isMigratingZkBroker", False),
         )
     if current is None or current.incarnation_id is None:
         return Problem("unknown_broker", offset, f"{kind} for broker {broker}, which is not registered")

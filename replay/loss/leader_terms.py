@@ -171,8 +171,12 @@ class LeaderTerms:
 
     def _served_by_one(self, leader: int, session: Session | None, first: int, end: int) -> bool:
         """Whether one process of the leader was registered, and so could be reached, in rows [first, end): no new
-        incarnation registered after the batch of the first row and before that of the end."""
-        if session is None or self.facts.anchored[first] or not self.is_written_by_clients:
+        incarnation registered after the batch of the first row and before that of the end. One with ZooKeeper serves
+        before it is registered: it leads as soon as a controller asks it to (KafkaServer.startup, ZkBrokerEpochManager,
+        3.9.1)."""
+        if session is None or session.has_zookeeper:
+            return False
+        if self.facts.anchored[first] or not self.is_written_by_clients:
             return False
         batches = self.facts.batch
         inside = self.sessions.begun(leader, int(batches[first]), int(batches[end]) - 1)

@@ -40,7 +40,7 @@ class Session:
     alive_until_ms: its process ran until then. alone_until_ms: until then no other process of the broker can have run,
     so that its log and its files are as that process left them. newest_level: the newest metadata.version that it
     supports, as a feature level; None if the registration does not show it. log_dirs: ids of
-    its directories; None if the registration does not name them (KIP-858).
+    its directories; None if the registration does not name them (KIP-858). has_zookeeper: see `BrokerState`.
     """
 
     broker_id: int
@@ -53,6 +53,7 @@ class Session:
     alive_until_ms: int
     newest_level: int | None
     log_dirs: frozenset[str] | None = None
+    has_zookeeper: bool = False
     alone_until_ms: int = -1
 
     @property
@@ -206,6 +207,7 @@ def _sessions(
             alive_until_ms=alive,
             newest_level=first.newest_level,
             log_dirs=None if first.log_dirs is None else frozenset(first.log_dirs),
+            has_zookeeper=first.has_zookeeper,
         )
 
 
