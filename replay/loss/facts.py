@@ -31,7 +31,8 @@ _LAYER = dict(zip(LAYERS, (TOPIC, UNKNOWN, CLUSTER, FILE, FILE, FILE), strict=Tr
 class StateFacts:
     """Arrays parallel to `States`, one element per row; each considers only the row's stretch of known states.
 
-    batch: base offset of the row's batch. stretch: first row of the stretch. anchored: the row is a snapshot's.
+    batch: base offset of the row's batch. stretch: first row of the stretch. anchored: the row is a snapshot's, or the
+    first of a partition that came from ZooKeeper.
     changes: the row raised the leader epoch. until_ms: when the row's leader epoch ended, or the last time at which it
     is known to have lasted; closed: it ended with a known row. led: the last row up to this one with a leader, -1 if
     none; term_start: the row since which that leader has led without a break. lowest_min_isr, highest_min_isr: of the
@@ -87,7 +88,7 @@ def facts_of(bucket: Bucket) -> StateFacts:
         batch=history["batch_base_offset"].to_numpy(),
         timestamp_ms=timestamp_ms,
         stretch=stretch,
-        anchored=history["origin"].to_numpy(zero_copy_only=False) == "checkpoint",
+        anchored=(history["origin"].to_numpy(zero_copy_only=False) == "checkpoint") | _is_imported(history, states),
         changes=changes,
         until_ms=until_ms,
         closed=closed,
@@ -103,6 +104,14 @@ def facts_of(bucket: Bucket) -> StateFacts:
         elr_on=_elr_on(history, cluster),
         marked=states.marked,
     )
+
+
+def _is_imported(history: pa.Table, states: States) -> Array:
+    """Partitions' first rows that do not show their creation: a migration from ZooKeeper records what there is, with
+    the epochs that it has (KIP-866, ZkTopicMigrationClient, 3.9.1). Kafka creates a partition with epochs of 0."""
+    epoch = pc.fill_null(history["partition_epoch"], 0).to_numpy()
+    result: Array = run_starts(states.key) & ~states.removed & ((states.leader_epoch > 0) | (epoch > 0))
+    return result
 
 
 def after_old_log_ends(

@@ -599,10 +599,11 @@ def test_a_replica_that_was_moved_may_have_come_back_with_its_new_log() -> None:
     unassigned = ("10 isr=1,2,3 dirs=AAAAAAAAAAAAAAAAAAAAAA,d2,d3", *UNCLEAN[1:])
     assert window(logged(WON, CAME_BACK), KILLED, history=unassigned, machines=SAME)["verdict"] == "excluded"
     # Before a snapshot it may have been in another one.
-    lines = logged("b1 leads e5 p0 at=50 hw=50 from=2/4", "b1 follows -1 e6 p2 at=80 hw=80")
-    for first, is_ceiling in (("10", True), ("10 checkpoint", False)):
-        history = (f"{first} isr=1,2,3 epoch=5", *UNCLEAN[1:])
-        assert ("ceiling_logged_log_end" in codes(window(lines, KILLED, history=history, machines=SAME))) == is_ceiling
+    first = "8 isr=1,2,3 leader=2", "10 leader=1 epoch=5"
+    for begin, at, is_ceiling in ((first, 1, True), (("10 checkpoint isr=1,2,3 epoch=5",), 0, False)):
+        lines = logged(f"b1 leads e5 p{at} at=50 hw=50 from=2/4", f"b1 follows -1 e6 p{at + 2} at=80 hw=80")
+        found = window(lines, KILLED, history=(*begin, *UNCLEAN[1:]), machines=SAME)
+        assert ("ceiling_logged_log_end" in codes(found)) == is_ceiling
 
 
 # L10 to L12: what contiguous bytes of server.log show, when the machine started, and what the next process loaded.
@@ -917,6 +918,15 @@ def test_a_tail_that_later_leaders_replaced_is_not_shared() -> None:
     found = window(lines, brokers, history=history, machines=SAME)
     assert (found["loss_min"], found["loss_max"]) == (10, 40)
     assert found["first_lost_offset"] is None
+
+
+@pytest.mark.parametrize(("epoch", "verdict"), [(0, "excluded"), (5, "possible")])
+def test_logs_may_have_parted_before_the_partition_came_from_zookeeper(epoch: int, verdict: str) -> None:
+    """A migration records the leader epoch that it has. Broker 2 may have a tail of an earlier one."""
+    history = (f"10 isr=1,3 epoch={epoch}", *UNCLEAN[1:])
+    won = f"b2 leads e{epoch + 2} p3 at=150 hw=80 from=-1/{epoch + 1}"
+    lines = logged(won, f"b1 follows 2 e{epoch + 2} p3 at=150 hw=140 from=1/{epoch}")
+    assert window(lines, history=history)["verdict"] == verdict
 
 
 def test_a_tail_that_the_last_leader_kept_is_not_shared() -> None:
