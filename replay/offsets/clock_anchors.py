@@ -22,10 +22,9 @@ def least_clock_error_ms(history: pa.Table, offsets: pa.Table) -> int:
     line that identifies its topic only by name counts if the log has no snapshot state and exactly one topic with that
     name.
     """
-    opened = history.filter(pc.and_(history["leader_epoch"].is_valid(), pc.equal(history["origin"], "log")))
+    opened = _opened(history)
     if not len(opened):
         return 0
-    opened = opened.group_by(_EPOCH_KEY).aggregate([("timestamp_ms", "min")])
     lines = offsets.filter(pc.and_(offsets["epoch_start_offset"].is_valid(), offsets["captured_at_ms"].is_valid()))
     lines = _named(lines, history)
     joined = lines.join(opened, _EPOCH_KEY, join_type="inner")
@@ -33,6 +32,17 @@ def least_clock_error_ms(history: pa.Table, offsets: pa.Table) -> int:
         return 0
     read_by = pc.add(joined["captured_at_ms"], pc.fill_null(joined["uncertainty_ms"], 0))
     return max(0, int(np.max(pc.subtract(joined["timestamp_ms_min"], read_by).to_numpy())))
+
+
+def _opened(history: pa.Table) -> pa.Table:
+    """When each leader epoch was opened: _EPOCH_KEY, timestamp_ms_min. Without those that a snapshot shows, and without
+    a partition's first one, unless that is 0: it may have been opened before the log begins, or in ZooKeeper."""
+    known = history.filter(history["leader_epoch"].is_valid())
+    first = known.group_by(_EPOCH_KEY[:2]).aggregate([("leader_epoch", "min")])
+    epochs = known.group_by(_EPOCH_KEY).aggregate([("timestamp_ms", "min"), ("origin", "min")])
+    epochs = epochs.join(first, _EPOCH_KEY[:2], join_type="inner")
+    later = pc.or_(pc.equal(epochs["leader_epoch"], 0), pc.greater(epochs["leader_epoch"], epochs["leader_epoch_min"]))
+    return epochs.filter(pc.and_(later, pc.equal(epochs["origin_min"], "log")))
 
 
 def _named(lines: pa.Table, history: pa.Table) -> pa.Table:
