@@ -222,17 +222,23 @@ def _before_states(events: pa.Table, states: pa.Table) -> list[_Anchor]:
 
 def _of_registrations(events: pa.Table, registrations: pa.Table) -> list[_Anchor]:
     """A broker is starting before its registration is a record, and is registered after it; it begins a controlled
-    shutdown before that is one."""
+    shutdown before that is one. Of a session that a snapshot shows first the registration is not in the log."""
     incarnations: dict[str, int] = {}
     sessions: dict[tuple[int, int], int] = {}
     stops: dict[tuple[int, int], int] = {}
-    names = ["broker_id", "broker_epoch", "incarnation_id", "timestamp_ms", "in_controlled_shutdown"]
-    for row in _of_log(registrations).select(names).sort_by("timestamp_ms").to_pylist():
+    older: set[tuple[int, int]] = set()
+    names = ["broker_id", "broker_epoch", "incarnation_id", "timestamp_ms", "in_controlled_shutdown", "origin"]
+    rows = registrations.select([name for name in names if name in registrations.column_names])
+    for row in rows.sort_by("timestamp_ms").to_pylist():
         if row["incarnation_id"] is None or row["timestamp_ms"] is None:
             continue
         session = (row["broker_id"], row["broker_epoch"])
-        incarnations.setdefault(row["incarnation_id"], row["timestamp_ms"])
-        sessions.setdefault(session, row["timestamp_ms"])
+        if row.get("origin", "log") != "log":
+            older |= {session} - sessions.keys()
+            continue
+        if session not in older:
+            incarnations.setdefault(row["incarnation_id"], row["timestamp_ms"])
+            sessions.setdefault(session, row["timestamp_ms"])
         if row["in_controlled_shutdown"]:
             stops.setdefault(session, row["timestamp_ms"])
     lines = events.filter(pc.is_in(events["kind"], pa.array(_OF_SESSIONS)))

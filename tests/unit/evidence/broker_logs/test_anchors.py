@@ -78,6 +78,15 @@ def test_registration_bounds_the_clock_from_both_sides() -> None:
     }
 
 
+def test_a_later_record_of_a_session_that_a_snapshot_shows_is_not_its_registration() -> None:
+    fenced = {"timestamp_ms": 900_000, "fenced": True}
+    shown = registrations({"timestamp_ms": 500_000, "origin": "checkpoint"}, fenced)
+    assert clocks(events(*REGISTERED), states(), shown) == []
+    # One that the log has counts, although a later snapshot shows the session, too.
+    shown = registrations({"timestamp_ms": 1000}, {"timestamp_ms": 500_000, "origin": "checkpoint"}, fenced)
+    assert bounds(clocks(events(*REGISTERED), states(), shown)) == [(HOUR - 10, HOUR + 40)]
+
+
 def test_controlled_shutdown_is_asked_for_before_it_is_a_record() -> None:
     stop = {"kind": "controlled_shutdown_started", "logged_at_ms": HOUR + 9000}
     table = registrations({"timestamp_ms": 1000}, {"timestamp_ms": 9005, "in_controlled_shutdown": True})
