@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from evidence.wire.batches import scan_batches
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from quality.check import Check, Outcome, checks
 from quality.run import InMemory, run
-from tests.support import planted_evidence, planted_results
+from tests.support import planted_evidence, planted_results, writer
 from tests.support.paths import capture
 from tests.support.planting import LIMITS, Plant, Tables, capture_of, keys_and_files, tables_of, wrong_values
+from tests.support.small_captures import with_rounds
 
+AFTER_MS = 1_795_221_800_000  # after the last record of that capture
 PLANTED = (*keys_and_files(), *planted_evidence.PLANTED, *planted_results.PLANTED)
 CLEAN = ("unclean", "jbod-4.0.2", "logs-4.1.1")  # others: tests/slow/test_quality.py, tests/spark/test_run.py
 OF = {check.full_name: check for check in checks()}
@@ -29,14 +33,18 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Lakes:
 
     @cache
     def made(name: str) -> Tables:
-        pipeline = Pipeline(folder / name, [capture(name)])
-        pipeline.ingest()
-        pipeline.replay()
-        pipeline.detect()
-        (cluster,) = pipeline.lake.clusters()
-        return tables_of(lambda table: pipeline.lake.read(table, cluster))
+        return _made(folder / name, capture(name))
 
     return made
+
+
+def _made(lake: Path, given: Path) -> Tables:
+    pipeline = Pipeline(lake, [given])
+    pipeline.ingest()
+    pipeline.replay()
+    pipeline.detect()
+    (cluster,) = pipeline.lake.clusters()
+    return tables_of(lambda table: pipeline.lake.read(table, cluster))
 
 
 def outcome(check: Check, tables: Tables) -> Outcome:
@@ -48,6 +56,37 @@ def test_a_real_capture_breaks_no_expectation(lakes: Lakes, name: str) -> None:
     found = run(checks(), InMemory(lakes(name)), LIMITS)
     assert {check: result.sample for check, result in found.items() if result.broken} == {}
     assert sum(result.checked for result in found.values()) > 1000
+
+
+def _newer_version(log: bytes) -> bytes:
+    return log + writer.batch([writer.frame(5, 9, b"")], 322, timestamp_ms=AFTER_MS)
+
+
+def _cut_before_the_newest_snapshots(log: bytes) -> bytes:
+    return log[: _at(log, 117)]
+
+
+def _batch_again(log: bytes) -> bytes:
+    start, end = _at(log, 102), _at(log, 104)
+    return log[:end] + log[start:]
+
+
+def _at(log: bytes, offset: int) -> int:
+    return next(batch.position for batch in scan_batches(log).batches if batch.base_offset == offset)
+
+
+@pytest.mark.parametrize("change", [_newer_version, _cut_before_the_newest_snapshots, _batch_again])
+def test_what_is_wrong_with_all_controllers_logs_breaks_no_expectation(
+    change: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """It is a fault of the evidence, and found as such."""
+    folder = with_rounds("unclean", tmp_path, 3)
+    for log in folder.glob("controllers/*/__cluster_metadata-0/*.log"):
+        log.write_bytes(change(log.read_bytes()))
+    tables = _made(tmp_path / "lake", folder)
+    found = run(checks(), InMemory(tables), LIMITS)
+    assert {check: result.sample for check, result in found.items() if result.broken} == {}
+    assert set(tables["findings"]["kind"].to_pylist()) & {"evidence_gap", "offset_flip"}
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: f"{plant.check}: {plant.defect}")
