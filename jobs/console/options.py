@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from evidence.capture.remote import location
+from evidence.limits import MAX_INT64
 from jobs.console.log import LogFormat, configure
 from jobs.console.output import utc_ms
 from replay.loss.verdicts import POSSIBLE, PROVEN, SEVERITIES
@@ -105,6 +106,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         if verbose and quiet:
             raise typer.BadParameter("give --verbose or --quiet, not both")
         configure(verbose, quiet, log_format)
+        for number in (each for given in options.values() for each in (given if isinstance(given, list) else [given])):
+            if isinstance(number, int) and abs(number) > MAX_INT64:
+                raise typer.BadParameter(f"{number} is beyond 64 bits")
         command(*arguments, **options)
 
     logged.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

@@ -6,7 +6,9 @@ import tomllib
 from typing import get_args
 
 import pytest
+from typer.testing import CliRunner
 
+from jobs.cli import app
 from jobs.console.options import FailOn, levels_from
 from tests.support.paths import ROOT
 
@@ -36,3 +38,17 @@ def test_the_dags_take_the_same_levels() -> None:
     """The DAGs import nothing of the job, so that their schema repeats them."""
     text = (ROOT / "airflow_dags" / "kraft_forensics_dags" / "params.toml").read_text(encoding="utf-8")
     assert tomllib.loads(text)["nightly"]["fail_on"]["enum"] == [*get_args(FailOn)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["whatif", "--min-isr", "99999999999999999999"],
+        ["describe", "--at-offset", "99999999999999999999"],
+        ["findings", "--partition", "-99999999999999999999"],
+        ["ahead", "--stop", "1", "--stop", "99999999999999999999"],
+        ["maintain", "--retention-days", "9223372036854775807"],
+    ],
+)
+def test_a_number_that_is_too_large_is_a_usage_error(words: list[str]) -> None:
+    assert CliRunner().invoke(app, words).exit_code == 2
