@@ -35,6 +35,8 @@ from evidence.limits import DEFAULT_LIMITS, MAX_TIME_MS, Limits
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".zip")
 
 _PACKED = re.compile(r".*\.(?:tar|zip|7z|rar|t?(?:gz|xz|zst|lz4|bz2?))")
+# gzip, xz, zip, zstd, bzip2
+_BEGINNINGS = (b"\x1f\x8b", b"\xfd7zXZ\0", b"PK\3\4", b"\x28\xb5\x2f\xfd", b"BZh")
 # The time in a pax header, with a fraction of a second.
 _EXACT_TIME = re.compile(r"([0-9]{1,12})\.([0-9]{1,30})")
 _ZIP_END, _ZIP_END_BYTES = b"PK\5\6", 22
@@ -73,6 +75,11 @@ def is_packed(path: PurePath) -> bool:
 def is_archive(path: PurePath) -> bool:
     """Whether the file name is that of an archive."""
     return path.name.lower().endswith(SUFFIXES)
+
+
+def begins_as_one(head: bytes) -> bool:
+    """Whether these are the first bytes of an archive, or of a compressed file."""
+    return head.startswith(_BEGINNINGS) or head[257:262] == b"ustar"
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,10 +211,14 @@ def _opened(
             yield _register(location, _without_single_folder(unpacked.members), unpacked.refused, limits, {})
     else:
         # A log is classified by its folder's name.
-        kind = _kind(PurePosixPath(*local.parts[-3:]), local)
-        if kind == kinds.OTHER and archive.is_packed(local):
+        path = PurePosixPath(*local.parts[-3:])
+        kind = _kind(path, local)
+        # A tar begins with its first file, whatever that is.
+        unnamed = kinds.classify(path) == kinds.OTHER and _begins_as_archive(local)
+        if unnamed or (kind == kinds.OTHER and archive.is_packed(path)):
             raise CaptureError(
-                f"{location}: of archives only {', '.join(archive.SUFFIXES)} are opened: unpack it first."
+                f"{location}: of archives only {', '.join(archive.SUFFIXES)} are opened: unpack it first, or give it "
+                "the ending of what it is."
             )
         kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
         entry = _entry(Member(PurePosixPath(local.name), local), kind, in_place)
@@ -238,6 +242,11 @@ def _kind(path: PurePosixPath, local: Local) -> str:
         return kind
     with _readable(local), local.open("rb") as stream:
         return sniff(stream.read(HEAD_BYTES)) or kinds.OTHER
+
+
+def _begins_as_archive(local: Path) -> bool:
+    with _readable(local), local.open("rb") as stream:
+        return archive.begins_as_one(stream.read(HEAD_BYTES))
 
 
 def _entry(found: Member, kind: str, in_place: Mapping[Path, Framed]) -> EvidenceFile:

@@ -449,6 +449,15 @@ def test_an_archive_of_another_kind_is_refused_by_name(name: str, tmp_path: Path
         opened(write_files(tmp_path, {name: b"x" * 99}) / name)
 
 
+@pytest.mark.parametrize("suffix", PACKINGS)
+def test_an_archive_whose_name_does_not_say_so_is_refused(suffix: str, tmp_path: Path) -> None:
+    """It was read as a segment that contradicts itself, or, by its first file, as an exporter's text."""
+    files = {"a.prom": b'kafka_log_Log_LogEndOffset{topic="a",partition="0"} 5\n', "b/00000000000000000000.log": LOG}
+    packed = pack(write_files(tmp_path / "files", files), suffix)
+    with pytest.raises(CaptureError, match=r"of archives only .* or give it the ending of what it is"):
+        opened(packed.rename(tmp_path / "incident-4711"))
+
+
 def test_an_archive_inside_a_capture_is_named_and_not_opened(tmp_path: Path) -> None:
     inner = pack(write_files(tmp_path / "inner" / "x", {"a.log": LOG}), ".tar.gz")
     capture = opened(write_files(tmp_path / "capture", {**FILES, "nodes/broker-1.tar.gz": inner.read_bytes()}))
