@@ -190,7 +190,8 @@ def _alarms(bucket: Bucket, live: Live) -> tuple[frozenset[Place], list[Row]]:
         for row in (r for r in range(first, after) if new[r]):
             if exposed[row] and place not in opened:
                 opened.add(place)
-                add(WINDOW_OPENED, row, _exposure(states, row))
+                leads = f"broker {states.leader[row]} leads and may lack acknowledged records"
+                add(WINDOW_OPENED, row, "the partition has no leader" if states.leader[row] < 0 else leads)
             elif safe[row] and place in opened:
                 opened.discard(place)
                 if not states.removed[row]:
@@ -222,12 +223,6 @@ def _risky(bucket: Bucket, position: int) -> Iterator[tuple[int, Row]]:
     )
     rows = leader_changes(bucket.states)[bools(mask)]
     yield from zip(rows.tolist(), elections.filter(mask).to_pylist(), strict=True)
-
-
-def _exposure(states: States, row: int) -> str:
-    if states.leader[row] < 0:
-        return "the partition has no leader"
-    return f"broker {states.leader[row]} leads and may lack acknowledged records"
 
 
 def _alone(states: States, new: Array) -> Array:

@@ -17,8 +17,7 @@ from jobs.report import filters
 from jobs.report.rows import MAX_STATEMENTS, Row
 from jobs.views.catalogue import literal
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
-from replay.findings.sentences import SENTENCES
-from replay.findings.statements import prose
+from replay.findings.statements import SENTENCES, prose
 from replay.plan.step import count, groups
 from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN

@@ -105,7 +105,9 @@ def resize(lists: Array, width: int) -> Array:
 
 
 def where(condition: Array, lists: Array, others: Array) -> Array:
-    """Each list from `lists` where the condition is true, else from `others`."""
+    """Each list, or value, from `lists` where the condition is true, else from `others`."""
+    if lists.ndim == 1:
+        return np.where(condition, lists, others)
     width = max(lists.shape[1], others.shape[1])
     return np.where(condition[:, None], fit(lists, width), fit(others, width))
 

@@ -135,7 +135,9 @@ def _taken_off(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
     was_isr, is_isr = np.split(in_isr, 2)
     was_elr, is_elr = np.split(in_elr, 2)
     isr_size, elr_size = to_lengths(both["isr"]), to_lengths(both["elr"])
-    steady = (replicas[:half] == replicas[half:]).all(axis=1) & _same_directories(both, half)
+    directories = pc.fill_null(pc.binary_join(both["directories"].combine_chunks(), ","), "")
+    steady = (replicas[:half] == replicas[half:]).all(axis=1)
+    steady &= pc.equal(directories[:half], directories[half:]).to_numpy(zero_copy_only=False)
     steady &= all_within(isr[half:], isr[:half]) & all_within(elr[half:], elr[:half])
     only_it = steady[change]
     for size, was in ((isr_size, was_isr), (elr_size, was_elr)):
@@ -156,12 +158,6 @@ def _continues(history: pa.Table) -> Array:
     same = ~run_starts(topic, partition) & ~removed & ~np.append(False, removed)[:-1]
     result: Array = same & (history["origin"].to_numpy(zero_copy_only=False) == "log")
     return result
-
-
-def _same_directories(both: pa.Table, half: int) -> Array:
-    joined = pc.fill_null(pc.binary_join(both["directories"].combine_chunks(), ","), "")
-    same: Array = pc.equal(joined[:half], joined[half:]).to_numpy(zero_copy_only=False)
-    return same
 
 
 def _still_eligible(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:

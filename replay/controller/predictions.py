@@ -300,19 +300,20 @@ class _Piece:
 
     def _alternatives(
         self, before: Cases, configs: Configs
-    ) -> Iterator[tuple[str, Profile, Array, Sequence[Hypothesis], Callable[[Cases], Cases]]]:
-        """(input, profile, changes for which the input is unknown, triggers, how to alter the builder's input)."""
+    ) -> Iterator[tuple[str, Profile, Array, Sequence[Hypothesis], Callable[[Cases], Cases] | None]]:
+        """(input, profile, changes for which the input is unknown, triggers, how to alter the builder's input if it
+        is)."""
         widest = int((before.replicas != PAD).sum(axis=1).max(initial=1))
         assumed = ~configs.min_isr_known & before.elr_enabled
         for name, mask in self.may_be.items():
             profile = PROFILES[name]
-            yield "trigger", profile, mask, unshown(self.transitions), _as_it_is
+            yield "trigger", profile, mask, unshown(self.transitions), None
             yield UNCLEAN_LEADER_ELECTION, profile, mask & ~configs.unclean_known, self.found, _flipped_election
             for value in range(1, widest + 1):
                 yield MIN_ISR, profile, mask & assumed, self.found, _with_min_isr(value)
         for name, profile in PROFILES.items():
             other = self.sensitive & ~self.may_be.get(name, np.zeros(len(self.rows), bool))
-            yield "release", profile, other, self.found, _as_it_is
+            yield "release", profile, other, self.found, None
 
     def _predicted_instead(self, difference: Array, newest: ProfilePredictions) -> tuple[Array, Array, State]:
         """(profile, differs, state): the newest profile's prediction for a known bug, else that of the newest possible
@@ -357,10 +358,6 @@ def _put(state: State, rows: Array, found: PartitionStates) -> None:
     for name in ("isr", "elr", "last_known_elr"):
         lists = getattr(state, name)
         lists[rows] = resize(getattr(found, name), lists.shape[1])
-
-
-def _as_it_is(cases: Cases) -> Cases:
-    return cases
 
 
 def _flipped_election(cases: Cases) -> Cases:

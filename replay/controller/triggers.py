@@ -141,11 +141,7 @@ def unshown(transitions: Transitions) -> list[Hypothesis]:
 
 def where_cases(condition: Array, cases: Cases, others: Cases) -> Cases:
     """Each case from `cases` where the condition is true, else from `others`."""
-    return Cases(**{f.name: _either(condition, getattr(cases, f.name), getattr(others, f.name)) for f in fields(Cases)})
-
-
-def _either(condition: Array, values: Array, others: Array) -> Array:
-    return where(condition, values, others) if values.ndim > 1 else np.where(condition, values, others)
+    return Cases(**{f.name: where(condition, getattr(cases, f.name), getattr(others, f.name)) for f in fields(Cases)})
 
 
 def removed(cases: Cases, broker: Array) -> Cases:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from replay.arrow.ragged import Array, as_lists, grouped
 from replay.arrow.schemas import EVIDENCE_ROW, FINDINGS, PROVENANCE_NAMES, STATEMENT
 from replay.findings.kinds import finding_id
-from replay.findings.sentences import SENTENCES
+from replay.findings.statements import SENTENCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,16 @@ def finding_table(
     columns: arrays of `count` elements, or one value for all rows; columns left out are null. The statements and the
     evidence of a finding keep the order in which they are passed.
     """
-    reason = pa.concat_arrays([pa.nulls(0, STATEMENT), *map(_statement_structs, statements)])
+    of_statements = (
+        _structs(STATEMENT, len(s.at), {"code": s.code, "nature": SENTENCES[s.code][0], **_figures(s)})
+        for s in statements
+    )
+    reason = pa.concat_arrays([pa.nulls(0, STATEMENT), *of_statements])
     prose = pa.concat_arrays([pa.nulls(0, pa.string()), *map(_sentences, statements)])
-    rows = pa.concat_arrays([pa.nulls(0, EVIDENCE_ROW), *map(_evidence_structs, evidence)])
+    cited_rows = (
+        _structs(EVIDENCE_ROW, len(e.at), {"role": e.role, "source": e.source, **e.columns}) for e in evidence
+    )
+    rows = pa.concat_arrays([pa.nulls(0, EVIDENCE_ROW), *cited_rows])
     said, cited = _finding_numbers(statements), _finding_numbers(evidence)
     filled = {
         **columns,
@@ -109,11 +116,10 @@ def _column(values: Any, kind: pa.DataType, count: int) -> pa.Array:
     return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, type=kind)
 
 
-def _statement_structs(column: StatementColumn) -> pa.Array:
-    count, figures = len(column.at), _figures(column)
-    values = {"code": column.code, "nature": SENTENCES[column.code][0], **figures}
-    columns = [_column(values[f.name], f.type, count) for f in STATEMENT]
-    return pa.StructArray.from_arrays(columns, fields=list(STATEMENT))
+def _structs(kind: pa.StructType, count: int, values: Mapping[str, Any]) -> pa.Array:
+    """`count` structs. values: by field, as `_column` takes them; fields left out are null."""
+    columns = [_column(values.get(field.name), field.type, count) for field in kind]
+    return pa.StructArray.from_arrays(columns, fields=list(kind))
 
 
 def _figures(column: StatementColumn) -> dict[str, Any]:
@@ -141,9 +147,3 @@ def _text(figures: pa.Array) -> pa.Array:
         return pc.fill_null(figures.cast(pa.string()), "None")
     joined = pc.fill_null(pc.binary_join(figures.cast(pa.list_(pa.string())), ", "), "")
     return pc.if_else(pc.equal(joined, ""), "none", joined)
-
-
-def _evidence_structs(column: EvidenceColumn) -> pa.Array:
-    values = {"role": column.role, "source": column.source, **column.columns}
-    columns = [_column(values.get(f.name), f.type, len(column.at)) for f in EVIDENCE_ROW]
-    return pa.StructArray.from_arrays(columns, fields=list(EVIDENCE_ROW))

@@ -51,9 +51,10 @@ def line_findings(bucket: Bucket, events: pa.Table | None, cluster_id: str) -> p
         return FINDINGS.empty_table()
     lines = events.filter(pc.is_in(events["kind"], pa.array(list(_PRINTED))))
     lines = lines.filter(pc.and_(pc.is_valid(lines["node_id"]), pc.is_valid(lines["partition_epoch"])))
+    about = pc.is_in(bucket.history["topic_id"], lines["topic_id"].unique())
     by_place = {
         (row["topic_id"], row["partition"], row["partition_epoch"]): row
-        for row in bucket.history.select(_STATE).filter(_named(bucket.history, lines)).to_pylist()
+        for row in bucket.history.select(_STATE).filter(about).to_pylist()
         if not row["removed"]
     }
     found = []
@@ -68,10 +69,6 @@ def line_findings(bucket: Bucket, events: pa.Table | None, cluster_id: str) -> p
             found.append(_finding([line], state, cluster_id))
     found += _of_two_nodes(of_controllers.values(), by_place, cluster_id)
     return pa.Table.from_pylist(found[:MAX_FINDINGS], schema=FINDINGS)
-
-
-def _named(history: pa.Table, lines: pa.Table) -> pa.ChunkedArray:
-    return pc.is_in(history["topic_id"], lines["topic_id"].unique())
 
 
 def _of_two_nodes(groups: Iterable[list[Row]], by_place: dict[Any, Row], cluster_id: str) -> Iterator[Row]:

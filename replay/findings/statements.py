@@ -1,14 +1,25 @@
 """The reason of a finding as data: statements with a code and figures, and the prose made from them.
 
-Every statement has one nature (replay/findings/sentences.toml) and never mixes two.
+Every statement has one nature and never mixes two: sentences.toml has nature and sentence of each code.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
-from replay.findings.sentences import SENTENCES
+
+def _sentences() -> dict[str, dict[str, tuple[str, str]]]:
+    """By kind of finding and code, (nature, sentence)."""
+    tables = tomllib.loads(files("replay.findings").joinpath("sentences.toml").read_text("utf-8"))
+    return {kind: {code: said for code, of in codes.items() for said in of.items()} for kind, codes in tables.items()}
+
+
+_BY_KIND = _sentences()
+WINDOW_SENTENCES = _BY_KIND["window"]
+SENTENCES = {code: said for codes in _BY_KIND.values() for code, said in codes.items()}
 
 
 def statement(

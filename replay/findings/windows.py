@@ -59,7 +59,6 @@ def reason(window: JudgedWindow, would_be_leader: int | None) -> list[Row]:
         *_membership(window),
         *_bounds(window),
         *_result(window),
-        *_unacked(window),
         *_missing(window),
     ]
     decided = window.judgement.verdict in (PROVEN, EXCLUDED)
@@ -133,13 +132,10 @@ def _result(window: JudgedWindow) -> Iterator[Row]:
     if judgement.log_start.value is not None and judgement.log_start.row is not None:
         broker = judgement.log_start.row["broker_id"]
         yield statement("deleted_before", brokers=[broker], value=judgement.log_start.value)
-
-
-def _unacked(window: JudgedWindow) -> Iterator[Row]:
-    if window.judgement.unacked_min:
-        yield statement("unacked_at_least", value=window.judgement.unacked_min)
-    if window.judgement.unacked_max is not None:
-        yield statement("unacked_at_most", value=window.judgement.unacked_max)
+    if judgement.unacked_min:
+        yield statement("unacked_at_least", value=judgement.unacked_min)
+    if judgement.unacked_max is not None:
+        yield statement("unacked_at_most", value=judgement.unacked_max)
 
 
 def _missing(window: JudgedWindow) -> Iterator[Row]:
@@ -168,8 +164,18 @@ def window_findings(window: JudgedWindow, recorded_id: str, answers: Sequence[Ro
     recorded_id: finding_id of the recorded one; answers: schemas.COUNTERFACTUALS rows of the window.
     """
     recorded = _recorded_finding(window, recorded_id, answers)
-    predicted = _counterfactuals(window, answers, recorded, cluster_id)
-    return [recorded, *predicted, *_divergences(window, answers, recorded, cluster_id)]
+    # Of policies whose leader differs from the recorded one and would certainly have lost acknowledged records.
+    losing = [answer for answer in answers if answer["differs"] and answer["loss_min"]]
+    # Of other leaders that unclean recovery would have picked, one for each such leader.
+    picked: dict[int, Row] = {}
+    for answer in _recoveries(window, answers):
+        picked.setdefault(answer["leader"], answer)
+    severity = "medium" if recorded["verdict"] == PROVEN else "low"
+    return [
+        recorded,
+        *(_predicted_finding(window, answer, recorded, COUNTERFACTUAL, "low", cluster_id) for answer in losing),
+        *(_predicted_finding(window, answer, recorded, DIVERGENCE, severity, cluster_id) for answer in picked.values()),
+    ]
 
 
 def window_id(window: JudgedWindow, cluster_id: str, kind: str, *more: object) -> str:
@@ -230,27 +236,6 @@ def _common_columns(window: JudgedWindow) -> dict[str, Any]:
         "rule": RULE,
         "rule_version": RULE_VERSION,
     }
-
-
-def _counterfactuals(window: JudgedWindow, answers: Sequence[Row], recorded: Row, cluster_id: str) -> list[Row]:
-    """Findings of policies whose leader differs from the recorded one and would certainly have lost acknowledged
-    records."""
-    return [
-        _predicted_finding(window, answer, recorded, COUNTERFACTUAL, "low", cluster_id)
-        for answer in answers
-        if answer["differs"] and answer["loss_min"]
-    ]
-
-
-def _divergences(window: JudgedWindow, answers: Sequence[Row], recorded: Row, cluster_id: str) -> list[Row]:
-    """Findings of other leaders that unclean recovery would have picked, one for each such leader."""
-    severity = "medium" if recorded["verdict"] == PROVEN else "low"
-    first = {answer["leader"]: answer for answer in reversed(_recoveries(window, answers))}
-    return [
-        _predicted_finding(window, answer, recorded, DIVERGENCE, severity, cluster_id)
-        for answer in _recoveries(window, answers)
-        if answer is first[answer["leader"]]
-    ]
 
 
 def _recoveries(window: JudgedWindow, answers: Sequence[Row]) -> list[Row]:

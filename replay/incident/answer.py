@@ -136,7 +136,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 def _lost(proven: pa.Table, most: int | None) -> Row:
     """What the proven windows lost. most: records that all windows together can have lost; null if not known."""
-    places = proven.group_by(["topic_id", "topic", "partition"]).aggregate([])
+    places, worst = proven.group_by(["topic_id", "topic", "partition"]).aggregate([]), proven.sort_by(_WORST)
     ends = proven["end_timestamp_ms"]
     return {
         "windows": len(proven),
@@ -144,7 +144,7 @@ def _lost(proven: pa.Table, most: int | None) -> Row:
         "records_max": most,
         "partitions": len(places),
         "topics": len(places["topic_id"].unique()),
-        "topic_names": list(dict.fromkeys(map(_named, *_columns(proven.sort_by(_WORST), "topic", "topic_id")))),
+        "topic_names": list(dict.fromkeys(map(_named, *(worst[name].to_pylist() for name in ("topic", "topic_id"))))),
         "from_ms": pc.min(proven["start_timestamp_ms"]).as_py(),
         "until_ms": None if ends.null_count else pc.max(ends).as_py(),
     }
@@ -153,10 +153,6 @@ def _lost(proven: pa.Table, most: int | None) -> Row:
 _COUNTED = ("proven", "undecided", "excluded")
 _LAST = [("start_timestamp_ms", "ascending"), ("finding_id", "ascending")]
 _WORST = [("loss_min", "descending"), ("topic", "ascending"), ("partition", "ascending")]
-
-
-def _columns(table: pa.Table, *names: str) -> list[list[Any]]:
-    return [table[name].to_pylist() for name in names]
 
 
 def _named(topic: str | None, topic_id: str | None) -> str:

@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 from replay.findings.statements import prose
-from replay.incident.departures import departing, departure, how_recorded, is_away
+from replay.incident.departures import departing, departure, how_recorded
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
-from replay.plan.step import moment
+from replay.plan.step import is_away, moment
 
 Row = Mapping[str, Any]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from replay.cluster.boots import is_same_boot
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
-from replay.plan.step import moment
+from replay.plan.step import is_away, moment
 
 Row = Mapping[str, Any]
 
@@ -43,10 +43,6 @@ class Departure:
     deduced: bool
     unnoticed: bool
     text: str
-
-
-def is_away(session: Row) -> bool:
-    return bool(session["incarnation_id"] is None or session["fenced"] or session["in_controlled_shutdown"])
 
 
 def departing(sessions: Iterable[Row]) -> list[Row]:
@@ -76,7 +72,8 @@ def departure(
     """A departure with that record. own: SESSIONS of the broker, by offset; until_ms: when to look for the machine's
     next start if the broker did not come back."""
     at = bisect_left(own, event["offset"], key=itemgetter("offset"))
-    broker, unnoticed = event["broker_id"], at > 0 and _begins_anew(event, own[at - 1])
+    is_new = at > 0 and own[at - 1]["broker_epoch"] != event["broker_epoch"]
+    broker, unnoticed = event["broker_id"], is_new and event["incarnation_id"] is not None
     back = event if unnoticed else next((own[n] for n in range(at + 1, len(own)) if _is_back(own[n], event)), None)
     same = back is not None and not unnoticed and back["broker_epoch"] == event["broker_epoch"]
     again = ""
@@ -111,11 +108,6 @@ def _way(event: Row, back: Row | None, boot: str, logs: NodeLogs) -> tuple[str, 
     treated = {"clean": True, "unclean": False}.get(back["restart_class"] or "")
     clean = logs.found_clean(event["broker_id"], back["broker_epoch"]) if treated is None else treated
     return (GONE, False) if clean is None else (STOPPED if clean else KILLED, True)
-
-
-def _begins_anew(event: Row, before: Row) -> bool:
-    """Whether the record of a departure begins a session."""
-    return event["incarnation_id"] is not None and bool(before["broker_epoch"] != event["broker_epoch"])
 
 
 def _is_back(session: Row, event: Row) -> bool:

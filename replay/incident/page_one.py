@@ -15,10 +15,10 @@ from operator import itemgetter
 from typing import Any
 
 from replay.incident.answer import LOST, places
-from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, departure, is_away
+from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, departure
 from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput
-from replay.plan.step import count, groups, is_active, joined
+from replay.plan.step import count, groups, is_active, is_away, joined
 
 Row = Mapping[str, Any]
 _TIME = itemgetter("timestamp_ms")
@@ -75,20 +75,13 @@ def _incidents(windows: Sequence[Row]) -> list[list[Row]]:
     """The windows by cause: those with a proven loss first, then by time."""
     found: list[list[Row]] = []
     for row in sorted(windows, key=lambda r: (r["elected_ms"] or 0, r["topic"], r["partition"] or 0)):
-        near = (g for g in found if _reason(g[-1]) == _reason(row) and _is_near(g[-1], row))
+        near = (g for g in found if all(g[-1][n] == row[n] for n in ("cause", "recorded_leader")))
+        near = (g for g in near if (row["elected_ms"] or 0) - (g[-1]["elected_ms"] or 0) <= _NEAR_MS)
         if (group := next(near, None)) is not None:
             group.append(row)
         else:
             found.append([row])
     return sorted(found, key=lambda group: not _proven(group))
-
-
-def _reason(row: Row) -> tuple[Any, ...]:
-    return row["cause"], row["recorded_leader"]
-
-
-def _is_near(a: Row, b: Row) -> bool:
-    return (b["elected_ms"] or 0) - (a["elected_ms"] or 0) <= _NEAR_MS
 
 
 def _proven(windows: Iterable[Row]) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -145,8 +145,5 @@ def _is_printed(shown: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
         return False
     if shown["leader_epoch"] not in (None, state["leader_epoch"]):
         return False
-    return all(_same_members(shown[name], state[name]) for name in ("isr", *_SETS))
-
-
-def _same_members(shown: Sequence[int] | None, state: Sequence[int] | None) -> bool:
-    return shown is None or (state is not None and sorted(shown) == sorted(state))
+    members = ((shown[name], state[name]) for name in ("isr", *_SETS) if shown[name] is not None)
+    return all(held is not None and sorted(own) == sorted(held) for own, held in members)

@@ -115,15 +115,9 @@ def states_of(history: pa.Table) -> States:
         holders=isr_mask | elr_mask,
         replicas=replicas,
         taken_in=_taken_in(history, lists, begins, leader, recovering),
-        marked=_newly_recovering(recovering, begins),
+        marked=recovering & ~np.append(False, recovering[:-1])[: len(recovering)] & ~begins,
         recovering=recovering,
     )
-
-
-def _newly_recovering(recovering: Array, begins: Array) -> Array:
-    before = np.append(False, recovering[:-1])[: len(recovering)]
-    result: Array = recovering & ~before & ~begins
-    return result
 
 
 def _taken_in(history: pa.Table, lists: Lists, begins: Array, leader: Array, recovering: Array) -> Array:

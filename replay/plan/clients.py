@@ -7,11 +7,11 @@ __consumer_offsets and __transaction_state holds an id), Utils.abs, KIP-320 (a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput
-from replay.plan.step import MOST_PLACES, Action, Phase, PlanStep, Row, What, about, groups, is_legal, place, some
+from replay.plan.step import MOST_PLACES, Action, Phase, PlanStep, What, about, groups, is_legal, place, some
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 _CONCERNED = "docs/findings.md#which-consumers-and-transactional-ids-a-loss-concerns"
@@ -52,18 +52,23 @@ def clients(given: PlanInput) -> Iterator[PlanStep]:
         return
     facts, predictions, actions = [], [], list[Action]()
     if proven:
-        facts += [_first_lost(row) for row in proven[:MOST_PLACES]]
+        for row in proven[:MOST_PLACES]:
+            offset = "not known" if row["first_lost_offset"] is None else row["first_lost_offset"]
+            facts.append(f"{place(row)}: the first lost offset is {offset}.")
         predictions.append("Groups may have read records that are gone, and transactions may stay open.")
         predictions.append(
             "A consumer beyond the log's end, or of a leader epoch that was cut off, resets by auto.offset.reset, or "
             "fails if that is none (KIP-320)."
         )
         actions.append(Action(What.GROUPS))
-        places = {(r["topic"], r["partition"]) for r in proven if _is_current(r, current)}
+        stays, gone = (
+            [row for row in proven if (current.get(row["topic"] or "") == row["topic_id"]) is still]
+            for still in (True, False)
+        )
+        places = {(row["topic"], row["partition"]) for row in stays if is_legal(row["topic"])}
         actions += [Action(What.HANGING, topic, partition) for topic, partition in sorted(places)]
-        gone = sorted({place(row) for row in proven if current.get(row["topic"] or "") != row["topic_id"]})
         if gone:
-            facts.append(f"Deleted since, so that no command names them: {some(gone)}.")
+            facts.append(f"Deleted since, so that no command names them: {some(sorted(set(map(place, gone))))}.")
     for topic, found in internal.items():
         ids, lists, what = _COORDINATED[topic]
         partitions = tuple(sorted({row["partition"] for row in found}))
@@ -92,12 +97,3 @@ def clients(given: PlanInput) -> Iterator[PlanStep]:
         actions=tuple(actions),
         **about(rows),
     )
-
-
-def _first_lost(row: Row) -> str:
-    offset = row["first_lost_offset"]
-    return f"{place(row)}: the first lost offset is {'not known' if offset is None else offset}."
-
-
-def _is_current(row: Row, current: Mapping[str, str]) -> bool:
-    return is_legal(row["topic"]) and current.get(row["topic"]) == row["topic_id"]

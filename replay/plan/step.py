@@ -118,12 +118,14 @@ def broker_state(brokers: Mapping[int, Row], broker: int) -> str:
     return f"Broker {broker} was fenced when the log ended{how} (metadata offset {row['offset']})."
 
 
+def is_away(session: Row) -> bool:
+    """Whether a broker could not lead after a BROKER_HISTORY row."""
+    return bool(session["incarnation_id"] is None or session["fenced"] or session["in_controlled_shutdown"])
+
+
 def is_active(brokers: Mapping[int, Row], broker: int) -> bool:
     """Whether a broker could lead when the log ended."""
-    row = brokers.get(broker)
-    return (
-        row is not None and row["incarnation_id"] is not None and not (row["fenced"] or row["in_controlled_shutdown"])
-    )
+    return broker in brokers and not is_away(brokers[broker])
 
 
 def groups(rows: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:

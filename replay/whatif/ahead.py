@@ -247,9 +247,8 @@ def _apply(now: Now, inputs: Cases, concerned: Array, profile: Profile) -> Now:
     if not concerned.any():
         return now
     state = state_after(inputs, predict(inputs, profile))
-    kept = {name: where(concerned, getattr(state, name), getattr(now.cases, name)) for name in LISTS}
-    for name in ("leader", "recovery"):
-        kept[name] = np.where(concerned, getattr(state, name), getattr(now.cases, name))
+    names = (*LISTS, "leader", "recovery")
+    kept = {name: where(concerned, getattr(state, name), getattr(now.cases, name)) for name in names}
     passed_over = where(kept["leader"] < 0, now.passed_over, empty(now.passed_over))
     return replace(now, cases=replace(now.cases, **kept), passed_over=passed_over)
 

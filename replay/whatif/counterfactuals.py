@@ -57,19 +57,14 @@ def counterfactuals(
     rows: list[list[Row]] = [[] for _ in judged]
     for name in recovery_policies.POLICIES:
         for own, window, finding_id in zip(rows, judged, ids, strict=True):
-            own.append(_picked_row(window, finding_id, recovery_policies.pick(name, window.situation)))
+            pick = recovery_policies.pick(name, window.situation)
+            bounds = (None, None) if pick.leader is None else _bounds(window, pick.leader)
+            own.append(_row(window, finding_id, name, pick.outcome, pick.leader, bounds, pick.explanation))
     if question is not None and compared is not None and judged:
         simulated = _Simulated(bucket, compared, judged, ids)
         for number, row in simulated.rows([*_scenarios(judged, question), *simulated.without_leaders()]):
             rows[number].append(row)
     return rows
-
-
-def _picked_row(window: JudgedWindow, finding_id: str, pick: recovery_policies.Pick) -> Row:
-    bounds: tuple[int | None, int | None] = (None, None)
-    if pick.leader is not None:
-        bounds = _bounds(window, pick.leader)
-    return _row(window, finding_id, pick.policy, pick.outcome, pick.leader, bounds, pick.explanation)
 
 
 def _bounds(window: JudgedWindow, leader: int) -> tuple[int | None, int | None]:

@@ -74,7 +74,6 @@ class PolicyOutcome:
 class Pick:
     """A policy's answer. leader: None if the policy waits or the answer is undetermined."""
 
-    policy: str
     outcome: str
     leader: int | None
     explanation: str
@@ -137,13 +136,13 @@ def pick(policy: str, situation: Situation) -> Pick:
     }
     found = elect(RULES[policy], situation.replicas, alive, situation.isr, situation.elr, last_known, logs)
     if policy == BALANCED and found.via == UNCLEAN_RECOVERY and situation.alive and not last_known:
-        return Pick(policy, WAITS, None, "waits for the last known leader to answer")
+        return Pick(WAITS, None, "waits for the last known leader to answer")
     if found.outcome == WAITS:
-        return Pick(policy, WAITS, None, _waiting(situation, found))
+        return Pick(WAITS, None, _waiting(situation, found))
     if found.outcome == UNDETERMINED:
         missing = ", ".join(map(str, found.unseen))
         explanation = f"no log end and epoch of broker(s) {missing} was seen before the election"
-        return Pick(policy, UNDETERMINED, None, explanation)
+        return Pick(UNDETERMINED, None, explanation)
     leader = situation.recorded if situation.recorded in found.tied else found.tied[0]
     among = ", had every replica answered" if policy == ALL_REPLICAS else " of the replicas alive"
     if found.via == LAST_KNOWN_LEADER:
@@ -155,7 +154,7 @@ def pick(policy: str, situation: Situation) -> Pick:
     else:
         epoch, end = logs[leader]
         explanation = f"broker {leader} has the highest last epoch {epoch} and log end {end}{among}"
-    return Pick(policy, ELECTED, leader, explanation)
+    return Pick(ELECTED, leader, explanation)
 
 
 def _waiting(situation: Situation, found: PolicyOutcome) -> str:

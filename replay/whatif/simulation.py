@@ -220,13 +220,17 @@ class _Simulation:
         if trigger in OF_BROKERS:
             return of_broker(trigger, usual, broker)
         if trigger == events.DIRECTORY_OFFLINE:
-            lost = is_in(cases.replicas, broker[:, None]) & ~self._online(cases, steps)
+            states = self.bucket.availability.states(cases.replicas, self.steps.offset[steps] + 1)
+            online = self.bucket.availability.acceptable(cases.replicas, cases.directories, states)
+            lost = is_in(cases.replicas, broker[:, None]) & ~online
             return removed(usual, broker), has(cases.isr, broker) & lost.any(axis=1)
         if trigger == PREFERRED_ELECTION:
             return with_election(cases, ELECT_PREFERRED), led
         if trigger == UNCLEAN_ELECTION:
             return with_election(cases, ELECT_UNCLEAN), ~led & self.manual[steps]
-        before, after = self._recorded_request(steps)
+        # The recorded states before and after the request.
+        number = self.number[steps]
+        before, after = take(self.recorded.before, number), take(self.recorded.after, number)
         if trigger == ALTER_PARTITION:
             return self._altered(usual, before, after), led
         if trigger == REASSIGNMENT:
@@ -248,15 +252,6 @@ class _Simulation:
         isr = join(without(cases.isr, left), came)
         other = replace(cases, target_isr=isr, target_recovery=np.full(len(cases.leader), RECOVERED))
         return where_cases(as_recorded, altered(cases, after), other)
-
-    def _recorded_request(self, steps: Array) -> tuple[Cases, RecordedStates]:
-        """The recorded states before and after requests."""
-        number = self.number[steps]
-        return take(self.recorded.before, number), take(self.recorded.after, number)
-
-    def _online(self, cases: Cases, steps: Array) -> Array:
-        states = self.bucket.availability.states(cases.replicas, self.steps.offset[steps] + 1)
-        return self.bucket.availability.acceptable(cases.replicas, cases.directories, states)
 
     def _by_priority(self, cases: Cases, steps: Array) -> Cases:
         """The cases with brokers that are deprioritized at that time moved to the end, with their directories."""

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from replay.findings.sentences import SENTENCES, WINDOW_SENTENCES
+from replay.findings.statements import SENTENCES, WINDOW_SENTENCES
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")

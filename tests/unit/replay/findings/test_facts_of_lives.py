@@ -15,7 +15,7 @@ import pytest
 from replay.bucket import Detected
 from replay.cluster.brokers import BrokerState
 from replay.findings.kinds import FACT, LOG_TRUNCATION
-from replay.findings.sentences import SENTENCES
+from replay.findings.statements import SENTENCES
 from tests.simulator.detection import detected
 from tests.simulator.faults import FAULTS, SHARED, life
 from tests.simulator.judge import Tally, groups, judged_group, report

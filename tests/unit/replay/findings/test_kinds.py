@@ -21,7 +21,7 @@ from replay.findings.kinds import (
     kind_of,
     of_section,
 )
-from replay.findings.sentences import SENTENCES
+from replay.findings.statements import SENTENCES
 from replay.loss.verdicts import SEVERITIES
 from tests.support.paths import ROOT
 

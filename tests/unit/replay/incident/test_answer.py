@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from replay.arrow.schemas import FINDINGS
-from replay.findings.sentences import WINDOW_SENTENCES
-from replay.findings.statements import statement
+from replay.findings.statements import WINDOW_SENTENCES, statement
 from replay.incident.answer import COLUMNS, MOST_WINDOWS, AnswerScope, answer, proven_text, undecided_text
 from replay.incident.missing import MISSING, CapturedLogs
 from tests.support.report_rows import START_MS, TOPIC_ID, finding
