@@ -21,7 +21,7 @@ from replay.arrow.ragged import Array, bools
 from replay.arrow.runs import run_starts
 from replay.arrow.schemas import PARTITION_HISTORY, column
 from replay.arrow.sets import size
-from replay.cluster.brokers import BROKER_TYPES
+from replay.cluster.brokers import BROKER_TYPES, broker_of
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.log import LogBatches, LogRange
 from replay.cluster.state import ClusterState, LogShape, changes_that_count, resolve_cluster, subject_of
@@ -137,7 +137,7 @@ def still_counting(records: Sequence[Row]) -> Iterator[Row]:
         if kind in ("REGISTER_BROKER_RECORD", "UNREGISTER_BROKER_RECORD"):
             brokers[data["brokerId"]] = [row]
         elif kind in BROKER_TYPES:
-            brokers.setdefault(data.get("brokerId", data.get("id")), []).append(row)
+            brokers.setdefault(broker_of(data), []).append(row)
         elif kind == "REMOVE_TOPIC_RECORD":
             removed = last.pop(("topic", data["topicId"]), None)
             if removed is not None:

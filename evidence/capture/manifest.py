@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Any
@@ -62,14 +61,6 @@ class Disk(BaseModel):
             return True
         is_plain = self.transport in _LOCAL and model != "" and not _VOLUME.search(model)
         return True if is_plain and is_virtual is False else None
-
-
-def all_local(disks: Iterable[Disk], is_virtual: bool | None) -> bool | None:
-    """Whether every log directory is on local disks: False if one is not, None if nothing is known of one."""
-    found = {disk.is_local(is_virtual) for disk in disks}
-    if False in found:
-        return False
-    return True if found == {True} else None
 
 
 NAMES = ("capture.toml", "capture.json")
@@ -164,8 +155,10 @@ class CapturedNode(_Facts):
 
     @property
     def local_disks(self) -> bool | None:
-        """Whether every log directory certainly is on disks of this machine; False: one is not; None: unknown."""
-        return all_local(self.disks, self.is_virtual)
+        """Whether every log directory certainly is on disks of this machine; False: one is not; None: nothing is known
+        of one."""
+        found = {disk.is_local(self.is_virtual) for disk in self.disks}
+        return False if False in found else True if found == {True} else None
 
     def written_ms(self, path: PurePosixPath) -> tuple[int, int] | None:
         """When a file was last written, by the capturer's clock, and within how many ms after that; None: unknown."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from evidence import kinds
-from evidence.completeness.facts import Facts, LogCoverage
+from evidence.completeness.facts import Facts
 from evidence.limits import YEAR_1_MS
 
 # A wall clock whose zone is not known may differ from UTC by as much.
@@ -124,23 +124,16 @@ def _own_logs(facts: Facts) -> Iterator[Lack]:
         for kind, name in _SERVER_LOGS:
             span = facts.own_logs.get(broker, {}).get(kind)
             where = f"{name} and what was rotated, in the folder logs/ of its Kafka or in the log archive"
+            margin_ms = 0 if span is None or span.in_utc else _ANY_ZONE_MS
             if span is None:
                 what = f"no {name}" + (f" for the windows from {_utc(exposed[0])} on" if exposed else "")
                 yield Lack("no_broker_log", broker, what, exposed is not None, _LINES, where)
-            elif exposed and _begins_after(span, exposed[0]):
+            elif exposed and span.first_ms - margin_ms > exposed[0]:
                 what = f"its {name} begins at {_utc(span.first_ms)}, after the first window ({_utc(exposed[0])})"
                 yield Lack("broker_log_too_late", broker, what, True, _LINES, where)
-            elif exposed and _ends_before(span, exposed[0]):
+            elif exposed and span.last_ms + margin_ms < exposed[0]:
                 what = f"its {name} ends at {_utc(span.last_ms)}, before the first window ({_utc(exposed[0])})"
                 yield Lack("broker_log_too_early", broker, what, True, _LINES, where)
-
-
-def _begins_after(span: LogCoverage, at_ms: int) -> bool:
-    return span.first_ms - (0 if span.in_utc else _ANY_ZONE_MS) > at_ms
-
-
-def _ends_before(span: LogCoverage, at_ms: int) -> bool:
-    return span.last_ms + (0 if span.in_utc else _ANY_ZONE_MS) < at_ms
 
 
 def _clocks(facts: Facts) -> Iterator[Lack]:

@@ -39,7 +39,6 @@ class ReplicaCopy:
     order of their base offsets. place: the folder in messages: where it was, if it was unpacked from an archive.
     accounts: by segment; notes: what is damaged, missing or torn, each with its file."""
 
-    folder: Path
     place: str
     topic: str
     partition: int
@@ -144,7 +143,7 @@ def _copy(folder: Path, place: str) -> ReplicaCopy | None:
     segments = sorted(path for path in folder.glob("*.log") if kinds.is_segment(PurePosixPath(path)))
     if of is None or not (segments or (folder / _EPOCHS).is_file()):
         return None
-    copy = ReplicaCopy(folder, place, *of, None, [], segments)
+    copy = ReplicaCopy(place, *of, None, [], segments)
     if (folder / _METADATA).is_file():
         copy.topic_id = partition_topic_id((folder / _METADATA).read_bytes())
     if (folder / _EPOCHS).is_file():

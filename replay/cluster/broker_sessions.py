@@ -23,14 +23,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import schemas
-from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, bools, to_lengths, to_matrix
-from replay.arrow.runs import place_in_run, ranges, run_starts
+from replay.arrow.runs import Events, place_in_run, ranges, run_starts
 from replay.arrow.sets import all_within
-from replay.cluster.brokers import BROKER_TYPES, BrokerState, broker_timeline
+from replay.cluster.brokers import BROKER_TYPES, BrokerState, broker_of, broker_timeline
 from replay.cluster.features import ELR_VERSION
 from replay.cluster.histories import place, with_validity
-from replay.cluster.log import json_int
 
 Row = dict[str, Any]
 
@@ -244,17 +242,13 @@ def _applied(records: Sequence[Row]) -> Iterator[tuple[Row, BrokerState, BrokerS
     If a broker has several records at one offset (a snapshot's resets and its own records), the last one counts.
     """
     about = [r for r in records if r["type"] in BROKER_TYPES]
-    last = {(_broker(r), r["offset"]): r for r in about}
+    last = {(broker_of(r["data"]), r["offset"]): r for r in about}
     after = {(s.broker_id, s.offset): s for states in broker_timeline(about).states.values() for s in states}
     current: dict[int, BrokerState] = {}
     for at, record in last.items():
         if at in after:
             yield record, after[at], current.get(at[0])
             current[at[0]] = after[at]
-
-
-def _broker(record: Row) -> int:
-    return json_int(record["data"], "brokerId", json_int(record["data"], "id", -1))
 
 
 def _shown(state: BrokerState, session: _Session | None) -> Row:

@@ -11,15 +11,15 @@ QuorumController.unregisterController (4.4.0: it refuses the active controller, 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import PAD, Array
+from replay.arrow.runs import Events
 from replay.cluster.log import Problem, json_int
 
 BROKER_TYPES = frozenset(
@@ -174,6 +174,11 @@ class BrokerTimeline:
         return max(best, to_ms - since) if since is not None else best
 
 
+def broker_of(data: Mapping[str, Any]) -> int:
+    """The broker that a record of BROKER_TYPES is about."""
+    return int(data.get("brokerId", data.get("id", -1)))
+
+
 def broker_timeline(records: Iterable[dict[str, Any]]) -> BrokerTimeline:
     """Replay the broker records (dicts with offset, batch_base_offset, timestamp_ms, type, data) in offset order.
 
@@ -181,8 +186,7 @@ def broker_timeline(records: Iterable[dict[str, Any]]) -> BrokerTimeline:
     """
     timeline = BrokerTimeline()
     for record in records:
-        data = record["data"]
-        broker = json_int(data, "brokerId", json_int(data, "id", -1))
+        broker = broker_of(record["data"])
         history = timeline.states.setdefault(broker, [])
         state = _apply(history[-1] if history else None, record, broker)
         if isinstance(state, Problem):

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import Array
+from replay.arrow.runs import Events
 
 MIN_ISR = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import PAD, Array, to_lengths, to_matrix, whole
+from replay.arrow.runs import Events
 from replay.cluster.brokers import BrokerTimeline
 from replay.partitions.elections import LOST
 from replay.partitions.reducer import MIGRATING

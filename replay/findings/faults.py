@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX
+from replay.arrow.runs import Events
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.branches import COMMITTED, Branch
 from replay.cluster.log import Problem

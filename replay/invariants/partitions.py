@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, PAD, Array, to_lengths
-from replay.arrow.runs import highest_so_far, last_true, run_starts
+from replay.arrow.runs import Events, highest_so_far, last_true, run_starts
 from replay.arrow.sets import is_in
 from replay.cluster.broker_events import REGISTRATION, UNREGISTER
 from replay.cluster.brokers import BrokerTimeline

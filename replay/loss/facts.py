@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, mask_of, sort_order, to_lengths
-from replay.arrow.runs import last_true, last_true_before, next_true, run_starts
+from replay.arrow.runs import Events, last_true, last_true_before, next_true, run_starts
 from replay.arrow.sets import is_in
 from replay.cluster.configs import LAYERS
 from replay.cluster.facts import ClusterFacts

@@ -19,8 +19,8 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array
+from replay.arrow.runs import Events
 from replay.cluster.boots import is_same_boot
 from replay.cluster.brokers import BrokerState, BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts, last_heard_ms, silences

@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, bools, to_lengths
-from replay.arrow.runs import run_starts
+from replay.arrow.runs import Events, run_starts
 from replay.cluster.configs import ElectionConfigs
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import PAD, Array
+from replay.arrow.runs import Events
 from replay.arrow.schemas import PARTITION, column
 from replay.arrow.sets import has, same_set, size
 from replay.loss.judged_windows import Loss

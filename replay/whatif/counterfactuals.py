@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, PAD, Array
-from replay.arrow.runs import last_true, last_true_before
+from replay.arrow.runs import Events, last_true, last_true_before
 from replay.arrow.sets import take
 from replay.cluster.brokers import BrokerTimeline
 from replay.controller.predictions import Compared

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.asof import Events
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
+from replay.arrow.runs import Events
 from replay.arrow.sets import joined, take
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BEFORE_CHANGES

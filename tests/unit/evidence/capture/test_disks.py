@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evidence.capture.manifest import Disk, all_local
+from evidence.capture.manifest import CapturedNode, Disk
 
 SSD = {"file_system": "ext4", "device": "nvme0n1", "transport": "pcie", "model": "SAMSUNG MZQL23T8HCLS-00A07"}
 
@@ -44,7 +44,10 @@ def test_a_disk(facts: dict[str, Any], is_virtual: bool | None, expected: bool |
 
 def test_of_several_disks_the_worst_counts() -> None:
     local, unknown, remote = (Disk(directory="a", **facts) for facts in (SSD, {}, {"file_system": "nfs"}))
-    assert all_local([local, local], False) is True
-    assert all_local([local, unknown], False) is None
-    assert all_local([local, unknown, remote], False) is False
-    assert all_local([], False) is None
+    for disks, expected in (
+        ((local, local), True),
+        ((local, unknown), None),
+        ((local, unknown, remote), False),
+        ((), None),
+    ):
+        assert CapturedNode(id=1, disks=disks, is_virtual=False).local_disks is expected
