@@ -19,11 +19,10 @@ from replay.controller.partition_change_builder import LISTS, RECOVERED, RECOVER
 from replay.controller.releases import PossibleProfiles, possible_profiles
 from replay.controller.triggers import RecordedStates, Transitions
 from replay.partitions.effective_configs import ConfigKeys, Points, config_keys, config_points
-from replay.partitions.election_actors import Change, side
+from replay.partitions.election_actors import changes_at
 from replay.partitions.elections import LOST, states_of
 
 _SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
-_COLUMNS = ("offset", "batch_base_offset")
 # The columns of lists that have another name as a field.
 _COLUMN_OF = {"removing": "removing_replicas", "adding": "adding_replicas"}
 
@@ -110,10 +109,7 @@ class Bucket:
 
     def transitions(self, rows: Array, configs: Configs) -> Transitions:
         """The changes at some of `changed_rows`, with configs from `configs(rows)`."""
-        history, lists = self.history.select(_COLUMNS), self.states.lists
-        before, after = side(history, lists, rows - 1), side(history, lists, rows)
-        led, winner = self.states.leader[rows - 1], self.states.leader[rows]
-        change = Change(before, after, winner, led, led)
+        change = changes_at(self.history, self.states.lists, self.states.leader, rows)
         held, now = (self.directory_codes_at(r) for r in (rows - 1, rows))
         return Transitions(
             change=change,

@@ -52,9 +52,8 @@ _BY_CAUSE = {"preferred": PREFERRED_ELECTION, "unclean_by_administrator": ELECT_
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The states before (or after) leader changes: rows of schemas.PARTITION_HISTORY, and their lists as matrices."""
+    """The lists of the states before (or after) changes, as matrices."""
 
-    table: pa.Table
     replicas: Array
     isr: Array
     elr: Array
@@ -70,22 +69,17 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Leader changes, one element each.
+    """Changes of partitions, one element each.
 
-    winner: the new leader. led: the leader in the state right before. previous: the last leader before, skipping
-    leaderless states. -1: none.
+    winner: the leader after it. led: the leader in the state right before. -1: none. place: (metadata offset, base
+    offset of the batch) of the record.
     """
 
     before: Side
     after: Side
     winner: Array
     led: Array
-    previous: Array
-
-    @property
-    def place(self) -> tuple[Array, Array]:
-        """(offset, base offset of the batch) of each change."""
-        return self.after.table["offset"].to_numpy(), self.after.table["batch_base_offset"].to_numpy()
+    place: tuple[Array, Array]
 
     @property
     def same_replicas(self) -> Array:
@@ -109,17 +103,20 @@ class Change:
         return result
 
 
-def side(history: pa.Table, lists: Lists, rows: Array) -> Side:
-    """Some states of a history. lists: of the same history."""
+def changes_at(history: pa.Table, lists: Lists, leader: Array, rows: Array) -> Change:
+    """The changes that made some states of a history from the rows before them. lists, leader: of the same history."""
     names = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
-    return Side(history.take(pa.array(rows)), *(lists.at(name, rows) for name in names))
+    before, after = (Side(*(lists.at(name, at) for name in names)) for at in (rows - 1, rows))
+    offset, batch = (history[name].to_numpy()[rows] for name in ("offset", "batch_base_offset"))
+    return Change(before, after, leader[rows], leader[rows - 1], (offset, batch))
 
 
-def actors(change: Change, cause: Array, events: BrokerEvents, lost: Array) -> tuple[Array, Array]:
+def actors(change: Change, cause: Array, events: BrokerEvents, lost_at: Array) -> tuple[Array, Array]:
     """(actor, metadata offset of the record that shows it) of each change: str and int64; None and -1 if none is shown.
 
     What the change itself shows takes precedence over the broker records next to it. cause: from
-    replay.partitions.elections. lost: the previous record set the directory of the old leader's replica to LOST.
+    replay.partitions.elections. lost_at: metadata offset of the previous record where it set the directory of the old
+    leader's replica to LOST, else -1.
     """
     offset, _ = change.place
     following = nearest(events, *change.place, after=True)
@@ -135,9 +132,9 @@ def actors(change: Change, cause: Array, events: BrokerEvents, lost: Array) -> t
         ALTER_PARTITION: (cause == REASSIGNMENT) & change.completed & ~all_within(change.after.isr, change.before.isr),
     }
     # If the events on both sides could be the cause, the log does not show which one was.
-    conditions = [*itself.values(), lost, by_following & ~by_preceding, by_preceding & ~by_following]
+    conditions = [*itself.values(), lost_at >= 0, by_following & ~by_preceding, by_preceding & ~by_following]
     names = [*(np.full(len(offset), name, dtype=object) for name in (*itself, DIRECTORY_OFFLINE))]
-    shown = [*(offset for _ in itself), change.before.table["offset"].to_numpy()]
+    shown = [*(offset for _ in itself), lost_at]
     actor = np.select(conditions, [*names, following.kind, preceding.kind], default=np.array(None, dtype=object))
     return actor, np.select(conditions, [*shown, following.offset, preceding.offset], default=-1)
 

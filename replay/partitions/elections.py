@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import schemas
-from replay.arrow.ragged import PAD, Array, as_lists, bools, masks, to_lengths, to_matrix
+from replay.arrow.ragged import PAD, Array, as_lists, bools, masks, to_lengths
 from replay.arrow.runs import last_true, last_true_before, run_starts
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.arrow.sets import has, keep
 from replay.cluster.broker_events import nearest, went_offline
 from replay.cluster.facts import ClusterFacts
-from replay.partitions.election_actors import Change, Lists, actors, side
+from replay.partitions.election_actors import Change, Lists, actors, changes_at
 
 LEADERLESS, PREFERRED, ISR, REASSIGNMENT = "leaderless", "preferred", "isr", "reassignment"
 CANCELLED_REASSIGNMENT, DIRECTORY_FAILURE = "cancelled_reassignment", "directory_failure"
@@ -40,8 +40,8 @@ _FROM_HISTORY = (
     *("leader_recovery_state", *PROVENANCE_NAMES),
 )
 _CONFIG = ("unclean_leader_election_enable", "unclean_leader_election_enable_source")
-_AFTER = (*_FROM_HISTORY, *_CONFIG, "batch_base_offset")
-_BEFORE = ("offset", "batch_base_offset", "leader_recovery_state", "isr", "elr", "last_known_elr", "directories")
+_AFTER = (*_FROM_HISTORY, *_CONFIG)
+_BEFORE = ("offset", "batch_base_offset", "isr", "elr", "last_known_elr", "directories")
 
 # Kafka's DirectoryId.LOST: the directory failed before the controller learnt which one the replica was in.
 LOST = "AAAAAAAAAAAAAAAAAAAAAg"
@@ -126,9 +126,8 @@ def _taken_in(history: pa.Table, lists: Lists, begins: Array, leader: Array, rec
     led = np.append(-1, leader[:-1]) if len(leader) else leader
     rows = np.flatnonzero(np.append(False, under_way[:-1]) & ~under_way & ~begins & (leader >= 0) & (led >= 0))
     if len(rows):
-        before, after = (side(history, lists, r) for r in (rows - 1, rows))
-        change = Change(before, after, leader[rows], led[rows], led[rows])
-        joined = has(after.isr, change.winner) & ~has(before.isr, change.winner)
+        change = changes_at(history, lists, leader, rows)
+        joined = has(change.after.isr, change.winner) & ~has(change.before.isr, change.winner)
         result[rows] = change.completed & joined & ~recovering[rows]
     return result
 
@@ -141,25 +140,26 @@ def leader_changes(states: States) -> Array:
     return rows
 
 
-def causes(change: Change, failed: Array, registered: Array) -> tuple[Array, Array]:
+def causes(
+    change: Change, states: States, rows: Array, after: pa.Table, failed: Array, registered: Array
+) -> tuple[Array, Array]:
     """(cause, hidden_unclean) of each leader change, str and bool, from the state before it and the change itself.
 
-    failed: the old leader's directory failed, and its broker stays active. registered: the winner registered a new
-    incarnation in the same batch, so it was not elected as an ISR or ELR member. Hidden unclean: the winner was not in
-    the ISR or the ELR and not the last known leader, yet is not RECOVERING. A winner that joined the ISR in the change
-    that completes a reassignment is not hidden unclean: the old leader confirmed that it was in sync.
+    rows: of the states that the changes made; after: the same of the history. failed: the old leader's directory
+    failed, and its broker stays active. registered: the winner registered a new incarnation in the same batch, so it
+    was not elected as an ISR or ELR member. Hidden unclean: the winner was not in the ISR or the ELR and not the last
+    known leader, yet is not RECOVERING. A winner that joined the ISR in the change that completes a reassignment is not
+    hidden unclean: the old leader confirmed that it was in sync.
     """
-    before, after, winner = change.before, change.after, change.winner
-    recovering = [bools(pc.equal(s.table["leader_recovery_state"], "RECOVERING")) for s in (before, after)]
-    marked = recovering[1] & ~recovering[0]
-    was_last_known = has(to_matrix(before.table["last_known_elr"]), winner)
+    before, now, winner, marked = change.before, change.after, change.winner, states.marked[rows]
+    was_last_known = has(states.lists.at("last_known_elr", rows - 1), winner)
     # A winner from the ELR that is marked was elected uncleanly (the ISR had members, but none of them could lead).
     in_isr = has(before.isr, winner) & ~registered
     in_elr = has(before.elr, winner) & ~marked & ~registered
-    reassigned = ~change.same_replicas & (in_isr | (change.completed & has(after.isr, winner) & ~marked))
-    preferred = (after.replicas[:, 0] == winner) & has(after.isr, change.led) & (change.led != winner)
-    enabled = bools(after.table["unclean_leader_election_enable"])
-    source = pc.fill_null(after.table["unclean_leader_election_enable_source"], "assumed_default")
+    reassigned = ~change.same_replicas & (in_isr | (change.completed & has(now.isr, winner) & ~marked))
+    preferred = (now.replicas[:, 0] == winner) & has(now.isr, change.led) & (change.led != winner)
+    enabled = bools(after["unclean_leader_election_enable"])
+    source = pc.fill_null(after["unclean_leader_election_enable_source"], "assumed_default")
     conditions = {
         LEADERLESS: winner < 0,
         CANCELLED_REASSIGNMENT: change.cancelled & ~marked,
@@ -175,22 +175,13 @@ def causes(change: Change, failed: Array, registered: Array) -> tuple[Array, Arr
     }
     stranger = (winner >= 0) & ~in_isr & ~has(before.elr, winner) & ~was_last_known & ~registered
     cause = np.select(list(conditions.values()), list(conditions), default=UNCLEAN_ELECTION)
-    return cause, stranger & ~recovering[1] & ~reassigned
+    return cause, stranger & ~states.recovering[rows] & ~reassigned
 
 
-def _change(history: pa.Table, states: States, rows: Array) -> Change:
-    return Change(
-        before=side(history.select(_BEFORE), states.lists, rows - 1),
-        after=side(history.select(_AFTER), states.lists, rows),
-        winner=states.leader[rows],
-        led=states.leader[rows - 1],
-        previous=states.previous_leader[rows],
-    )
-
-
-def _old_directories(change: Change) -> Array:
-    """The directory of the old leader's replica before each change (str); empty if there was no leader."""
-    lists, count = change.before.table["directories"].combine_chunks(), to_lengths(change.before.table["directories"])
+def _old_directories(directories: pa.ChunkedArray, change: Change) -> Array:
+    """The directory of the old leader's replica before each change (str); empty if there was no leader. directories: of
+    the replicas then."""
+    lists, count = directories.combine_chunks(), to_lengths(directories)
     is_led = (change.before.replicas == change.led[:, None]) & (change.led >= 0)[:, None]
     place = is_led.argmax(axis=1)
     values = np.append(pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(object), "")
@@ -199,33 +190,24 @@ def _old_directories(change: Change) -> Array:
     return directory
 
 
-def _lost(change: Change, directory: Array) -> Array:
-    """True where the previous record, in the same batch, set the directory of the old leader's replica to LOST.
-
-    Source: ReplicationControlManager.handleAssignReplicasToDirs.
-    """
-    together = change.before.table["batch_base_offset"].to_numpy() == change.place[1]
-    result: Array = together & (directory == LOST)
-    return result
-
-
 def build_elections(history: pa.Table, states: States, facts: ClusterFacts) -> pa.Table:
     """Build schemas.ELECTIONS, one row per leader change; predictions are left null."""
     rows, events, brokers = leader_changes(states), facts.broker_events, facts.brokers
-    change = _change(history, states, rows)
-    after, before = change.after.table, change.before.table
-    directory = _old_directories(change)
+    change = changes_at(history, states.lists, states.leader, rows)
+    before, after = history.select(_BEFORE).take(pa.array(rows - 1)), history.select(_AFTER).take(pa.array(rows))
+    directory = _old_directories(before["directories"], change)
     near = nearest(events, *change.place, after=True)
-    lost = _lost(change, directory)
+    # By the previous record, in the same batch (ReplicationControlManager.handleAssignReplicasToDirs).
+    lost = (directory == LOST) & (before["batch_base_offset"].to_numpy() == change.place[1])
     failed = lost | (went_offline(events, near, directory) & (near.broker == change.led))
     registered = brokers.registered_with(change.winner, change.place[1])
-    cause, hidden = causes(change, failed, registered)
-    actor, actor_offset = actors(change, cause, events, lost)
+    cause, hidden = causes(change, states, rows, after, failed, registered)
+    actor, actor_offset = actors(change, cause, events, np.where(lost, before["offset"].to_numpy(), -1))
     # The replicas whose broker was active after the election's batch.
     candidates = keep(change.after.replicas, brokers.active_members(change.after.replicas, change.place[1]))
     columns = {
         **{n: after[n] for n in _FROM_HISTORY},
-        "previous_leader": pa.array(change.previous, type=pa.int32()),
+        "previous_leader": pa.array(states.previous_leader[rows], type=pa.int32()),
         "cause": pa.array(cause.tolist(), type=pa.string()),
         "hidden_unclean": pa.array(hidden, type=pa.bool_()),
         "actor": pa.array(actor.tolist(), type=pa.string()),
