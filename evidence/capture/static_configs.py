@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from evidence import kinds
@@ -17,25 +16,18 @@ Row = dict[str, Any]
 def static_configs(capture: Capture) -> list[Row]:
     """A row (node_id, name, value, provenance) for each config; secrets redacted. A node's own file takes precedence
     over the manifest. A properties file of an unknown node is left out, as no node can be assigned to it."""
-    rows = list(_captured(capture))
+    rows = [
+        _row(file.node_id, name, value, provenance(capture.name, file, 0))
+        for file in capture.files
+        if file.kind == kinds.SERVER_PROPERTIES and file.node_id is not None
+        for name, value in read_properties(file.read()).items()
+    ]
     known = {(row["node_id"], row["name"]) for row in rows}
-    return rows + [row for row in _from_manifest(capture) if (row["node_id"], row["name"]) not in known]
-
-
-def _captured(capture: Capture) -> Iterator[Row]:
-    for file in capture.files:
-        if file.kind == kinds.SERVER_PROPERTIES and file.node_id is not None:
-            for name, value in read_properties(file.read()).items():
-                yield _row(file.node_id, name, value, provenance(capture.name, file, 0))
-
-
-def _from_manifest(capture: Capture) -> Iterator[Row]:
-    file = capture.manifest_file
-    if capture.manifest is None or file is None:
-        return
-    for node, configs in capture.manifest.static_configs(capture.nodes).items():
-        for name, value in configs.items():
-            yield _row(node, name, value, provenance(capture.name, file, 0))
+    if capture.manifest is not None and (file := capture.manifest_file) is not None:
+        for node, configs in capture.manifest.static_configs(capture.nodes).items():
+            place = provenance(capture.name, file, 0)
+            rows += [_row(node, name, value, place) for name, value in configs.items() if (node, name) not in known]
+    return rows
 
 
 def _row(node: int, name: str, value: str, place: dict[str, object]) -> Row:

@@ -140,7 +140,8 @@ class _Scanner:
         if kind == lines.RECORD and self.batch:
             self._count(start, stop, self.batch)
         elif kind in (lines.RECORD, lines.BARE) and self.log is None:
-            self._bare(start, following)
+            begin = self.bare.pop()[0] if self.bare and self.bare[-1][1] == start else start
+            self.bare.append((begin, following))
         elif kind == lines.BATCH:
             self._open_batch(start, stop)
         elif kind == lines.HEADER:
@@ -162,11 +163,6 @@ class _Scanner:
             batch.first_line = batch.first_line if batch.printed else (start, stop)
             batch.last_line = (start, stop)
             batch.printed += 1
-
-    def _bare(self, start: int, following: int) -> None:
-        if self.bare and self.bare[-1][1] == start:
-            start = self.bare.pop()[0]
-        self.bare.append((start, following))
 
     def _known(self, start: int, stop: int) -> None:
         if self.log is None:

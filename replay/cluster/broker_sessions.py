@@ -181,12 +181,6 @@ class _Session:
     file: Mapping[str, Any] | None
 
 
-def _first_of_each(files: Iterable[Mapping[str, Any]]) -> dict[tuple[int, int], Mapping[str, Any]]:
-    """Files by (broker, broker epoch); of several the first by name, so that input order has no effect."""
-    ordered = sorted(files, key=lambda f: (f["capture"], f["path"], f["sha256"]), reverse=True)
-    return {(f["broker_id"], f["broker_epoch"]): f for f in ordered if f["broker_epoch"] is not None}
-
-
 def broker_history(
     records: Sequence[Row], evidence: pa.Table, clean_shutdowns: Iterable[Mapping[str, Any]]
 ) -> pa.Table:
@@ -202,7 +196,9 @@ def broker_history(
     proofs: dict[tuple[int, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in evidence.to_pylist():
         proofs[row["broker_id"], row["registration_offset"]][row["proves"]].append(row["offset"])
-    files = _first_of_each(clean_shutdowns)
+    # Of several files for a session the first by name, so that input order has no effect.
+    by_name = sorted(clean_shutdowns, key=lambda f: (f["capture"], f["path"], f["sha256"]), reverse=True)
+    files = {(f["broker_id"], f["broker_epoch"]): f for f in by_name if f["broker_epoch"] is not None}
     # The first base snapshot: the history before it is incomplete.
     known_up_to = min((r["offset"] for r in records if "place" in r and r["offset"] >= 0), default=INT64_MAX)
     sessions: dict[int, _Session] = {}

@@ -132,17 +132,14 @@ def _own(broker: int, sessions: Sequence[Row]) -> list[Row]:
 
 def _shrank(spell: Sequence[Row], sessions: Sequence[Row], place: tuple[str, int], logs: NodeLogs) -> str:
     changes = [(a, b) for a, b in pairwise(spell) if set(a["isr"]) - set(b["isr"])]
-    shown = "; ".join(
-        f"{_list(a['isr'])} to {_list(b['isr'])} at {_at(b)}, {_why(a, b, sessions)}{_logged(logs, place, a, b)}"
-        for a, b in changes[-_MOST:]
-    )
+    texts = []
+    for before, after in changes[-_MOST:]:
+        said = logs.smaller_isr(place, before, after)
+        why = _why(before, after, sessions) + (f" ({said})" if said else "")
+        texts.append(f"{_list(before['isr'])} to {_list(after['isr'])} at {_at(after)}, {why}")
+    shown = "; ".join(texts)
     more = f"{len(changes) - _MOST} earlier changes; " if len(changes) > _MOST else ""
     return f"{more}{shown}." if shown else "No change of the ISR is between that state and the election."
-
-
-def _logged(logs: NodeLogs, place: tuple[str, int], before: Row, after: Row) -> str:
-    said = logs.smaller_isr(place, before, after)
-    return f" ({said})" if said else ""
 
 
 def _why(before: Row, after: Row, sessions: Sequence[Row]) -> str:

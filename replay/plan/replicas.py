@@ -19,16 +19,13 @@ def reassignments(states: Sequence[Row], active: Collection[int]) -> Iterator[Ac
     them if no other broker is active.
 
     states: of partitions at the log's end, with `leader`, `replicas`, `adding_replicas`, `removing_replicas`."""
-    movable = [row for row in states if _is_movable(row) and is_legal(row["topic"])]
+    led = (row for row in states if row["leader"] not in (None, -1) and is_legal(row["topic"]))
+    # A plan would replace a reassignment that is under way.
+    movable = [row for row in led if not (row["adding_replicas"] or row["removing_replicas"])]
     for gone, rows in groups(movable, lambda row: tuple(sorted(set(row["replicas"]) - set(active)))).items():
         if gone and active and (plan := _plan(rows[:MOST_PLACES], gone, active)):
             text = json.dumps({"version": 1, "partitions": plan}, separators=(",", ":"))
             yield Action(What.REASSIGN, name=f"replicas-of-{'-'.join(map(str, gone))}.json", value=text)
-
-
-def _is_movable(state: Row) -> bool:
-    """Whether it has a leader, and no reassignment that a plan would replace."""
-    return state["leader"] not in (None, -1) and not (state["adding_replicas"] or state["removing_replicas"])
 
 
 def _plan(rows: Sequence[Row], gone: Sequence[int], active: Collection[int]) -> list[Row]:
