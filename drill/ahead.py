@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from drill.client import ClientError
 from drill.nodes import BROKERS, CLUSTER_ID, wait_for
 from drill.scenario import Step, name_of
 from drill.score import lake_of, states_of, wrong
@@ -31,13 +30,14 @@ _WRITTEN_S, _SETTLE_S = 1.0, 30.0
 _SWEPT_S = 7.0
 
 
-def play_ahead(drill: Drill, count: int) -> None:
-    """Take so many steps. Each is asked about first: a row for each in drill.told."""
+def play_ahead(drill: Drill, steps: int) -> None:
+    """Take so many steps. Each is asked about first: a row for each in drill.told. flagged: by partition that may lose
+    records, how many at most; None: nobody knows."""
     predicted: list[Row] = drill.told.setdefault("ahead", [])
     unclean_stops: set[int] = set()
     flagged: dict[str, int | None] = {}
     restarts: list[ClusterAction] = []
-    while len(predicted) < count:
+    while len(predicted) < steps:
         _churn(drill, None if restarts or not predicted else unclean_stops)
         _wait_until_in_sync(drill)
         lake = _lake(drill)
@@ -61,12 +61,9 @@ def play_ahead(drill: Drill, count: int) -> None:
             if UNCLEAN in row["effects"]:
                 flagged[name] = row["loss_max"]
         lost = _lost(drill) if step.kind != STOP else {}
-        differing += [
-            f"{name} lost {n} records, which nothing predicted" for name, n in lost.items() if name not in flagged
-        ]
-        for name, most in flagged.items():
-            if most is not None and lost.get(name, 0) > most:
-                differing.append(f"{name} lost {lost[name]} records, not at most {most}")
+        for name, count in lost.items():
+            if (most := flagged.get(name, 0)) is not None and count > most:
+                differing.append(f"{name} lost {count} records, not at most {most}")
         for text in differing:
             drill.note(f"ahead was wrong: {text}")
             drill.wrong.append(wrong("wrong prediction", "-", f"{step}: {text}"))
@@ -102,11 +99,8 @@ def _churn(drill: Drill, unclean_stops: set[int] | None) -> None:
     """Records, and sometimes a broker that is killed. unclean_stops: gets it; None: none is killed."""
     led = [name_of(row) for row in drill.partitions() if row["leader"] > 0]
     enough = [name for name in led if drill.rng.random() < 0.5]
-    try:
-        if enough:
-            drill.play([Step(produce=enough, count=5)])
-    except ClientError as error:
-        drill.note(f"refused: {error}")
+    with drill.notes_refusals():
+        drill.play([Step(produce=enough, count=5)] if enough else [])
     if unclean_stops is not None and len(drill.cluster.up) > 2 and drill.rng.random() < 0.25:
         broker = drill.rng.choice(drill.cluster.up)
         drill.play([Step(kill=[broker])])
@@ -154,10 +148,8 @@ def _take(drill: Drill, step: ClusterAction) -> None:
     else:
         name = f"{step.topic}-{step.partition}"
         leaderless = drill.state(name)["leader"] < 0
-        try:
-            drill.play([Step(elect=[name], type="UNCLEAN" if leaderless else "PREFERRED")])
-        except ClientError as error:  # what it refuses changes nothing
-            drill.note(f"refused: {error}")
+        with drill.notes_refusals():  # what it refuses changes nothing
+            drill.play([Step(elect=name, type="UNCLEAN" if leaderless else "PREFERRED")])
     time.sleep(wait_s)
 
 
@@ -197,9 +189,6 @@ def _differences(
 
 def _lost(drill: Drill) -> dict[str, int]:
     """By partition, all records acknowledged with acks=all that are lost so far."""
-    try:
+    with drill.notes_refusals():  # with too few in sync a new leader knows no high watermark yet; read again later
         drill.read_topics(drill.scenario.topics)
-    except ClientError as error:
-        # With too few in sync a new leader knows no high watermark yet; the next step reads again.
-        drill.note(f"refused: {error}")
-    return {drill.ledger.name(place): len(records) for place, records in drill.ledger.lost().items()}
+    return {of.name: len(of.lost) for of in drill.ledger.lost().values()}

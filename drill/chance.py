@@ -22,10 +22,8 @@ def play_chance(drill: Drill, count: int) -> None:
         del faults[_POWER_LOSS]
     for number in range(count):
         (fault,) = drill.rng.choices(list(faults), list(faults.values())) if number else (_cascade,)
-        try:
+        with drill.notes_refusals():
             fault(drill)
-        except ClientError as error:
-            drill.note(f"refused: {error}")
         pause_s = drill.rng.choice((0, 1, 3, 6))
         time.sleep(pause_s)
         if drill.rng.random() < 0.3:

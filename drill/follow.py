@@ -211,7 +211,7 @@ def _ended(drill: Drill, followed: Followed) -> Row:
     """How an order of starts ended. lost: by partition, the records that it lost; leaderless: partitions."""
     _wait_for_leaders(drill, followed.states)
     leaderless, ledger = _leaderless(drill), copy.deepcopy(drill.ledger)
-    for record in (r for records in ledger.records.values() for r in records):
+    for record in (r for of in ledger.partitions.values() for r in of.records):
         record.lost = False
     replace(drill, ledger=ledger).read_topics(drill.scenario.topics)
     return {"lost": lost_of(ledger, followed.held), "leaderless": leaderless}
@@ -219,12 +219,11 @@ def _ended(drill: Drill, followed: Followed) -> Row:
 
 def lost_of(ledger: Ledger, held: Mapping[str, Records]) -> dict[str, int]:
     """By partition: the records acknowledged with acks=all that were held and are lost."""
-    found = {}
-    for place, records in ledger.lost().items():
-        there = held.get(ledger.name(place), {})
-        if count := sum(r.offset is not None and there.get(r.offset) == r.value for r in records):
-            found[ledger.name(place)] = count
-    return found
+    counts = {
+        of.name: sum((r.offset, r.value) in held.get(of.name, {}).items() for r in of.lost)
+        for of in ledger.lost().values()
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 # What is done at the steps of a plan that say to do something. All disks are copied in any case.

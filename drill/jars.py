@@ -9,7 +9,7 @@ from signal import SIGKILL, SIGTERM
 from tempfile import TemporaryDirectory
 
 from drill.errors import DrillError, call
-from drill.nodes import SHARED_CLASSES, WAIT_S, combined_nodes, wait_for
+from drill.nodes import SHARED_CLASSES, combined_nodes, wait_for
 
 _POM = Path(__file__).with_name("pom.xml")
 CLIENT = Path(__file__).with_name("DrillClient.java")
@@ -48,6 +48,6 @@ def _share_classes(jars: Path) -> None:
         node.begin(jars, options=[f"-XX:ArchiveClassesAtExit={shared}"])
         try:
             wait_for("a node starts", node.has_started)
-            node.end(SIGTERM, WAIT_S)
+            node.end(SIGTERM)
         finally:
-            node.end(SIGKILL, WAIT_S)
+            node.end(SIGKILL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 import subprocess
 import time
@@ -34,8 +33,7 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 def check_memory() -> None:
     """Errors: DrillError if the machine has not enough memory for eight JVMs now."""
-    found = re.search(r"^MemAvailable: +([0-9]+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    free = int(found[1]) // 1024 if found else 0
+    free = int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) // 1024
     if free < NEEDED_MIB:
         raise DrillError(f"a drill needs {NEEDED_MIB} MiB of memory, and {free} are available")
 
@@ -71,7 +69,7 @@ class Node:
         if self.process is not None:  # one that has ended gets none
             self.process.send_signal(number)
 
-    def end(self, number: Signals, within_s: float) -> None:
+    def end(self, number: Signals, within_s: float = WAIT_S) -> None:
         """Send a signal and wait. Errors: DrillError if the process goes on."""
         if self.process is None:
             return

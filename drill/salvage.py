@@ -35,13 +35,13 @@ def salvage_all(drill: Drill) -> None:
     current = drill.copy_logs(sorted(drill.cluster.nodes), "local", "current")
     for name in drill.scenario.partitions:
         found: dict[int, str] = {}
-        sent = drill.ledger.records[drill.ledger.ids[topic_of(name)], number_of(name)]
-        lost = {r.offset: r.value for r in sent if r.lost and r.acks == "all" and r.offset is not None}
+        of = drill.ledger.of(topic_of(name), number_of(name))
+        lost = {r.offset: r.value for r in of.lost if r.offset is not None}
         for kept in (kept for kept in drill.kept if list(kept.rglob(f"{name}/*.log"))):
             out = kept.with_name(f"saved-{kept.name}-{name}")
             rows = _salvaged(kept, current / f"node-{leaders[name]}", name, (lake, CLUSTER_ID), out)
             live = _salvaged(kept, LiveCluster(drill.cluster.servers), name, None, out.with_name(f"{out.name}-live"))
-            by_copy, by_live = ({row["offset"]: row["value"] for row in of} for of in (rows, live))
+            by_copy, by_live = ({row["offset"]: row["value"] for row in each} for each in (rows, live))
             if by_live != by_copy:
                 differ = "the running cluster and its copy do not list the same"
                 drill.wrong.append(wrong(differ, name, f"{len(by_live)} records by the running cluster"))
@@ -60,7 +60,7 @@ def salvage_all(drill: Drill) -> None:
             drill.wrong.append(wrong("not salvaged", name, f"{value} at offset {offset}"))
         readable = dict(drill.client.ask("read", topic_of(name), number_of(name))["records"])
         for offset, value in found.items():
-            if value not in {record.value for record in sent} or readable.get(offset) == value:
+            if value not in {record.value for record in of.records} or readable.get(offset) == value:
                 drill.wrong.append(wrong(_FOREIGN, name, f"{value} at offset {offset}"))
     drill.note(
         f"salvage: {counts['found']} of {counts['lost']} lost records are there again, {counts['again']} produced again"
@@ -77,9 +77,9 @@ def _salvaged(
 
 def _again(drill: Drill, out: Path, name: str, salvaged: list[Row]) -> int:
     """Produce into a topic of its own, twice, and read it back. Returns how many records were sent."""
-    topic = f"{topic_of(name)}.again-{len(drill.ledger.names)}"
+    topic = f"{topic_of(name)}.again-{len(drill.ledger.ids)}"
     partitions = len(drill.scenario.topics[topic_of(name)].replicas)
-    drill.ledger.created(topic, drill.client.ask("create", topic, "/".join(["2,3"] * partitions)))
+    drill.ledger.ids[topic] = drill.client.ask("create", topic, "/".join(["2,3"] * partitions))
     target = ProduceOptions(topic, drill.cluster.servers, superseded=True)
     counted, sent, repeated = (produce(out, target, send) for send in (False, True, True))
     left_out = (ABORTED, OPEN_TRANSACTION)

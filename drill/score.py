@@ -76,29 +76,28 @@ def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequen
     compared; wrong: as `wrong` makes them; windows.
     """
     lost = ledger.lost()
-    result: Row = {"lost": {ledger.name(place): len(records) for place, records in lost.items()}}
-    lies_of: list[Row] = []
+    result: Row = {"lost": {of.name: len(of.lost) for of in lost.values()}}
+    untrue: list[Row] = []
+    # With logs last: what is below the loop is about these.
     for suffix, root in (("_without_logs", lake_without_logs), ("", lake)):
         history, findings = (Lake(root).rows(name, CLUSTER_ID) for name in ("partition_history", "findings"))
         windows = _windows(history, findings)
         of_place = groups(windows, _place)
-        found = {place: _best(of_place.get(place, ())) or _beside(findings, place) for place in lost}
-        result[f"found{suffix}"] = {ledger.name(place): text for place, text in found.items()}
+        result[f"found{suffix}"] = {
+            of.name: _best(of_place.get(place, ())) or _beside(findings, place) for place, of in lost.items()
+        }
         result[f"verdicts{suffix}"] = dict(Counter(w["verdict"] for w in windows))
         result[f"open{suffix}"] = lacks(windows)
-        for place, records in ledger.records.items():
-            for kind, text in lies(of_place.get(place, ()), records, ledger.markers_ms[place]):
-                lies_of.append(wrong(kind, ledger.name(place), text, not suffix))
+        for place, of in ledger.partitions.items():
+            found = lies(of_place.get(place, ()), of.records, of.markers_ms)
+            untrue += [wrong(kind, of.name, text, not suffix) for kind, text in found]
     names = {_place(row): name_of(row) for row in history}
-    contradictions = [
-        wrong(MISMATCH, names.get(_place(row), "-"), f"{row['kind']}: {row['explanation']}")
-        for row in findings
-        if contradicts(row)
-    ]
-    differing = [wrong(STATE, partition, text) for text, partition in differing_states(history, described)]
+    for row in filter(contradicts, findings):
+        untrue.append(wrong(MISMATCH, names.get(_place(row), "-"), f"{row['kind']}: {row['explanation']}"))
+    untrue += [wrong(STATE, partition, text) for text, partition in differing_states(history, described)]
     return result | {
         "states": sum(len(answer["partitions"]) for answer in described),
-        "wrong": [*lies_of, *contradictions, *differing],
+        "wrong": untrue,
         "windows": [{"partition": names.get(_place(row), "-"), **{n: row[n] for n in _SHOWN}} for row in windows],
     }
 

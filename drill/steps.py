@@ -7,7 +7,7 @@ import json
 import random
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,15 @@ from jobs.collect.stage import MANIFEST, Wishes, collect
 from jobs.collect.targets import Target
 
 Row = dict[str, Any]
-_STOP_S, _WAIT_S, _SETTLE_S = 60.0, 60.0, 12.0
+_WAIT_S, _SETTLE_S = 60.0, 12.0
 # BrokerServer.startup opens the listener after that (broker.BrokerLifecycleManager, 4.3.1).
 UNFENCED = "The broker has been unfenced"
 
 # The steps that do one thing to each node.
 _TO_NODES: dict[str, Callable[[Node], None]] = {
-    "stop": lambda node: node.end(signal.SIGTERM, _STOP_S),
+    "stop": lambda node: node.end(signal.SIGTERM),
     "ask_to_stop": lambda node: node.send(signal.SIGTERM),
-    "kill": lambda node: node.end(signal.SIGKILL, _STOP_S),
+    "kill": lambda node: node.end(signal.SIGKILL),
     "freeze": Node.freeze,
     "thaw": Node.thaw,
     "free": lambda node: free(node.home / "data"),
@@ -81,12 +81,20 @@ class Drill:
         self.journal.append((int(time.time() * 1000), text))
         self.say(text)
 
+    @contextlib.contextmanager
+    def notes_refusals(self) -> Iterator[None]:
+        """What Kafka refuses is no error, but noted."""
+        try:
+            yield
+        except ClientError as error:
+            self.note(f"refused: {error}")
+
     def create(self, name: str) -> None:
         """Of [topics], as it is there."""
         topic = self.scenario.topics[name]
         assignment = "/".join(",".join(map(str, replicas)) for replicas in topic.replicas)
         configs = [f"{key}={value}" for key, value in topic.configs.items()]
-        self.ledger.created(name, self.client.ask("create", name, assignment, *configs))
+        self.ledger.ids[name] = self.client.ask("create", name, assignment, *configs)
 
     def play(self, steps: Iterable[Step]) -> None:
         for step in steps:
@@ -264,7 +272,7 @@ class Drill:
         for row in [r for r in self.partitions() if r["topic"] in wanted and r["leader"] >= 0]:
             place = row["topic"], row["partition"]
             while True:
-                missed = self.ledger.missed(*place, self.client.ask("read", *place)["records"])
+                missed = self.ledger.of(*place).missed(self.client.ask("read", *place)["records"])
                 gone = sum(record.acks == "all" for record in missed)
                 if not gone or time.monotonic() > deadline:
                     break

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Any
 
@@ -36,28 +37,25 @@ _COMPARED = ("topic_id", "partition", "offset", "leader", "leader_epoch", "parti
 @contextlib.contextmanager
 def watching(drill: Drill) -> Iterator[None]:
     """Watch while something is played. Errors: DrillError if the watch ends by itself."""
-    done, problems = threading.Event(), list[str]()
+    done = threading.Event()
     pauses = [drill.rng.uniform(_LEAST_S, _MOST_S) for _ in range(100)]
-    thread = threading.Thread(target=_keep, args=(drill, done, pauses, problems))
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-    if problems:
-        raise DrillError(f"watch ended by itself: {problems[0]}")
+    with ThreadPoolExecutor(1) as beside:
+        kept = beside.submit(_keep, drill, done, pauses)
+        try:
+            yield
+        finally:
+            done.set()
+    kept.result()
 
 
-def _keep(drill: Drill, done: threading.Event, pauses: Sequence[float], problems: list[str]) -> None:
+def _keep(drill: Drill, done: threading.Event, pauses: Sequence[float]) -> None:
     log = drill.out / "watch.log"
     for pause_s in pauses:
         with log.open("ab") as out:
             process = subprocess.Popen(_command(drill, WATCHED), stdout=out, stderr=out, start_new_session=True)
         ended = done.wait(pause_s)
         if process.poll() is not None:
-            problems.append(log.read_text(errors="replace").strip().splitlines()[-1])
-            return
+            raise DrillError(f"watch ended by itself: {log.read_text(errors='replace').strip().splitlines()[-1]}")
         process.send_signal(signal.SIGTERM if ended else signal.SIGKILL)
         process.wait(_END_S)
         if ended:

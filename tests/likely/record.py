@@ -87,9 +87,9 @@ def cases_of_drill(folder: Path) -> Iterator[Case]:
             times = {r["offset"]: r["timestamp_ms"] for r in lake.rows("partition_history", CLUSTER_ID)}
             rows = [r for r in lake.rows("findings", CLUSTER_ID) if r["kind"] == HWM_REGRESSION]
         windows = [{**r, "at_ms": times[r["election_offset"]]} for r in rows if r["verdict"] != EXCLUDED]
-        for place, records in ledger.records.items():
+        for place, of in ledger.partitions.items():
             own = [w for w in windows if (w["topic_id"], w["partition"]) == place]
-            yield from _cases(own, told(own, records))
+            yield from _cases(own, told(own, of.records))
 
 
 def _cases(windows: Iterable[Row], known: Mapping[int, bool]) -> list[Case]:

@@ -54,9 +54,9 @@ def test_the_replica_that_holds_most_has_the_newest_epoch() -> None:
 
 def test_only_what_was_held_and_acknowledged_by_all_is_lost_by_an_order() -> None:
     ledger = Ledger()
-    ledger.created("t", "id")
+    ledger.ids["t"] = "id"
     told = [("v0", "all", 0, True), ("v1", "all", 1, False), ("v2", "1", 2, True), ("v3", "all", 3, True)]
     told += [("v4", "all", 4, True)]
-    ledger.records["id", 0] = [SentRecord(value, acks, 0, 0, offset, lost) for value, acks, offset, lost in told]
+    ledger.of("t", 0).records = [SentRecord(value, acks, 0, 0, offset, lost) for value, acks, offset, lost in told]
     assert lost_of(ledger, {"t-0": {0: "v0", 1: "v1", 2: "v2", 3: "other"}}) == {"t-0": 1}
     assert lost_of(ledger, {}) == {}

@@ -101,16 +101,17 @@ def test_records_of_unknown_fate_and_markers_may_have_been_lost() -> None:
 
 def test_the_ledger_knows_what_a_reader_misses() -> None:
     ledger = Ledger()
-    ledger.created("a", "id-1")
+    ledger.ids["a"] = "id-1"
     for value, offset in (("v0", 0), ("v1", 1), ("v2", 2)):
         told = {"topic": "a", "partition": 0, "value": value, "acks": "all", "sent_ms": 1, "at_ms": 2}
         ledger.add({"ack": {**told, "offset": offset}})
     ledger.add({"failed": {**told, "value": "v3"}})
-    assert ledger.missed("a", 0, [(0, "v0"), (1, "v1"), (2, "v2")]) == []
-    missed = ledger.missed("a", 0, [(0, "v0"), (1, "another")])
+    assert ledger.of("a", 0).missed([(0, "v0"), (1, "v1"), (2, "v2")]) == []
+    missed = ledger.of("a", 0).missed([(0, "v0"), (1, "another")])
     assert ([r.value for r in missed], ledger.lost()) == (["v1", "v2"], {})
     missed[0].lost = True
-    assert {ledger.name(place): [r.value for r in lost] for place, lost in ledger.lost().items()} == {"a-0": ["v1"]}
+    assert {of.name: [r.value for r in of.lost] for of in ledger.lost().values()} == {"a-0": ["v1"]}
+    assert Ledger.from_json(ledger.as_json()).partitions == ledger.partitions
     assert ledger.acknowledged() == {"all": 3, "unknown": 1}
 
 
