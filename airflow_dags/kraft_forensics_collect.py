@@ -22,7 +22,6 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_forensics_dags.assets import CAPTURES
 from kraft_forensics_dags.captures import capture_name, copy_to, nodes_of
 from kraft_forensics_dags.command import CommandError, run_command
-from kraft_forensics_dags.hook import require_hook
 from kraft_forensics_dags.params import dag_of, run_params
 from kraft_forensics_dags.settings import application_limits, schedule
 
@@ -30,7 +29,6 @@ from kraft_forensics_dags.settings import application_limits, schedule
 @task(multiple_outputs=False)
 def discover() -> list[dict[str, Any]]:
     """One {name, nodes, folder, log_days} for each cluster with a file of nodes. log_days: None of light captures."""
-    require_hook()
     params = run_params()
     folder, days = params["captures"].rstrip("/"), params.get("log_days")
     found = [

@@ -12,7 +12,6 @@ from typing import Any
 
 from airflow.sdk import chain, task, task_group
 from kraft_forensics_dags.captures import folders_of
-from kraft_forensics_dags.hook import require_hook
 from kraft_forensics_dags.launch import launch
 from kraft_forensics_dags.params import dag_of, run_params
 from kraft_forensics_dags.settings import application_limits, schedule
@@ -22,7 +21,6 @@ from kraft_forensics_dags.settings import application_limits, schedule
 def discover() -> list[dict[str, Any]]:
     """One {name, forget, maintain, verify} for each lake: the arguments of its commands. Without `forget_days` the
     first one is `status`, which only reads."""
-    require_hook()
     params = run_params()
     days, age = str(params["retention_days"]), params["forget_days"]
     return [

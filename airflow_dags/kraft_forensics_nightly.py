@@ -21,20 +21,19 @@ from typing import Any
 from airflow.sdk import get_current_context, task, task_group
 from kraft_forensics_dags.assets import NIGHT, OF_TABLES
 from kraft_forensics_dags.captures import captures_of, folders_of
-from kraft_forensics_dags.command import CommandError, log, printable, run_command
-from kraft_forensics_dags.hook import call_hook, require_hook
+from kraft_forensics_dags.command import log, printable, run_command
+from kraft_forensics_dags.hook import call_hook
 from kraft_forensics_dags.launch import launch
 from kraft_forensics_dags.params import dag_of, run_params
-from kraft_forensics_dags.settings import application_limits, number, schedule, setting
+from kraft_forensics_dags.settings import application_limits, schedule, setting
+from pydantic import NonNegativeInt, PositiveInt
 
 MOST_CHARACTERS = 120  # of a note: it is shown in a narrow column
-LINKS = {"report": "report.html", "verdict": "verdict.json"}
 
 
 @task(multiple_outputs=False)
 def discover() -> list[dict[str, Any]]:
     """One {name, lake, arguments} for each cluster with captures for this run."""
-    require_hook()
     params, context = run_params(), get_current_context()
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     late, found = timedelta(days=params["late_days"]), []
@@ -48,34 +47,27 @@ def discover() -> list[dict[str, Any]]:
     return found
 
 
-def link(lake: str, name: str, file: str) -> str:
-    """Where a file of a cluster's lake is; with KRAFT_FORENSICS_DAG_LINKS the URL of a web server that shows it."""
-    shown = setting("LINKS", "")
-    return f"{shown.rstrip('/')}/{name}/{file}" if shown else f"{lake.rstrip('/')}/{file}"
-
-
-def answer_of(name: str, lake: str, findings: bool) -> dict[str, Any]:
-    """{cluster, valid, text, loss, status, findings, report, verdict, note}: docs/verdict.md has the first ones.
-    Errors: as `run_command`; CommandError if the command prints something else."""
-    document = run_command("verdict", "--lake", lake, "--format", "json", quiet=True)[1]
-    try:
-        found = json.loads(document)
-        text = [printable(line) for line in found["answer"]["text"]]
-        loss = {key: found["loss"][key] for key in ("acks_all_min", "acks_all_max")}
-        known = {key: found["status"][key] for key in ("new", "known", "acknowledged")}
-        of_cluster = {"cluster": name, "valid": found["valid"], "text": text, "loss": loss, "status": known}
-        note = textwrap.shorten(f"{name}: {text[0]}", MOST_CHARACTERS, placeholder=" ...")
-    except (ValueError, TypeError, LookupError) as error:
-        raise CommandError(f"kraft-forensics verdict: not the document of docs/verdict.md: {error!r}") from error
-    links = {key: link(lake, name, file) for key, file in LINKS.items()}
-    return of_cluster | links | {"findings": findings, "lake": lake, "note": note}
-
-
 @task(multiple_outputs=False, map_index_template="{{ note }}", outlets=OF_TABLES)
 def answer(name: str, lake: str, ended: dict[str, Any]) -> dict[str, Any]:
-    """Verdict, loss and links of a cluster. The note is the task's label in Airflow's pages."""
+    """Verdict (docs/verdict.md), loss and links of a cluster: {cluster, lake, valid, text, loss, status, findings,
+    report, verdict, note}. The note is the task's label in Airflow's pages."""
     context = get_current_context()
-    found = answer_of(name, lake, ended["findings"])
+    document = json.loads(run_command("verdict", "--lake", lake, "--format", "json", quiet=True)[1])
+    text = [printable(line) for line in document["answer"]["text"]]
+    shown = setting("LINKS", "")
+    folder = f"{shown.rstrip('/')}/{name}" if shown else lake.rstrip("/")
+    found = {
+        "cluster": name,
+        "lake": lake,
+        "valid": document["valid"],
+        "text": text,
+        "loss": {key: document["loss"][key] for key in ("acks_all_min", "acks_all_max")},
+        "status": {key: document["status"][key] for key in ("new", "known", "acknowledged")},
+        "findings": ended["findings"],
+        "report": f"{folder}/report.html",
+        "verdict": f"{folder}/verdict.json",
+        "note": textwrap.shorten(f"{name}: {text[0]}", MOST_CHARACTERS, placeholder=" ..."),
+    }
     context["note"] = found["note"]
     for asset in OF_TABLES:
         context["outlet_events"][asset].extra = {"cluster": name, "lake": lake}
@@ -119,9 +111,9 @@ with dag_of(
     "Replay the metadata log of every Kafka cluster and report lost records that are new",
     __doc__,
     schedule=schedule("SCHEDULE", "@daily"),
-    max_active_runs=number("RUNS", 1, least=1),
+    max_active_runs=setting("RUNS", 1, PositiveInt),
 ):
     answers = cluster.expand_kwargs(discover())
     summary(answers)
-    if hours := number("MAX_AGE_HOURS", 0):
+    if hours := setting("MAX_AGE_HOURS", 0, NonNegativeInt):
         answers >> watch(hours)

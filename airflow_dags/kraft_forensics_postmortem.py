@@ -14,7 +14,6 @@ from typing import Any
 
 from airflow.sdk import get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
-from kraft_forensics_dags.hook import require_hook
 from kraft_forensics_dags.launch import launch
 from kraft_forensics_dags.params import dag_of, run_params
 from kraft_forensics_dags.settings import setting
@@ -38,7 +37,6 @@ def folder_name(run_id: str) -> str:
 @task(multiple_outputs=True)
 def prepare() -> dict[str, Any]:
     """The run's two commands: {run, report, path}."""
-    require_hook()
     params = run_params()
     times = [moment(params[name]) for name in ("incident_from", "incident_to")]
     if times[0] >= times[1]:

@@ -14,10 +14,7 @@ from kraft_forensics_dags.params import CLUSTER_PATTERN
 log = logging.getLogger("kraft_forensics.dag")
 
 # 2026-11-21, 2026-11-21.tar.xz, 2026-11-21T04, 2026-11-21T0440Z-controllers.tar.gz, 2026-11-21T04:40:12
-_DATED = re.compile(
-    r"(?P<day>\d{4}-\d{2}-\d{2})"
-    r"(?:T(?P<hour>\d{2})(?:[:-]?(?P<minute>\d{2})(?:[:-]?\d{2})?)?(?![0-9])|(?![0-9T]))"
-)
+_DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2}(?:[:-]?\d{2}){0,2}))?(?![0-9T])")
 
 
 def folder_at(place: str) -> Any:
@@ -66,11 +63,11 @@ def copy_to(file: Path, place: str) -> None:
 
 def moment_of(name: str) -> datetime | None:
     """The time at the start of a capture's name (UTC); None without a valid one."""
-    found = _DATED.match(name)
-    if found is None:
+    if (found := _DATED.match(name)) is None:
         return None
+    time = re.sub("[:-]", "", found[2] or "00")
     try:
-        return datetime.fromisoformat(f"{found['day']}T{found['hour'] or '00'}:{found['minute'] or '00'}+00:00")
+        return datetime.fromisoformat(f"{found[1]}T{time}+00:00")
     except ValueError:
         return None
 

@@ -115,15 +115,15 @@ def ended(command: str, code: int, tail: list[str]) -> dict[str, Any]:
     findings = code == FINDINGS and command in WITH_FINDINGS
     if code == OK or findings:
         return {"command": command, "exit_code": code, "findings": findings}
-    why = {
-        ERROR: "error",
+    final = {
         USAGE: "usage error; the same command cannot succeed",
         FINDINGS: f"exit code of findings, which only {' and '.join(WITH_FINDINGS)} may return",
         QUALITY: "quality failed: see the table quality_results",
         NEWER_LAKE: "the lake is of a newer release",
-    }.get(code, f"killed by signal {-code}" if code < 0 else "unknown exit code")
+    }
+    why = final.get(code) or ("error" if code == ERROR else f"killed by signal {-code}" if code < 0 else "unknown")
     message = "\n".join([f"kraft-forensics {command}: exit code {code} ({why})", *tail])
-    raise (AirflowFailException if code in (USAGE, FINDINGS, QUALITY, NEWER_LAKE) else CommandError)(message)
+    raise (AirflowFailException if code in final else CommandError)(message)
 
 
 def run_command(command: str, *arguments: str, quiet: bool = False) -> tuple[dict[str, Any], str]:

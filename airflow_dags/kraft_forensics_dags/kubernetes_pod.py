@@ -11,7 +11,7 @@ from typing import Any
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 
 from kraft_forensics_dags.lineage import Lineage
-from kraft_forensics_dags.settings import json_object
+from kraft_forensics_dags.settings import JsonObject, setting
 
 # Findings (3) end the pod well; its exit code becomes the task's result.
 SCRIPT = """
@@ -36,7 +36,7 @@ class PodCommand(Lineage, KubernetesPodOperator):
             annotations={"kraft-forensics/cluster": label},
             do_xcom_push=True,
             map_index_template="{{ task.annotations['kraft-forensics/cluster'] }}",
-            **(json_object("OPERATOR") | options),
+            **(setting("OPERATOR", {}, JsonObject) | options),
         )
 
     def build_pod_request_obj(self, context: Any = None) -> Any:

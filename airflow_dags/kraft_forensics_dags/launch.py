@@ -3,14 +3,14 @@ as a Spark application (spark-submit) or in a pod (kubernetes)."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+import pkgutil
+from typing import Any, Literal
 
 from airflow.sdk import BaseOperator
 
 from kraft_forensics_dags.command import run_command
 from kraft_forensics_dags.lineage import Lineage
-from kraft_forensics_dags.settings import choice
+from kraft_forensics_dags.settings import setting
 
 
 class LocalCommand(Lineage, BaseOperator):
@@ -30,9 +30,9 @@ class LocalCommand(Lineage, BaseOperator):
 
 # The operator of each launcher; those of providers are imported where they are chosen.
 LAUNCHERS = {
-    "local": "kraft_forensics_dags.launch.LocalCommand",
-    "spark-submit": "kraft_forensics_dags.spark_submit.SubmitCommand",
-    "kubernetes": "kraft_forensics_dags.kubernetes_pod.PodCommand",
+    "local": "kraft_forensics_dags.launch:LocalCommand",
+    "spark-submit": "kraft_forensics_dags.spark_submit:SubmitCommand",
+    "kubernetes": "kraft_forensics_dags.kubernetes_pod:PodCommand",
 }
 
 
@@ -42,6 +42,5 @@ def launch(task_id: str, arguments: Any, label: Any, **options: Any) -> Any:
     arguments: the command and its arguments, never an option of Airflow; label: the cluster's name, shown in Airflow's
     pages; both may come from another task. options: of the task (pool, retries).
     """
-    module, _, operator = LAUNCHERS[choice("LAUNCHER", tuple(LAUNCHERS))].rpartition(".")
-    made = getattr(import_module(module), operator)
-    return made(task_id=task_id, arguments=arguments, label=label, **options).output
+    operator = pkgutil.resolve_name(LAUNCHERS[setting("LAUNCHER", "local", Literal[tuple(LAUNCHERS)])])
+    return operator(task_id=task_id, arguments=arguments, label=label, **options).output

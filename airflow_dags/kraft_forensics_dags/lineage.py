@@ -21,40 +21,36 @@ class Lineage:
     command_field = "arguments"
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """The datasets and facets of a `run` that ended well; None for any other command."""
-        return lineage_of(list(getattr(self, self.command_field)))
+        """The provider's OperatorLineage of `run --lake LAKE ... -- CAPTURE...`; None for any other command.
 
+        Inputs: the captures. Outputs: the lake's tables that have rows, with the facet outputStatistics: rows, bytes
+        and files as they are now. Run facet `kraft_forensics`: of each cluster `cluster_id`, `valid` and what `status`
+        calls `found` (docs/operations.md). Errors: as `run_command`; the provider logs them, and the task succeeds.
+        """
+        words = list(getattr(self, self.command_field))
+        if words[0] != "run":
+            return None
+        from airflow.providers.openlineage.extractors import OperatorLineage
+        from openlineage.client.event_v2 import InputDataset, OutputDataset
+        from openlineage.client.facet_v2 import RunFacet, output_statistics_output_dataset
 
-def lineage_of(words: list[str]) -> Any:
-    """The provider's OperatorLineage of `run --lake LAKE ... -- CAPTURE...`; None for any other command.
-
-    Inputs: the captures. Outputs: the lake's tables that have rows, with the facet outputStatistics: rows, bytes and
-    files as they are now. Run facet `kraft_forensics`: of each cluster `cluster_id`, `valid` and what `status` calls
-    `found` (docs/operations.md). Errors: as `run_command`; the provider logs them, and the task succeeds.
-    """
-    if words[0] != "run":
-        return None
-    from airflow.providers.openlineage.extractors import OperatorLineage
-    from openlineage.client.event_v2 import InputDataset, OutputDataset
-    from openlineage.client.facet_v2 import RunFacet, output_statistics_output_dataset
-
-    lake, captures = words[words.index("--lake") + 1], words[words.index("--") + 1 :]
-    status = json.loads(run_command("status", lake, "--tables", "--format", "json", quiet=True)[1])["lakes"][0]
-    outputs = []
-    for table in status["tables"]:
-        namespace, name = _dataset(f"{lake.rstrip('/')}/{table['table']}")
-        size = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-            rowCount=table["rows"], size=table["bytes"], fileCount=table["files"]
-        )
-        if table["rows"]:
-            outputs.append(OutputDataset(namespace, name, outputFacets={"outputStatistics": size}))
-    clusters = [
-        {"cluster_id": each["cluster_id"], "valid": each["valid"], **{key: each["found"][key] for key in _COUNTED}}
-        for each in status["clusters"]
-    ]
-    facet = RunFacet().with_additional_properties(clusters=clusters)
-    inputs = [InputDataset(*_dataset(capture)) for capture in captures]
-    return OperatorLineage(inputs=inputs, outputs=outputs, run_facets={"kraft_forensics": facet})
+        lake, captures = words[words.index("--lake") + 1], words[words.index("--") + 1 :]
+        status = json.loads(run_command("status", lake, "--tables", "--format", "json", quiet=True)[1])["lakes"][0]
+        outputs = []
+        for table in status["tables"]:
+            namespace, name = _dataset(f"{lake.rstrip('/')}/{table['table']}")
+            size = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+                rowCount=table["rows"], size=table["bytes"], fileCount=table["files"]
+            )
+            if table["rows"]:
+                outputs.append(OutputDataset(namespace, name, outputFacets={"outputStatistics": size}))
+        clusters = [
+            {"cluster_id": each["cluster_id"], "valid": each["valid"], **{key: each["found"][key] for key in _COUNTED}}
+            for each in status["clusters"]
+        ]
+        facet = RunFacet().with_additional_properties(clusters=clusters)
+        inputs = [InputDataset(*_dataset(capture)) for capture in captures]
+        return OperatorLineage(inputs=inputs, outputs=outputs, run_facets={"kraft_forensics": facet})
 
 
 def _dataset(place: str) -> tuple[str, str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from string import Template
+from typing import Annotated, Any
 
 from airflow.sdk import DAG, Param, get_current_context
 from airflow.sdk.exceptions import AirflowFailException
+from pydantic import Field
 
-from kraft_forensics_dags.hook import hook_name, on_failure
-from kraft_forensics_dags.settings import json_object, number, setting, task_defaults
+from kraft_forensics_dags.hook import hook_name, on_failure, require_hook
+from kraft_forensics_dags.settings import JsonObject, setting, task_defaults
 
 # A folder's name that is safe in a path and as an argument.
 CLUSTER_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -29,7 +31,8 @@ def dag_of(name: str, description: str, doc: str | None, **options: Any) -> DAG:
     processor may lack its module.
     """
     hook_name()
-    tables = tomllib.loads(Path(__file__).with_name("params.toml").read_text(encoding="utf-8"))
+    text = Path(__file__).with_name("params.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(Template(text).substitute(_PATTERNS))
     return DAG(
         f"kraft_forensics_{name}",
         description=description,
@@ -45,25 +48,17 @@ def dag_of(name: str, description: str, doc: str | None, **options: Any) -> DAG:
 
 def _param(schema: dict[str, Any]) -> Param:
     """A parameter without a setting must be given. Errors: ValueError for a wrong setting."""
-    schema = _with_patterns(schema)
     if "setting" not in schema:
         return Param(**schema)
-    name, default = schema.pop("setting"), schema.pop("default")
-    if schema["type"] == "integer":
-        return Param(number(name, default, schema["minimum"]), **schema)
-    return Param(json_object(name) if schema["type"] == "object" else setting(name, default), **schema)
-
-
-def _with_patterns(schema: dict[str, Any]) -> dict[str, Any]:
-    filled = {key: _with_patterns(value) if isinstance(value, dict) else value for key, value in schema.items()}
-    return filled | {"pattern": _PATTERNS[filled["pattern"]]} if "pattern" in filled else filled
+    kinds = {"integer": Annotated[int, Field(ge=schema.get("minimum"))], "object": JsonObject}
+    value = setting(schema.pop("setting"), schema.pop("default"), kinds.get(schema["type"], str))
+    return Param(value, **schema)
 
 
 def run_params() -> dict[str, Any]:
-    """The parameters of the current run. An unknown key fails the task without a retry.
-
-    Airflow accepts any additional key in a run's conf, so a misspelt key would silently leave the default.
-    """
+    """The parameters of the current run, once it is sure that the hook can be called. An unknown key fails the task
+    without a retry: Airflow accepts any in a run's conf, so a misspelt one would silently leave the default."""
+    require_hook()
     context = get_current_context()
     params, known = dict(context["params"]), context["dag"].params
     if unknown := sorted(params.keys() - known.keys()):

@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import CronDataIntervalTimetable
+from pydantic import Json, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
 
 PREFIX = "KRAFT_FORENSICS_DAG_"
+JsonObject = Json[dict[str, Any]]
 
 
-def setting(name: str, default: str) -> str:
-    """The text of a setting."""
-    return os.environ.get(PREFIX + name, default)
-
-
-def number(name: str, default: int, least: int = 0) -> int:
-    """A setting that is a whole number of at least `least`. Errors: ValueError with its name, which Airflow shows as an
-    import error, as the other functions do."""
-    text = setting(name, str(default))
-    if not (text.isascii() and text.isdecimal() and int(text) >= least):
-        raise ValueError(f"{PREFIX}{name} must be a whole number from {least}, not {text!r}")
-    return int(text)
-
-
-def json_object(name: str) -> dict[str, Any]:
-    """A setting that is a JSON object; empty by default."""
-    text = setting(name, "{}")
+def setting(name: str, default: Any, kind: Any = str) -> Any:
+    """A setting, as pydantic reads a text of this type. Errors: ValueError with its name, which Airflow shows as an
+    import error."""
+    text = os.environ.get(PREFIX + name)
+    if text is None:
+        return default
     try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"{PREFIX}{name} must be JSON, not {text!r}: {error}") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"{PREFIX}{name} must be a JSON object, not {text!r}")
-    return value
-
-
-def choice(name: str, values: tuple[str, ...]) -> str:
-    """A setting that is one of `values`; the first is the default."""
-    text = setting(name, values[0])
-    if text not in values:
-        raise ValueError(f"{PREFIX}{name} must be one of {', '.join(values)}, not {text!r}")
-    return text
+        return TypeAdapter(kind).validate_python(text)
+    except ValidationError as error:
+        raise ValueError(f"{PREFIX}{name}: {error.errors()[0]['msg']}, not {text!r}") from None
 
 
 def schedule(name: str, default: str) -> CronDataIntervalTimetable | None:
@@ -55,12 +34,12 @@ def schedule(name: str, default: str) -> CronDataIntervalTimetable | None:
 def task_defaults() -> dict[str, Any]:
     """Retries and limits of every task."""
     return {
-        "retries": number("RETRIES", 2),
-        "retry_delay": timedelta(seconds=number("RETRY_DELAY_SECONDS", 60)),
-        "execution_timeout": timedelta(minutes=number("TIMEOUT_MINUTES", 360, least=1)),
+        "retries": setting("RETRIES", 2, NonNegativeInt),
+        "retry_delay": timedelta(seconds=setting("RETRY_DELAY_SECONDS", 60, NonNegativeInt)),
+        "execution_timeout": timedelta(minutes=setting("TIMEOUT_MINUTES", 360, PositiveInt)),
     }
 
 
 def application_limits() -> dict[str, Any]:
     """How many applications run at once: slots of a pool over all runs, and a number in each run."""
-    return {"pool": setting("POOL", "default_pool"), "max_active_tis_per_dagrun": number("PARALLEL", 4, least=1)}
+    return {"pool": setting("POOL", "default_pool"), "max_active_tis_per_dagrun": setting("PARALLEL", 4, PositiveInt)}

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from kraft_forensics_dags.command import ended
 from kraft_forensics_dags.lineage import Lineage
-from kraft_forensics_dags.settings import json_object
+from kraft_forensics_dags.settings import JsonObject, setting
 
 DRIVER = Path(__file__).with_name("driver.py")
 
@@ -31,7 +31,7 @@ class SubmitCommand(Lineage, SparkSubmitOperator):
             name=label,  # of a mapped task, and of the application in Spark's own pages
             deploy_mode="client",
             map_index_template="{{ label }}",
-            **(json_object("OPERATOR") | options),
+            **(setting("OPERATOR", {}, JsonObject) | options),
         )
 
     def execute(self, context: Any) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.request
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from html import escape
 from http.client import InvalidURL
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from urllib.request import Request, urlopen
 
 URL_VARIABLE = "KRAFT_FORENSICS_DAG_WEBHOOK_URL"
 KEY_VARIABLE = "KRAFT_FORENSICS_DAG_WEBHOOK_KEY"
@@ -67,9 +67,7 @@ def pagerduty(event: Event) -> None:
 def alertmanager(event: Event) -> None:
     """POST to Alertmanager (URL: .../api/v2/alerts): the labels alertname, subject and severity; `clear` ends them."""
     now, is_clear = datetime.now(UTC), event["event"] == "clear"
-    name = {"failure": "KraftForensicsFailure", "alarm": "KraftForensicsAlarm"}.get(
-        event["event"], "KraftForensicsFindings"
-    )
+    name = "KraftForensics" + {"failure": "Failure", "alarm": "Alarm"}.get(event["event"], "Findings")
     alert: Event = {"endsAt": (now if is_clear else now + _LASTS).isoformat()}
     if not is_clear:
         alert["annotations"] = {"summary": _lines(event)[0], "description": "\n".join(_lines(event))}
@@ -105,17 +103,14 @@ def _has_page(event: Event) -> bool:
 
 
 def _send(body: object) -> None:
+    url, headers = os.environ[URL_VARIABLE], {"Content-Type": "application/json"}
     try:
-        request = _request(os.environ[URL_VARIABLE], json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=SECONDS):
+        parts = urlsplit(url)
+        user, at, place = parts.netloc.rpartition("@")
+        if at:
+            headers["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
+        bare = parts._replace(netloc=place).geturl()
+        with urlopen(Request(bare, json.dumps(body).encode(), headers), timeout=SECONDS):
             pass
     except (ValueError, InvalidURL):
         raise ValueError(f"{URL_VARIABLE} is not a valid URL") from None
-
-
-def _request(url: str, body: bytes) -> urllib.request.Request:
-    parts, headers = urlsplit(url), {"Content-Type": "application/json"}
-    user, at, place = parts.netloc.rpartition("@")
-    if at:
-        headers["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
-    return urllib.request.Request(parts._replace(netloc=place).geturl(), body, headers)

@@ -127,20 +127,20 @@ def test_spark_submit_is_chosen_by_one_setting(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("CLUSTERS", "/captures/a", "KRAFT_FORENSICS_DAG_CLUSTERS must be JSON"),
-        ("CLUSTERS", '["/captures/a"]', "KRAFT_FORENSICS_DAG_CLUSTERS must be a JSON object"),
+        ("CLUSTERS", "/captures/a", "KRAFT_FORENSICS_DAG_CLUSTERS: Invalid JSON"),
+        ("CLUSTERS", '["/captures/a"]', "KRAFT_FORENSICS_DAG_CLUSTERS: Input should be a valid dictionary"),
         ("CLUSTERS", '{"alpha": "--evil"}', "default values are not valid"),
         ("CLUSTERS", '{"../alpha": "/captures/a"}', "default values are not valid"),
         ("CAPTURES", "", "default values are not valid"),
         ("LAKES", "--evil", "default values are not valid"),
         ("FAIL_ON", "always", "default values are not valid"),
-        ("RETRIES", "often", "KRAFT_FORENSICS_DAG_RETRIES must be a whole number from 0, not 'often'"),
-        ("TIMEOUT_MINUTES", "0", "KRAFT_FORENSICS_DAG_TIMEOUT_MINUTES must be a whole number from 1, not '0'"),
-        ("LOG_DAYS", "0", "KRAFT_FORENSICS_DAG_LOG_DAYS must be a whole number from 1, not '0'"),
-        ("MAX_AGE_HOURS", "26h", "KRAFT_FORENSICS_DAG_MAX_AGE_HOURS must be a whole number from 0, not '26h'"),
+        ("RETRIES", "often", "KRAFT_FORENSICS_DAG_RETRIES: Input should be a valid integer"),
+        ("TIMEOUT_MINUTES", "0", "KRAFT_FORENSICS_DAG_TIMEOUT_MINUTES: Input should be greater than 0, not '0'"),
+        ("LOG_DAYS", "0", "KRAFT_FORENSICS_DAG_LOG_DAYS: Input should be greater than or equal to 1, not '0'"),
+        ("MAX_AGE_HOURS", "26h", "KRAFT_FORENSICS_DAG_MAX_AGE_HOURS: Input should be a valid integer"),
         ("HOOK", "https://example.com/hook", "KRAFT_FORENSICS_DAG_HOOK must be module:function, not 'https://"),
         ("HOOK", "alerts.post", "KRAFT_FORENSICS_DAG_HOOK must be module:function, not 'alerts.post'"),
-        ("LAUNCHER", "yarn", "KRAFT_FORENSICS_DAG_LAUNCHER must be one of local, spark-submit, kubernetes"),
+        ("LAUNCHER", "yarn", "KRAFT_FORENSICS_DAG_LAUNCHER: Input should be 'local', 'spark-submit' or 'kubernetes'"),
     ],
 )
 def test_bad_setting_is_an_import_error(monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str) -> None:
