@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from drill.chance import write_led
 from drill.nodes import BROKERS, CLUSTER_ID, wait_for
 from drill.scenario import Step, name_of
 from drill.score import lake_of, states_of, wrong
@@ -97,10 +98,9 @@ def _restarts(drill: Drill, lake: Lake) -> list[ClusterAction]:
 
 def _churn(drill: Drill, unclean_stops: set[int] | None) -> None:
     """Records, and sometimes a broker that is killed. unclean_stops: gets it; None: none is killed."""
-    led = [name_of(row) for row in drill.partitions() if row["leader"] > 0]
-    enough = [name for name in led if drill.rng.random() < 0.5]
+    chosen = [name for name in drill.scenario.partitions if drill.rng.random() < 0.5]
     with drill.notes_refusals():
-        drill.play([Step(produce=enough, count=5)] if enough else [])
+        write_led(drill, chosen, 5, "all")
     if unclean_stops is not None and len(drill.cluster.up) > 2 and drill.rng.random() < 0.25:
         broker = drill.rng.choice(drill.cluster.up)
         drill.play([Step(kill=[broker])])

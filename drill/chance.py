@@ -94,7 +94,7 @@ def _cascade(drill: Drill) -> None:
         drill.play([Step(start=[broker])])
     if elects and drill.state(partition)["leader"] < 0:
         drill.play([Step(elect=[partition])])
-    _write(drill, [partition], 6, "all")
+    write_led(drill, [partition], 6, "all")
 
 
 def _goes_down(drill: Drill, broker: int, way: str, partition: str) -> bool:
@@ -104,11 +104,11 @@ def _goes_down(drill: Drill, broker: int, way: str, partition: str) -> bool:
     drill.play(_steps_down(broker, way, lost))
     if way != "stop":
         time.sleep(drill.scenario.fenced_s)
-    _write(drill, [partition], 12, _acks(drill))
+    write_led(drill, [partition], 12, _acks(drill))
     return True
 
 
-def _write(drill: Drill, partitions: Sequence[str], count: int, acks: Literal["all", "1"]) -> None:
+def write_led(drill: Drill, partitions: Sequence[str], count: int, acks: Literal["all", "1"]) -> None:
     """Produce to those of the partitions that have a leader: to others it takes until the client gives up."""
     led = {name_of(row) for row in drill.partitions() if row["leader"] >= 0}
     if chosen := [name for name in partitions if name in led]:
@@ -117,7 +117,7 @@ def _write(drill: Drill, partitions: Sequence[str], count: int, acks: Literal["a
 
 def _produce(drill: Drill) -> None:
     partitions = sorted({_partition(drill) for _ in range(4)})
-    _write(drill, partitions, drill.rng.randint(3, 30), _acks(drill))
+    write_led(drill, partitions, drill.rng.randint(3, 30), _acks(drill))
 
 
 def _transact(drill: Drill) -> None:
@@ -138,7 +138,7 @@ def _disconnect(drill: Drill) -> None:
         (["brokers"], ["controllers"], ["brokers", "controllers"], ["brokers", "controllers", "client"])
     )
     drill.play([Step(disconnect=[broker], peers=peers), Step(sleep=seconds)])
-    _write(drill, [partition], 8, _acks(drill))
+    write_led(drill, [partition], 8, _acks(drill))
     drill.play([Step(reconnect=[broker])])
 
 

@@ -1,10 +1,12 @@
-"""The error of this room, and commands that raise it."""
+"""The error of this room, and how it runs commands."""
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 from evidence.errors import KraftForensicsError
 
@@ -27,6 +29,14 @@ def call(*words: str) -> str:
         told = " ".join(f"{done.stderr} {done.stdout}".split())
         raise DrillError(f"{' '.join(words[:4])} failed: {told[-400:]}")
     return done.stdout
+
+
+def spawn(words: Iterable[str], log: Path, **options: Any) -> subprocess.Popen[bytes]:
+    """A process that ends with the thread that started it. log: gets what it prints. Its session is its own: Ctrl-C is
+    for the drill, which ends its processes itself."""
+    with log.open("ab") as out:
+        command = [*DIES_WITH_THIS, *words]
+        return subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True, **options)
 
 
 @contextlib.contextmanager

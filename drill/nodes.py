@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
 
-from drill.errors import DIES_WITH_THIS, DrillError, call
+from drill.errors import DrillError, call, spawn
 from drill.network import Places
 from drill.scenario import DrillScenario
 
@@ -106,12 +106,8 @@ class Node:
         self.marks_begin()
         logs = f"-Dkafka.logs.dir={self.home / 'logs'}"
         given = [f"-Dlog4j2.configurationFile={_LOGGING.absolute()}", logs, *options]
-        command = [*DIES_WITH_THIS, *inside, *java(jars), *given, "kafka.Kafka", "server.properties"]
-        with (self.home / "out.log").open("ab") as out:
-            # A session of its own: Ctrl-C is for the drill, which ends its nodes itself.
-            self.process = subprocess.Popen(
-                command, cwd=self.home, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-            )
+        command = [*inside, *java(jars), *given, "kafka.Kafka", "server.properties"]
+        self.process = spawn(command, self.home / "out.log", cwd=self.home, stdin=subprocess.DEVNULL)
 
     def has_started(self) -> bool:
         """Whether its log says so. Errors: DrillError if the process has ended."""
@@ -166,11 +162,8 @@ class Cluster:
     def hold(self, node: Node, method: str) -> None:
         """Each thread of a node that enters a method stays there, until its process ends. Errors: DrillError."""
         assert node.process is not None
-        attach = f"com.sun.jdi.ProcessAttach:pid={node.process.pid}"
-        told = node.home / "jdb.log"
-        with told.open("wb") as out:
-            words = [*DIES_WITH_THIS, "jdb", "-connect", attach]
-            held = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=out, stderr=out, start_new_session=True)
+        attach, told = f"com.sun.jdi.ProcessAttach:pid={node.process.pid}", node.home / f"jdb-{method}.log"
+        held = spawn(["jdb", "-connect", attach], told, stdin=subprocess.PIPE)
         assert held.stdin is not None
         held.stdin.write(f"stop thread in {method}\n".encode())
         held.stdin.flush()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Any
 
-from drill.errors import DIES_WITH_THIS, DrillError
+from drill.errors import DIES_WITH_THIS, DrillError, call, spawn
 from drill.nodes import CLUSTER_ID, CONTROLLERS
 from drill.score import wrong
 from drill.steps import Drill
@@ -30,7 +29,7 @@ Row = dict[str, Any]
 FAULTS = ("missed", "false", "twice", "states_differ", "history_lacks")
 WATCHED, ANEW = "watch", "watch-anew"
 _KILL = "kill the watch"
-_LEAST_S, _MOST_S, _DOWN_S, _END_S, _ONCE_S = 60.0, 120.0, 5.0, 300.0, 900.0
+_LEAST_S, _MOST_S, _DOWN_S, _END_S = 60.0, 120.0, 5.0, 300.0
 _COMPARED = ("topic_id", "partition", "offset", "leader", "leader_epoch", "partition_epoch", "isr", "elr", "min_isr")
 
 
@@ -51,8 +50,7 @@ def watching(drill: Drill) -> Iterator[None]:
 def _keep(drill: Drill, done: threading.Event, pauses: Sequence[float]) -> None:
     log = drill.out / "watch.log"
     for pause_s in pauses:
-        with log.open("ab") as out:
-            process = subprocess.Popen(_command(drill, WATCHED), stdout=out, stderr=out, start_new_session=True)
+        process = spawn(_command(drill, WATCHED), log)
         ended = done.wait(pause_s)
         if process.poll() is not None:
             raise DrillError(f"watch ended by itself: {log.read_text(errors='replace').strip().splitlines()[-1]}")
@@ -70,17 +68,15 @@ def _command(drill: Drill, into: str, *more: str) -> list[str]:
         places = [word for node, home in homes.items() for word in ("--node", f"{node}=local:{home}")]
     else:
         places = [str(home / "data" / "__cluster_metadata-0") for home in homes.values()]
-    words = ["-m", "jobs.cli", "watch", *places, "--into", str(drill.out / into), "--format", "json", *more]
-    return [*DIES_WITH_THIS, sys.executable, *words]
+    command = [sys.executable, "-m", "jobs.cli", "watch", *places]
+    return [*command, "--into", str(drill.out / into), "--format", "json", *more]
 
 
 def compare(drill: Drill) -> None:
     """Once all nodes have ended: let the watch catch up, and another one read everything in one go. What the first one
     told, and how it differs from the other and from the run: `watch` and `alarms` of drill.told. Errors: DrillError."""
     for into in (WATCHED, ANEW):
-        done = subprocess.run(_command(drill, into, "--once"), capture_output=True, text=True, timeout=_ONCE_S)
-        if done.returncode:
-            raise DrillError(f"watch --once: {done.stderr.strip().splitlines()[-1]}")
+        call(*DIES_WITH_THIS, *_command(drill, into, "--once"))
     out = drill.out
     watched, anew = (WatchTables(out / name) for name in (WATCHED, ANEW))
     alarms = sorted(watched.rows(ALARMS), key=lambda a: a["seen_ms"])
