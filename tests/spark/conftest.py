@@ -1,4 +1,5 @@
-"""One Spark session per process, and one lake for all Spark tests: three real captures, ingested and judged once."""
+"""One Spark session per process, and one lake for all Spark tests: three real captures (of two
+of them fewer rounds of copying), ingested and judged once."""
 
 from __future__ import annotations
 
@@ -17,9 +18,12 @@ from jobs.config.settings import load_settings
 from jobs.pipeline import Pipeline, RunOutcome
 from jobs.spark.session import build_session
 from tests.support.paths import capture
+from tests.support.small_captures import with_rounds
 from tests.support.spark_lake import SparkLake
 
 CAPTURES = ("unclean", "elr", "churn")
+# Of 26,000 files of churn, those of the rounds that prove the loss of t2-6, and some.
+PROVE_T2_6 = [f"snapshots/{at}" for at in (1795221142436, 1795221186815, 1795221189541, 1795221194965, 1795221210038)]
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,10 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Job:
-    base = tmp_path_factory.getbasetemp()
+    base, captures = tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("captures")
     root = base / "job"
-    pipeline = Pipeline(root / "lake", [capture(name) for name in CAPTURES])
+    thinned = with_rounds("elr", captures, 8), with_rounds("churn", captures, 10, *PROVE_T2_6)
+    pipeline = Pipeline(root / "lake", [capture("unclean"), *thinned])
     if "PYTEST_XDIST_WORKER" in os.environ:
         outcome = _run_once(pipeline, root, base.parent / "job")
     else:

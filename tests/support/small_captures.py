@@ -38,7 +38,7 @@ def diverged(folder: Path) -> tuple[Path, Path, int]:
     return whole, alone, old.base_offset
 
 
-def with_rounds(name: str, folder: Path, count: int) -> Path:
-    """A capture with a few of its rounds of copying, from its first to its last time."""
+def with_rounds(name: str, folder: Path, count: int, *more: str) -> Path:
+    """A capture with some of its rounds of copying, from its first to its last time, and with more that are named."""
     every = rounds(name)
-    return unpacked(name, folder, *_OTHERS, *every[:: len(every) // count])
+    return unpacked(name, folder, *_OTHERS, *every[:: len(every) // count], *more)
