@@ -27,6 +27,7 @@ from evidence.tables import LOG_END_OFFSETS
 from replay.arrow.schemas import CHANGES
 from replay.cluster.state import ClusterState, changes_that_count, log_shape, resolve_cluster
 from replay.partitions.reducer import History, build_history
+from tests.support.paths import capture
 
 Row = dict[str, Any]
 
@@ -125,3 +126,9 @@ def _change(record: Row, offset: int, origin: str) -> Row | None:
 def history_of(decoded: Decoded) -> tuple[History, ClusterState]:
     state = cluster_state(decoded)
     return build_history(changes_of(decoded, state), state.topic_events, state.configs), state
+
+
+@cache
+def replayed(name: str) -> tuple[History, ClusterState]:
+    """Of a real capture, by name."""
+    return history_of(decode(capture(name)))

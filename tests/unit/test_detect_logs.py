@@ -13,7 +13,7 @@ from replay.bucket import detect
 from replay.cluster.state import ClusterState
 from tests.support.detection import cluster_of, events_of, windows, with_topic_ids
 from tests.support.paths import capture, captured_file
-from tests.support.pure import Decoded, decode, history_of
+from tests.support.pure import Decoded, decode, replayed
 
 Row = dict[str, Any]
 
@@ -42,7 +42,7 @@ DECIDED = {
 @cache
 def played(name: str) -> tuple[Decoded, pa.Table, ClusterState]:
     decoded = decode(capture(name))
-    history, state = history_of(decoded)
+    history, state = replayed(name)
     return decoded, history.table, state
 
 

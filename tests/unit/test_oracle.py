@@ -13,7 +13,7 @@ import pytest
 from evidence.metadata_log.inspect import inspect_file
 from tests.support.oracle import STATE, assert_equals_replay, captured_replay
 from tests.support.paths import ORACLE, capture, controllers
-from tests.support.pure import Decoded, decode, history_of
+from tests.support.pure import Decoded, decode, history_of, replayed
 
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
 NEWEST = "unclean-4.4.0"
@@ -63,7 +63,7 @@ WHOLE_LOGS = [*((name, node) for name in CAPTURES for node in (3000, 3002)), (NE
 
 @pytest.mark.parametrize(("name", "node"), WHOLE_LOGS)
 def test_history_of_all_controllers_equals_kafkas_replay_of_the_majoritys_log(name: str, node: int) -> None:
-    history, _ = history_of(decoded(name))
+    history, _ = replayed(name)
     assert_equals_replay(history.table, captured_replay(name, node))
 
 
@@ -78,7 +78,7 @@ def test_history_of_one_controllers_files_equals_kafkas_replay_of_them(
 
 def test_a_log_that_lost_is_no_part_of_the_clusters_history(folders: dict[str, Path]) -> None:
     """Controller 3001 was cut off and wrote offsets 46 to 51 of epoch 1; the others replaced them in epoch 3."""
-    history, state = history_of(decoded("diverge"))
+    history, state = replayed("diverge")
     alone, its_state = history_of(decode(folders["diverge"] / "3001"))
     phantom = {i for i, name in its_state.configs.topic_names.items() if name == "phantom"}
     assert [(r["offset"], r["controller_epoch"]) for r in alone.table.to_pylist() if r["topic_id"] in phantom] == [
@@ -107,7 +107,7 @@ def test_each_controller_of_kafka_4_4_has_one_history(folders: dict[str, Path], 
 
 @pytest.mark.parametrize("name", [*CAPTURES, NEWEST])
 def test_state_at_every_captured_checkpoint_equals_it(name: str) -> None:
-    history, state = history_of(decoded(name))
+    history, state = replayed(name)
     rows = history.table.to_pylist()
     compared = 0
     for end, epoch in decoded(name).snapshot_ends:

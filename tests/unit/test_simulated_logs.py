@@ -42,7 +42,7 @@ def read(each: Life, folder: Path) -> dict[tuple[int, str], list[dict[str, objec
 
 @pytest.mark.parametrize("fault", list(FAULTS))
 def test_lines_read_as_text_are_the_rows(fault: str, tmp_path: Path) -> None:
-    for seed in range(3):
+    for seed in range(2):
         each = life(fault, seed)
         expected: dict[tuple[int, str], list[dict[str, object]]] = {}
         for row in rows(each.world.logged, [], each.setup, LogThinning()):
@@ -59,9 +59,15 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
 
 
 def test_lives_log_every_kind_of_line() -> None:
-    lives = (life(fault, seed) for fault in FAULTS for seed in range(20))
     # A leader has a line of its own epoch before it serves, so its epochs always say where a follower's log parts.
-    assert {line.kind for each in lives for line in each.world.logged} == set(TEXTS) - {"fetch_offset_reset"}
+    missing = set(TEXTS) - {"fetch_offset_reset"}
+    for each in (life(fault, seed) for seed in range(20) for fault in FAULTS):
+        kinds = {line.kind for line in each.world.logged}
+        assert kinds <= set(TEXTS) - {"fetch_offset_reset"}
+        missing -= kinds
+        if not missing:
+            break
+    assert missing == set()
 
 
 def test_lines_of_registrations_read_as_text_are_the_rows() -> None:

@@ -15,7 +15,7 @@ from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
 from replay.cluster.state import ClusterState
 from replay.findings.log_lines import UNCLEAN
 from tests.support.paths import capture
-from tests.support.pure import decode, history_of
+from tests.support.pure import decode, replayed
 
 CLUSTER = "c"
 KOLKATA_MS = 19_800_000
@@ -24,7 +24,7 @@ KOLKATA_MS = 19_800_000
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, ClusterState]:
     decoded = decode(capture("logs-4.0.2"))
-    history, state = history_of(decoded)
+    history, state = replayed("logs-4.0.2")
     made = Lake(tmp_path_factory.mktemp("lake"))
     made.create()
     made.append("broker_log_events", CLUSTER, decoded.events)

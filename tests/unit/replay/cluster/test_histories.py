@@ -13,7 +13,7 @@ from replay.cluster.log import clip_validity
 from replay.cluster.state import ClusterState, log_shape, resolve_cluster
 from tests.support.cli import printed
 from tests.support.paths import capture
-from tests.support.pure import cluster_state, decode, history_of
+from tests.support.pure import cluster_state, decode, replayed
 from tests.support.records import batch, config, leader, record, registered, topic, unregistered
 
 Row = dict[str, Any]
@@ -141,7 +141,7 @@ def test_whose_file_holds_is_not_known_where_nothing_says_who_led() -> None:
 @pytest.mark.parametrize("name", CAPTURES)
 def test_what_is_in_force_is_what_the_partitions_own_rows_say(name: str) -> None:
     """At every row of a partition, min.insync.replicas is the topic's effective value, capped by partition 0."""
-    history, state = history_of(decode(capture(name)))
+    history, state = replayed(name)
     rows = [r for r in configs_of(state) if r["resource_type"] == "topic" and r["effective_value"]]
     held = {(r["resource_name"], r["name"], r["offset"]): r for r in rows}
     checked = 0

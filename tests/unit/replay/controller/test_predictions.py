@@ -23,9 +23,8 @@ from replay.controller.predictions import predict_all
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.partitions.elections import build_elections, leader_changes, states_of
-from tests.support.pure import history_of
+from tests.support.pure import replayed
 from tests.support.scenario import TOPIC_ID, running, sessions, states, up
-from tests.unit.test_oracle import decoded
 
 CHANGES = {"unclean": 136, "elr": 96, "churn": 433, "diverge": 60, "unclean-4.4.0": 131}
 NOTHING = np.array([], dtype=np.int64)
@@ -33,7 +32,7 @@ NOTHING = np.array([], dtype=np.int64)
 
 @cache
 def real(name: str) -> tuple[pa.Table, ClusterFacts]:
-    history, state = history_of(decoded(name))
+    history, state = replayed(name)
     return schemas.sorted_history(history.table), cluster_facts("c", state, Clock(), None, {})
 
 

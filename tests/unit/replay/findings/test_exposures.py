@@ -18,7 +18,7 @@ from replay.findings.statements import prose
 from tests.support.detection import cluster_of
 from tests.support.detection import statements as said
 from tests.support.paths import capture
-from tests.support.pure import decode, history_of
+from tests.support.pure import decode, replayed
 from tests.support.scenario import TOPIC_ID, elr_levels, ms, running, sessions, states, together, up
 
 Row = dict[str, Any]
@@ -203,7 +203,7 @@ def test_partitions_do_not_run_into_each_other() -> None:
 
 @cache
 def real(name: str) -> tuple[pa.Table, pa.Table]:
-    history, state = history_of(decode(capture(name)))
+    history, state = replayed(name)
     table = sorted_history(history.table)
     context = cluster_of(decode(capture(name)), state)
     return table, exposure_findings(Bucket(table, context))

@@ -10,7 +10,7 @@ import pytest
 from replay.cluster.broker_sessions import broker_history, registrations, session_evidence
 from replay.findings.registration_lines import LINES, REGISTRATION_KINDS, SESSIONS, registration_findings
 from tests.support.paths import capture
-from tests.support.pure import decode, history_of
+from tests.support.pure import decode, replayed
 
 Row = dict[str, Any]
 AT_MS = 1_700_000_000_000
@@ -116,7 +116,7 @@ def test_a_directory_with_a_clean_shutdown_file_beside_one_without() -> None:
 )
 def test_a_log_that_is_as_it_was_written(name: str) -> None:
     decoded = decode(capture(name))
-    history, state = history_of(decoded)
+    history, state = replayed(name)
     evidence = session_evidence(history.table, registrations(state.records))
     sessions = broker_history(state.records, evidence, []).to_pylist()
     lines = [row for row in decoded.events.to_pylist() if row["kind"] in REGISTRATION_KINDS]

@@ -18,7 +18,7 @@ from replay.findings.statements import prose
 from tests.support.detection import cluster_of, with_topic_ids
 from tests.support.detection import statements as said
 from tests.support.paths import capture
-from tests.support.pure import decode, history_of
+from tests.support.pure import decode, replayed
 from tests.support.scenario import elr_levels, evidence, ms, offsets_table, running, sessions, states, up
 
 Row = dict[str, Any]
@@ -345,7 +345,7 @@ def test_a_hole_in_which_no_epoch_began_leaves_it_possible() -> None:
 @cache
 def real(name: str) -> list[Row]:
     decoded = decode(capture(name))
-    history, state = history_of(decoded)
+    history, state = replayed(name)
     table = sorted_history(history.table)
     offsets = with_topic_ids(decoded.offsets, table)
     return truncations(Bucket(table, cluster_of(decoded, state)), offsets).findings.to_pylist()

@@ -24,7 +24,7 @@ from replay.invariants.partitions import partition_violations
 from replay.invariants.quorum import quorum_violations
 from replay.partitions.elections import build_elections, states_of
 from tests.support.paths import ROOT, capture, controllers
-from tests.support.pure import decode, history_of
+from tests.support.pure import decode, history_of, replayed
 from tests.support.scenario import TOPIC_ID, facts_with, ms, running, sessions, states, together, up
 
 Row = dict[str, Any]
@@ -401,7 +401,7 @@ def test_real_logs_break_what_a_shorter_replica_list_breaks(name: str) -> None:
     """d-0 was reassigned from three replicas to two while below min ISR: who left the replicas stayed in the ELR, and
     the other partitions' leaders, with three replicas, go by another min ISR than partition 0."""
     decoded = decode(capture(name))
-    history, state = history_of(decoded)
+    history, state = replayed(name)
     table = sorted_history(history.table)
     elections = build_elections(table, states_of(table), facts_with(state.brokers))
     known = cluster_facts("c", state, Clock(), None, decoded.static)

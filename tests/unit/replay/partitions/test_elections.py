@@ -13,9 +13,8 @@ from replay.arrow import schemas
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
 from replay.partitions.elections import LOST, RISKY, build_elections, states_of
 from replay.partitions.reducer import MIGRATING
-from tests.support.pure import history_of
+from tests.support.pure import replayed
 from tests.support.scenario import facts_with, running, sessions, states, together, up
-from tests.unit.test_oracle import decoded as decoded_capture
 
 
 def elections(*lines: str, brokers: BrokerTimeline | None = None) -> list[dict[str, Any]]:
@@ -337,7 +336,7 @@ def test_actor(name: str) -> None:
 @cache
 def real(name: str) -> tuple[list[dict[str, Any]], dict[int, dict[str, Any]]]:
     """The elections of a real capture, and its broker records by offset."""
-    history, state = history_of(decoded_capture(name))
+    history, state = replayed(name)
     table = schemas.sorted_history(history.table)
     about_brokers = {r["offset"]: r for r in state.records if r["type"] in BROKER_TYPES}
     return build_elections(table, states_of(table), facts_with(state.brokers)).to_pylist(), about_brokers

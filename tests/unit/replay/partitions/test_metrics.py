@@ -20,7 +20,7 @@ from replay.partitions.elections import states_of
 from replay.partitions.metrics import ClusterCourse, anchors, course_of, electable_replicas, moves
 from replay.partitions.reducer import History
 from tests.support.paths import capture
-from tests.support.pure import decode, history_of
+from tests.support.pure import decode, replayed
 
 Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
@@ -73,7 +73,7 @@ def offsets_of(rows: list[Row], state: ClusterState) -> Iterable[int]:
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_gauges_equal_a_count_of_the_partitions_at_every_offset(name: str) -> None:
-    history, state = history_of(decode(capture(name)))
+    history, state = replayed(name)
     rows = history.table.to_pylist()
     steps = running(history, state, course_of(state))
     checked = [(offset, counted(rows, state, offset)) for offset in offsets_of(rows, state)]
@@ -83,7 +83,7 @@ def test_gauges_equal_a_count_of_the_partitions_at_every_offset(name: str) -> No
 
 
 def test_what_was_lost_in_unclean_was_under_unclean_recovery_and_every_recovery_is_counted() -> None:
-    history, state = history_of(decode(capture("unclean")))
+    history, state = replayed("unclean")
     steps = running(history, state, course_of(state))
     assert max(s["total"] for s in steps[metrics.RECOVERING]) >= 2
     rows = history.table.to_pylist()
@@ -96,7 +96,7 @@ def _just_elected_uncleanly(row: Row) -> bool:
 
 
 def test_a_new_controller_counts_finished_recoveries_from_0() -> None:
-    history, state = history_of(decode(capture("churn")))
+    history, state = replayed("churn")
     course = course_of(state)
     steps = running(history, state, course)[metrics.FINISHED]
     assert len(course.took_over) > 2
@@ -105,7 +105,7 @@ def test_a_new_controller_counts_finished_recoveries_from_0() -> None:
 
 
 def test_behind_a_hole_nothing_is_known_until_a_snapshot_says_it_all_anew() -> None:
-    history, state = history_of(decode(capture("unclean")))
+    history, state = replayed("unclean")
     last = max(r["offset"] for r in history.table.to_pylist() if r["leader"] == -1)
     course = course_of(state)
     runs = [LogRange(0, last + 1, None), LogRange(last + 9, course.log_end, (last + 9, 1))]
@@ -123,7 +123,7 @@ def test_behind_a_hole_nothing_is_known_until_a_snapshot_says_it_all_anew() -> N
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_electable_replicas_are_isr_and_elr_of_every_state(name: str) -> None:
-    history, _ = history_of(decode(capture(name)))
+    history, _ = replayed(name)
     table = schemas.sorted_history(history.table)
     rows = electable_replicas(table, states_of(table)).to_pylist()
     for state in table.to_pylist():
@@ -137,7 +137,7 @@ def test_electable_replicas_are_isr_and_elr_of_every_state(name: str) -> None:
 
 
 def test_moves_point_at_the_record_that_made_them() -> None:
-    history, state = history_of(decode(capture("elr")))
+    history, state = replayed("elr")
     steps = running(history, state, course_of(state))[metrics.UNDER_MIN_ISR]
     records = {r["offset"]: r for r in decode(capture("elr")).records}
     moved = [s for s in steps if s["delta"]]
@@ -146,7 +146,7 @@ def test_moves_point_at_the_record_that_made_them() -> None:
 
 
 def test_no_partitions_give_no_moves() -> None:
-    history, state = history_of(decode(capture("elr")))
+    history, state = replayed("elr")
     nothing = history.table.slice(0, 0)
     assert len(moves(nothing, states_of(nothing), state.configs, course_of(state))) == 0
 

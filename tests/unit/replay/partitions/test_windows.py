@@ -129,7 +129,7 @@ STATES = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.sampled_from(STATES), max_size=12), max_size=4))
 def test_partitions_are_judged_alike_alone_and_together(partitions: list[list[str]]) -> None:
     tables = [

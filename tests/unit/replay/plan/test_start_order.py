@@ -31,8 +31,7 @@ from replay.plan.start_order import (
     to_elect,
 )
 from replay.plan.step import PlanStep, What
-from tests.support.paths import capture
-from tests.support.pure import decode, history_of
+from tests.support.pure import replayed
 from tests.support.scalar_builder import Case, build
 
 BROKERS = (1, 2, 3, 4)
@@ -324,7 +323,7 @@ def test_a_member_that_ran_in_an_online_directory_and_did_not_lead_was_passed_ov
 
 @pytest.mark.parametrize("name", ["unclean", "unclean-4.4.0", "elr", "churn", "diverge", "logs-unclean"])
 def test_the_plan_of_a_capture_elects_only_members(name: str) -> None:
-    history, _ = history_of(decode(capture(name)))
+    history, _ = replayed(name)
     rows, _, _ = states_that_wait([history.table.filter(WANTED)])
     assert rows
     plan = planned(rows)

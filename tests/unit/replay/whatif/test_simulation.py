@@ -123,7 +123,7 @@ def test_with_the_recorded_rules_it_is_what_was(name: str, span: tuple[int, int]
         assert all(row[f"{n}_recorded"] == row[f"{n}_would_be"] for n in ("elections", "leaderless_ms", "loss_min"))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12)
 @given(st.data())
 def test_a_simulation_can_begin_and_end_anywhere(data: st.DataObject) -> None:
     known = real(data.draw(st.sampled_from(["unclean", "elr"])))
