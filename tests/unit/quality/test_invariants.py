@@ -58,7 +58,7 @@ PLAIN: dict[str, Callable[[Row], bool]] = {
 }
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15)
 @given(rows=rows, chunk=st.integers(1, 4))
 def test_every_invariant_of_every_row(rows: list[Row], chunk: int) -> None:
     states = [{**row, "topic_id": "t", "partition": 0, "offset": at} for at, row in enumerate(rows)]

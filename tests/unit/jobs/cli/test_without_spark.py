@@ -13,8 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from tests.support.paths import ORACLE, ROOT, capture
+from tests.support.paths import ORACLE, ROOT
 from tests.support.report_rows import evidence_file, lake_of
+from tests.support.small_captures import with_rounds
 
 
 def test_inspect_prints_one_json_object_a_record() -> None:
@@ -85,7 +86,7 @@ def test_a_lake_is_in_no_other_store(command: list[str]) -> None:
 
 def test_the_local_engine_needs_no_java(tmp_path: Path) -> None:
     """The whole job, with an environment in which Spark cannot start."""
-    words = ["run", capture("elr"), "--lake", tmp_path / "lake", "--engine", "local"]
+    words = ["run", with_rounds("elr", tmp_path, 2), "--lake", tmp_path / "lake", "--engine", "local"]
     command = [sys.executable, "-m", "jobs.cli", *words]
     environment = {"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -29,7 +29,7 @@ from tests.support.invoked import invoke
 from tests.support.paths import ROOT
 
 PROGRAM = ROOT / "tests" / "cases" / "reads_a_table_and_ends" / "program.py"
-PROCESSES = 5
+PROCESSES = 3
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def bucket_of(topic_id: str, count: int) -> int:
     return crc32(topic_id.encode()) % count
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15)
 @given(
     files=st.lists(st.tuples(st.lists(topic_ids, max_size=30), st.none() | counts, st.integers(1, 9)), max_size=4),
     buckets=counts,

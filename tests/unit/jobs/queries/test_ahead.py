@@ -29,13 +29,15 @@ from replay.arrow import schemas
 from replay.controller.profiles import PROFILES
 from replay.whatif.ahead import START, STOP, ClusterAction, Possibility
 from tests.support.paths import capture
+from tests.support.small_captures import with_rounds
 
 
 @pytest.fixture(scope="module")
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("ahead")
-    for name in ("elr", "unclean-4.4.0", "logs-4.1.1"):
-        for command in (["ingest", str(capture(name))], ["replay"]):
+    root, folder = tmp_path_factory.mktemp("ahead"), tmp_path_factory.mktemp("captures")
+    thinned = {name: with_rounds(name, folder, 2) for name in ("elr", "unclean-4.4.0")}
+    for name, given in {**thinned, "logs-4.1.1": capture("logs-4.1.1")}.items():
+        for command in (["ingest", str(given)], ["replay"]):
             words = [*command, "--lake", str(root / name), "--engine", "local"]
             assert CliRunner().invoke(app, words).exit_code == 0
     return root

@@ -77,7 +77,8 @@ def _sorted(states: Sequence[Row]) -> list[Row]:
 def test_the_states_are_those_of_a_replay(capture: Path) -> None:
     states, _ = played(capture, range(0, 8_000, 211))
 
-    assert states == _sorted(history_of(decode(capture))[0].table.select(_COMPARED).to_pylist())
+    history, _ = history_of(decode(folders(capture)[0].parents[2]))
+    assert states == _sorted(history.table.select(_COMPARED).to_pylist())
 
 
 def test_a_log_whose_begin_was_deleted_goes_on_from_the_newest_snapshot(tmp_path: Path) -> None:
