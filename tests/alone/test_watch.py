@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from jobs.spark.kraft_source import read_rows
 from jobs.watch.follower import step, surviving_rows
 from jobs.watch.stream import begin, identity
 from jobs.watch.tables import ALARMS, STATES, WatchTables
-from tests.support.paths import ROOT, capture
+from tests.support.paths import ROOT, controllers
 
 Row = dict[str, Any]
 _PLACE = ("offset", "controller_epoch", "topic", "partition")
@@ -47,9 +46,7 @@ def states(into: Path) -> list[tuple[Any, ...]]:
 
 
 def test_a_log_of_a_node_that_grows_and_is_cut_off(tmp_path: Path) -> None:
-    with tarfile.open(capture("diverge")) as archive:
-        archive.extractall(tmp_path / "capture", filter="data")
-    logs = sorted((tmp_path / "capture").rglob("__cluster_metadata-0/*.log"))
+    logs = sorted(controllers("diverge", tmp_path).rglob("__cluster_metadata-0/*.log"))
     ends = {log: scan_batches(log.read_bytes()).batches[-1] for log in logs}
     old, new = (pick(logs, key=lambda log: (ends[log].epoch, ends[log].last_offset)) for pick in (min, max))
     folder = tmp_path / "controller" / "__cluster_metadata-0"
@@ -82,9 +79,7 @@ def test_a_log_of_a_node_that_grows_and_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_damaged_twice_ends_it(tmp_path: Path) -> None:
-    with tarfile.open(capture("churn")) as archive:
-        archive.extractall(tmp_path / "capture", filter="data")
-    log = next((tmp_path / "capture").rglob(f"__cluster_metadata-0/{0:020d}.log"))
+    log = next(controllers("elr", tmp_path).rglob(f"__cluster_metadata-0/{0:020d}.log"))
     data = log.read_bytes()
     batch = scan_batches(data).batches[-3]
     log.write_bytes(data[: batch.end - 1] + bytes([data[batch.end - 1] ^ 1]) + data[batch.end :])
