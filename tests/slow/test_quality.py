@@ -15,9 +15,9 @@ from jobs.quality.source import source_of
 from jobs.replay.cluster_state import EARLIEST, NEWEST_CHECKPOINT
 from quality.check import checks
 from quality.run import run
-from tests.support.paths import capture, unpacked
+from tests.support.paths import capture
 from tests.support.planting import LIMITS
-from tests.support.small_captures import diverged
+from tests.support.small_captures import diverged, with_rounds
 
 CAPTURES = ("diverge", "logs-3.9.1", "logs-session", "logs-unclean", "unclean-4.4.0")
 
@@ -45,12 +45,12 @@ def unreadable_record(folder: Path) -> Path:
 def flipped_bytes(folder: Path) -> Path:
     """In the middle of the log, in every copy."""
     return changed(
-        unpacked("elr", folder), lambda data: data[: len(data) // 2] + b"\xff" * 40 + data[len(data) // 2 + 40 :]
+        with_rounds("elr", folder, 4), lambda data: data[: len(data) // 2] + b"\xff" * 40 + data[len(data) // 2 + 40 :]
     )
 
 
 def torn_tails(folder: Path) -> Path:
-    return changed(unpacked("diverge", folder), lambda data: data[:-700])
+    return changed(with_rounds("diverge", folder, 4), lambda data: data[:-700])
 
 
 def changed(capture: Path, change: Callable[[bytes], bytes]) -> Path:
