@@ -24,8 +24,6 @@ from jobs.report.rows import (
     MAX_QUALITY_RUNS,
     ReportInput,
     Row,
-    Totals,
-    by_section,
 )
 from jobs.report.sections import MAX_STATES
 from jobs.views.in_duckdb import ask
@@ -55,6 +53,8 @@ TABLES_SHOWN = (
 )
 _STATE_KEY = ("topic_id", "partition", "offset")
 _SOUGHT = pa.schema({"topic_id": pa.string(), "partition": pa.int32(), "point": pa.int64()})
+# The columns beside KEYS by which findings are counted (totals.sql).
+RULES = ("rule", "rule_version")
 _PREDICTED = ("policy", "outcome", "loss_min", "loss_max", "differs")
 
 
@@ -66,7 +66,7 @@ def load_report(
     incident = document or load_incident(lake, cluster, focus)
     keys = _keys(lake, cluster, focus)
     findings = _findings(lake, cluster, keys)
-    detailed = by_section(findings)[Section.WINDOWS][:MAX_DETAILS]
+    detailed = findings[Section.WINDOWS][:MAX_DETAILS]
     timelines, elections = _histories(lake, cluster, detailed)
     logs = load_node_logs(lake, cluster)
     made = made_from(lake, cluster)
@@ -79,7 +79,7 @@ def load_report(
         **{name: incident[name] for name in ("page_one", "answer", "plan")},
         causes=load_causes(lake, cluster, detailed, logs),
         findings=findings,
-        totals=totals_of(keys),
+        totals=ask("report/totals", given=keys),
         counterfactuals=lake.rows("counterfactuals", cluster, where=of_detailed) if detailed else [],
         timelines=timelines,
         elections=elections,
@@ -92,14 +92,15 @@ def load_report(
         focus=focus,
         events=load_events(lake, cluster, keys, focus, logs),
         policies=_policies(lake, cluster, keys, focus),
-        exposure_groups=exposure_groups(keys),
+        exposures=exposures(keys, by_topic=False),
+        exposure_groups=exposures(keys, by_topic=True),
         captured=load_captured(lake, cluster),
     )
 
 
 def _keys(lake: Lake, cluster: str, focus: Focus) -> pa.Table:
     """The columns of all findings that determine the page's totals and timeline, in its order, with their sections."""
-    names = dict.fromkeys([*KEYS.names, *GROUPS, *FINDING])
+    names = dict.fromkeys([*KEYS.names, *RULES, *FINDING])
     return ordered(lake.read("findings", cluster, [*names], focus.findings()), *Section)
 
 
@@ -112,11 +113,22 @@ def _policies(lake: Lake, cluster: str, keys: pa.Table, focus: Focus) -> list[Ro
     return policy_totals(rows)
 
 
-def _findings(lake: Lake, cluster: str, keys: pa.Table) -> list[Row]:
+def _findings(lake: Lake, cluster: str, keys: pa.Table) -> dict[Section, list[Row]]:
     """The first MAX_LISTED findings of each section."""
-    of_sections = (keys.filter(pc.field("section") == section.value).slice(0, MAX_LISTED) for section in Section)
-    ids = pa.concat_tables(of_sections)["finding_id"].to_pylist()
-    return lake.rows("findings", cluster, where=among("finding_id", ids))
+    ids = pa.concat_tables(_firsts(keys).values())["finding_id"].to_pylist()
+    return listed(lake.read("findings", cluster, where=among("finding_id", ids)))
+
+
+def listed(findings: pa.Table) -> dict[Section, list[Row]]:
+    """`findings` of ReportInput. findings: FINDINGS."""
+    return {
+        section: rows.drop_columns("section").to_pylist()
+        for section, rows in _firsts(ordered(findings, *Section)).items()
+    }
+
+
+def _firsts(findings: pa.Table) -> dict[Section, pa.Table]:
+    return {each: findings.filter(pc.field("section") == each.value).slice(0, MAX_LISTED) for each in Section}
 
 
 def _quarantine(lake: Lake, cluster: str) -> list[Row]:
@@ -143,20 +155,11 @@ def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tupl
     return timelines, [row for row in elections if tuple(row[name] for name in _STATE_KEY) in shown]
 
 
-# Findings are counted by these columns.
-GROUPS = ("kind", "verdict", "rule", "rule_version")
-
-
-def totals_of(findings: pa.Table) -> Totals:
-    """Count findings. findings: with the columns GROUPS and order.KEYS."""
-    return Totals(ask("report/totals", given=findings))
-
-
-def exposure_groups(findings: pa.Table) -> list[Row]:
-    """Exposures by kind and topic: rows {kind, topic, findings, partitions, unended, longest_ms, lasted_ms, first_ms},
-    at most MAX_GROUPS. findings: as in `totals_of`."""
-    kinds = list(of_section(Section.EXPOSURES))
-    return ask("report/exposures", values={"kinds": kinds, "most": MAX_GROUPS}, given=findings)
+def exposures(findings: pa.Table, by_topic: bool) -> list[Row]:
+    """Exposures by kind, and by topic: rows {kind, topic, findings, partitions, unended, longest_ms, lasted_ms,
+    first_ms}, at most MAX_GROUPS; unended: number of those without an end. findings: KEYS of order.py."""
+    values = {"kinds": list(of_section(Section.EXPOSURES)), "by_topic": by_topic, "most": MAX_GROUPS}
+    return ask("report/exposures", values=values, given=findings)
 
 
 def policy_totals(counterfactuals: pa.Table) -> list[Row]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
@@ -31,14 +31,14 @@ from jobs.report.rows import (
     ReportInput,
     Row,
     Verdict,
-    by_section,
+    in_sections,
     verdict_of,
 )
 from jobs.report.sections import around_window
 from jobs.report.texts import as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import reason_by_nature
-from replay.findings.kinds import Section
+from replay.findings.kinds import HWM_REGRESSION, Section
 from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST
 from replay.incident.causes import labelled
 from replay.plan.step import groups, moment
@@ -53,30 +53,32 @@ _FINGERPRINT = re.compile(rb'<meta name="kraft-forensics-fingerprint" content="(
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A finding in a list. anchor: id of its place on the page; detailed: this is its detail; reason: by nature."""
+    """A finding in a list. detailed: the page has its detail; reason: by nature."""
 
     row: Row
     verdict: Verdict
-    anchor: str
     detailed: bool
     reason: list[Row]
+
+    @property
+    def anchor(self) -> str:
+        """The id of its place on the page."""
+        return f"f-{self.row['finding_id']}"
 
 
 def render_report(report: ReportInput) -> str:
     """The page as a string. Raises ValueError for an unknown verdict."""
-    rows = {section: found[:MAX_LISTED] for section, found in by_section(report.findings).items()}
-    taken: set[str] = set()
     lists = {
-        section: [_listed(row, taken, section is Section.WINDOWS and n < MAX_DETAILS) for n, row in enumerate(found)]
-        for section, found in rows.items()
+        section: [_listed(row, section is Section.WINDOWS and n < MAX_DETAILS) for n, row in enumerate(found)]
+        for section, found in report.findings.items()
     }
-    listed = {row["finding_id"] for found in rows.values() for row in found}
-    further = [_listed(row, taken, False) for row in report.events.windows if row["finding_id"] not in listed]
+    listed = {row["finding_id"] for found in report.findings.values() for row in found}
+    further = [_listed(row, False) for row in report.events.windows if row["finding_id"] not in listed]
     anchors = {item.row["finding_id"]: item.anchor for found in (*lists.values(), further) for item in found}
     by_finding = groups(report.counterfactuals, itemgetter("finding_id"))
     by_partition = groups(_ordered(report.elections, "offset"), itemgetter("topic_id", "partition"))
     details = [_detail(item, report, by_finding, by_partition) for item in lists[Section.WINDOWS] if item.detailed]
-    totals = {section.value: report.totals.of(section) for section in Section}
+    totals = in_sections(report.totals)
     cluster = report.cluster_id
     days = {moment(each["at_ms"])[:10] for each in report.page_one["timeline"]}
     return rendered(
@@ -84,7 +86,7 @@ def render_report(report: ReportInput) -> str:
         report=report,
         **_script(),
         focus=words.focus_text(report.focus),
-        tally=report.totals.windows(),
+        tally={each.name: sum(_windows(report.totals, each)) for each in VERDICTS},
         verdicts=VERDICTS,
         page=report.page_one,
         day=days.pop() if len(days) == 1 else "",
@@ -99,7 +101,6 @@ def render_report(report: ReportInput) -> str:
         policies=sections.policies_by_family(report.policies),
         exposed=sections.exposure_groups(lists[Section.EXPOSURES], report.exposure_groups),
         exposed_listed=len(lists[Section.EXPOSURES]),
-        exposures=sections.exposures(report.totals),
         cut_logs=lists[Section.CUT_LOGS],
         against_rules=lists[Section.RULES],
         faults=lists[Section.FAULTS],
@@ -112,7 +113,7 @@ def render_report(report: ReportInput) -> str:
         quarantined=max(report.counts.get("quarantine", 0), len(report.quarantine)),
         quality_passed=sum(1 for row in report.quality if row["success"] is True),
         brokers=[sections.broker_life(broker, found) for broker, found in report.events.brokers.items()],
-        rules=words.rules_text(report.totals.groups),
+        rules=words.rules_text(report.totals),
         glossary=words.TERMS,
         max_listed=MAX_LISTED,
         max_captures=MAX_CAPTURES,
@@ -148,20 +149,13 @@ def fingerprint_in(head: bytes) -> str | None:
     return None if found is None else found[1].decode()
 
 
-def element_id(finding_id: str | None, taken: set[str]) -> str:
-    """Make a new HTML id of letters, digits, `-` and `_` from a finding id, unique among `taken`, and add it there."""
-    base = "f-" + re.sub(r"[^A-Za-z0-9_-]+", "-", finding_id or "")[:80]
-    candidate, number = base, 1
-    while candidate in taken:
-        number += 1
-        candidate = f"{base}-{number}"
-    taken.add(candidate)
-    return candidate
+def _listed(row: Row, detailed: bool) -> Listed:
+    return Listed(row, verdict_of(row), detailed, reason_by_nature(row) if "reason" in row else [])
 
 
-def _listed(row: Row, taken: set[str], detailed: bool) -> Listed:
-    reason = reason_by_nature(row) if "reason" in row else []
-    return Listed(row, verdict_of(row), element_id(row["finding_id"], taken), detailed, reason)
+def _windows(totals: Iterable[Row], verdict: Verdict) -> Iterator[int]:
+    """The numbers of windows with a verdict."""
+    return (each["findings"] for each in totals if each["kind"] == HWM_REGRESSION and verdict_of(each) is verdict)
 
 
 def _states(details: Sequence[Row]) -> dict[str, tuple[str, list[Row]]]:

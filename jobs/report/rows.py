@@ -1,21 +1,18 @@
-"""The input of the incident report: its rows, its totals, and the sections of findings.
+"""The input of the incident report: its rows, and the verdicts as the page shows them.
 
 Pure. jobs/report/stage.py loads the rows, jobs/report/page.py renders the page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-import pyarrow as pa
 
 from jobs.incident.captured import Captured
 from jobs.incident.events import IncidentEvents
 from jobs.incident.focus import ALL, Focus
-from jobs.incident.order import KEYS, ordered
-from replay.findings.kinds import HWM_REGRESSION, Section, kind_of
+from replay.findings.kinds import Section
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
 
 Row = dict[str, Any]
@@ -64,33 +61,11 @@ _BY_NAME = {verdict.name: verdict for verdict in VERDICTS}
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
-    """Counts of all findings, including those that the sections leave out.
-
-    groups: rows {kind, verdict, rule, rule_version, findings, lasted_ms, longest_ms, unended}; the last three are for
-    exposures.
-    """
-
-    groups: list[Row]
-
-    def windows(self) -> dict[str, int]:
-        """Number of windows by verdict."""
-        counts = dict.fromkeys(_BY_NAME, 0)
-        for group in self.groups:
-            if group["kind"] == HWM_REGRESSION:
-                counts[verdict_of(group).name] += group["findings"]
-        return counts
-
-    def of(self, section: Section) -> int:
-        """Number of findings in a section."""
-        return sum(group["findings"] for group in self.groups if section_of(group) is section)
-
-
-@dataclass(frozen=True, slots=True)
 class ReportInput:
     """The rows that the page shows, as mappings with the columns of these Arrow schemas.
 
-    findings: FINDINGS, at most MAX_LISTED of each section; counterfactuals: COUNTERFACTUALS of findings with a detail;
+    findings: FINDINGS of each section in order, at most MAX_LISTED; totals: rows {section, kind, verdict, rule,
+    rule_version, findings} of all findings; counterfactuals: COUNTERFACTUALS of findings with a detail;
     timelines: rows of near.sql, states near the windows, by (topic_id, partition), sorted by offset, with `place` (the
     index of the state in its partition's history) and `total` (length of that history); elections: ELECTION_COLUMNS of
     ELECTIONS at those offsets;
@@ -100,7 +75,8 @@ class ReportInput:
     page_one, answer, plan: see jobs/incident/document.py;
     causes: finding_id -> its chain (replay/incident/causes.py), of findings with a detail;
     fingerprint: of the tables that the rows come from;
-    focus: what the findings are narrowed to; events: for the timeline; policies, exposure_groups: see load.py;
+    focus: what the findings are narrowed to; events: for the timeline; policies, exposures,
+    exposure_groups: see load.py;
     captured: what the evidence consists of; made_from: see jobs/lake/fingerprint.py, of the tables shown.
     """
 
@@ -110,8 +86,8 @@ class ReportInput:
     answer: Row
     plan: Row
     causes: Mapping[str, list[str]]
-    findings: list[Row]
-    totals: Totals
+    findings: Mapping[Section, list[Row]]
+    totals: Sequence[Row]
     counterfactuals: list[Row]
     timelines: dict[tuple[str, int], list[Row]]
     elections: list[Row]
@@ -122,6 +98,7 @@ class ReportInput:
     focus: Focus = ALL
     events: IncidentEvents = field(default_factory=IncidentEvents)
     policies: Sequence[Row] = ()
+    exposures: Sequence[Row] = ()
     exposure_groups: Sequence[Row] = ()
     captured: Captured = field(default_factory=Captured)
     made_from: Row = field(default_factory=dict)
@@ -139,21 +116,9 @@ def verdict_of(row: Mapping[str, Any]) -> Verdict:
     return _BY_NAME[name]
 
 
-def section_of(row: Mapping[str, Any]) -> Section:
-    """The section of a finding, or of a group of findings. Errors: ValueError for a kind that is not registered."""
-    if row["kind"] == HWM_REGRESSION:
-        return Section.EXCLUDED if row["verdict"] == "excluded" else Section.WINDOWS
-    return kind_of(row["kind"]).section
-
-
-def by_section(findings: list[Row]) -> dict[Section, list[Row]]:
-    """The findings of each section, in order. Errors: ValueError for an unknown verdict or kind."""
-    for row in findings:
-        verdict_of(row)
-        kind_of(row["kind"])
-    keys = pa.Table.from_pylist([{name: row[name] for name in KEYS.names} for row in findings], schema=KEYS)
-    keys = keys.append_column("row", pa.array(range(len(findings)), pa.int64()))
-    found: dict[Section, list[Row]] = {section: [] for section in Section}
-    for key in ordered(keys, *Section).to_pylist():
-        found[Section(key["section"])].append(findings[key["row"]])
-    return found
+def in_sections(totals: Iterable[Row]) -> dict[str, int]:
+    """Number of findings in each section. totals: of ReportInput."""
+    counts = dict.fromkeys(map(str, Section), 0)
+    for group in totals:
+        counts[group["section"]] += group["findings"]
+    return counts

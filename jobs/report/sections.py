@@ -10,30 +10,15 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
-from jobs.report.rows import Row, Totals
+from jobs.report.rows import Row
 from jobs.report.words import FAMILIES, policy_family, policy_rank
-from replay.findings.kinds import LAST_REPLICA, LEADERLESS, Section, of_section
+from replay.findings.kinds import LAST_REPLICA, LEADERLESS
 from replay.plan.step import groups
 
 MAX_PIECES = 3  # pieces of evidence to show per finding in a list
 MAX_SESSIONS = 100  # rows of a broker's history
 _ANSWER = ("outcome", "leader", "last_written_leader_epoch", "log_end_offset", "loss_min", "loss_max", "explanation")
 EXPOSURE_NAMES = {LEADERLESS: "without a leader", LAST_REPLICA: "one replica left"}
-
-
-def exposures(totals: Totals) -> list[Row]:
-    """How often and how long partitions were exposed: a row {kind, findings, lasted_ms, longest_ms, unended} for each
-    kind that was found, over all its findings. unended: number of those without an end."""
-    by_kind = groups(totals.groups, itemgetter("kind"))
-    return [
-        {
-            "kind": kind,
-            **{name: sum(each[name] or 0 for each in by_kind[kind]) for name in ("findings", "lasted_ms", "unended")},
-            "longest_ms": max((ms for each in by_kind[kind] if (ms := each["longest_ms"]) is not None), default=None),
-        }
-        for kind in of_section(Section.EXPOSURES)
-        if kind in by_kind
-    ]
 
 
 def exposure_groups(items: Sequence[Any], totals: Sequence[Row]) -> list[Row]:

@@ -12,8 +12,7 @@ from jobs.console.output import plain, printable
 from jobs.console.text import wrapped
 from jobs.report import filters, words
 from jobs.report.rendering import rendered
-from jobs.report.rows import MAX_LISTED, ReportInput, Row, by_section
-from replay.findings.kinds import Section
+from jobs.report.rows import ReportInput, Row, in_sections
 from replay.incident.causes import labelled
 from replay.plan.step import moment, place
 
@@ -120,8 +119,7 @@ def _worst(timeline: Sequence[Row], most: int) -> list[Row]:
 def as_json(report: ReportInput) -> str:
     """The report as one JSON object (docs/report.md), with a line end. ASCII: captured names cannot control a
     terminal."""
-    found = by_section(report.findings)
-    totals = {section: report.totals.of(section) for section in Section}
+    totals = in_sections(report.totals)
     document = {
         "cluster_id": report.cluster_id,
         "narrowed_to": asdict(report.focus) if report.focus.narrows else None,
@@ -131,8 +129,8 @@ def as_json(report: ReportInput) -> str:
         "plan": report.plan,
         "causes": report.causes,
         "findings": {
-            section: {"total": totals[section], "left_out": totals[section] - len(rows[:MAX_LISTED]), "rows": rows}
-            for section, rows in ((section, rows[:MAX_LISTED]) for section, rows in found.items())
+            section: {"total": totals[section], "left_out": totals[section] - len(rows), "rows": rows}
+            for section, rows in report.findings.items()
         },
         "policies": list(report.policies),
         "predictions": report.counterfactuals,

@@ -132,7 +132,7 @@ class _Canvas:
         anchor = self.anchors.get(mark.finding_id) if mark.finding_id else mark.place
         # The mark of the finding itself has an id, from that of the finding's place.
         is_own = anchor and mark.finding_id and mark.kind not in (ELECTION, STATE)
-        own = f' id="t{anchor[1:]}"' if anchor and is_own else ""
+        own = f' id="t{escape(anchor[1:])}"' if anchor and is_own else ""
         given = {
             "t": self.topics.get(mark.topic) if mark.topic is not None else None,
             "v": mark.verdict or None,
@@ -149,7 +149,7 @@ class _Canvas:
             f' data-s="{mark.start_ms - self.first_ms}" data-e="{mark.end_ms - self.first_ms}"'
             f' data-k="{escape(mark.kind)}"{data}><title>{escape(mark.text)}</title></rect>'
         )
-        return f'<a href="#{anchor}" tabindex="-1">{drawn}</a>' if anchor else drawn
+        return f'<a href="#{escape(anchor)}" tabindex="-1">{drawn}</a>' if anchor else drawn
 
 
 def _summary(name: str, marks: Sequence[Mark]) -> str:

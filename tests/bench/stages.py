@@ -165,14 +165,14 @@ def _scalar_policies(inputs: Prepared) -> Iterator[Work]:
 def _report(inputs: Prepared) -> Iterator[Work]:
     """The page of an incident with as many findings as it lists."""
     report = _full_report()
-    yield Work(partial(render_report, report), len(report.findings))
+    yield Work(partial(render_report, report), sum(map(len, report.findings.values())))
 
 
 def _json(inputs: Prepared) -> Iterator[Work]:
     """The floor of report: the same rows as text."""
     report = _full_report()
-    rows = [report.findings, list(report.timelines.values())]
-    yield Work(partial(json.dumps, rows, ensure_ascii=False), len(report.findings))
+    findings = [row for rows in report.findings.values() for row in rows]
+    yield Work(partial(json.dumps, [findings, list(report.timelines.values())], ensure_ascii=False), len(findings))
 
 
 def _full_report() -> ReportInput:

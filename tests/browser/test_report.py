@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 
 from jobs.report.page import render_report
 from tests.browser.conftest import CAPTURED, CAPTURES, Open, Shown, sheets
-from tests.support.report_rows import counted, events, report, small_report
+from tests.support.report_rows import all_of, counted, events, report, small_report
 from tests.unit.jobs.report.test_page import HOSTILE_TOPICS
 
 STOPS = json.loads((CAPTURED / "stops.json").read_text(encoding="utf-8"))
@@ -329,16 +329,15 @@ def test_the_text_for_a_ticket_is_copied(open_page: Open, unclean: Path) -> None
 @pytest.mark.parametrize("topic", HOSTILE_TOPICS)
 def test_a_hostile_name_runs_nothing(open_page: Open, topic: str) -> None:
     planted = small_report()
-    for each in (*planted.findings, *planted.elections, *planted.counterfactuals):
+    findings = all_of(planted)
+    for each in (*findings, *planted.elections, *planted.counterfactuals):
         each["topic"] = topic
-    for each in planted.findings:
+    for each in findings:
         each |= {"explanation": topic, "rule": topic}
-    events_ = events(planted.findings)
+    events_ = events(findings)
     events_.elections[0]["topic"] = topic
     events_.elections[0]["cause"] = topic
-    shown = open_page(
-        render_report(report(planted.findings, totals=counted(planted.findings), events=events_, plan=planted.plan))
-    )
+    shown = open_page(render_report(report(findings, totals=counted(findings), events=events_, plan=planted.plan)))
     page = shown.page
     page.select_option("#filter-topic", index=1)
     page.fill("#filter-text", topic)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from jobs.report.load import load_report
 from jobs.report.page import render_report
-from jobs.report.rows import Section, by_section
+from replay.findings.kinds import Section
 from tests.spark.conftest import Job
 
 
 def test_a_real_page_draws_every_window(job: Job) -> None:
     loaded = load_report(job.lake, job.clusters["unclean"])
-    windows = by_section(loaded.findings)[Section.WINDOWS]
+    windows = loaded.findings[Section.WINDOWS]
     assert len(windows) == 6
     page = render_report(loaded)
     assert [row["finding_id"] for row in windows if f'<rect id="t-{row["finding_id"]}" class="bar ' not in page] == []

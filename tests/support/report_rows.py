@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from jobs.incident.order import KEYS
 from jobs.incident.plan import as_row
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.report.load import exposure_groups
-from jobs.report.rows import ReportInput, Totals
+from jobs.report.load import exposures, listed
+from jobs.report.rows import ReportInput
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
+from replay.findings.kinds import kind_of
 from replay.findings.statements import prose, statement
 from replay.incident.answer import COLUMNS, AnswerScope, answer, losses, unknowns
 from replay.incident.page_one import page_one
@@ -110,21 +112,19 @@ def placed(states: list[dict[str, Any]], before: int = 0, total: int | None = No
     return [each | {"place": before + number, "total": whole} for number, each in enumerate(states)]
 
 
-def counted(findings: list[dict[str, Any]]) -> Totals:
+def counted(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The totals that jobs/report/load.py computes, by a plain loop."""
-    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
-    names = ("kind", "verdict", "rule", "rule_version")
+    counts: Counter[tuple[Any, ...]] = Counter()
     for each in findings:
-        group = groups.setdefault(
-            tuple(each[name] for name in names),
-            {name: each[name] for name in names} | {"findings": 0, "unended": 0, "lasted_ms": 0, "longest_ms": None},
-        )
-        lasted = each["lasted_ms"]
-        group["findings"] += 1
-        group["unended"] += each["end_offset"] is None
-        group["lasted_ms"] += max(lasted or 0, 0)
-        group["longest_ms"] = max((ms for ms in (lasted, group["longest_ms"]) if ms is not None), default=None)
-    return Totals(list(groups.values()))
+        section = "excluded" if each["verdict"] == "excluded" else kind_of(each["kind"]).section.value
+        counts[section, each["kind"], each["verdict"], each["rule"], each["rule_version"]] += 1
+    names = ("section", "kind", "verdict", "rule", "rule_version")
+    return [dict(zip(names, group, strict=True)) | {"findings": count} for group, count in counts.items()]
+
+
+def all_of(given: ReportInput) -> list[dict[str, Any]]:
+    """The findings of a report, section after section."""
+    return [row for rows in given.findings.values() for row in rows]
 
 
 def answered(findings: list[dict[str, Any]]) -> dict[str, Any]:
@@ -223,9 +223,10 @@ def report(findings: list[dict[str, Any]], **values: Any) -> ReportInput:
         "quality": [],
         "quarantine": [],
         "counts": {},
-        "exposure_groups": exposure_groups(keys_of(findings)),
+        "exposures": exposures(keys_of(findings), by_topic=False),
+        "exposure_groups": exposures(keys_of(findings), by_topic=True),
     }
-    return ReportInput(findings=findings, **(given | values))
+    return ReportInput(findings=listed(pa.Table.from_pylist(findings, schema=FINDINGS)), **(given | values))
 
 
 def small_report() -> ReportInput:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from jobs.incident.focus import ALL, Focus
 from jobs.report import load, stage
-from jobs.report.load import exposure_groups, policy_totals
+from jobs.report.load import exposures, listed, policy_totals
 from jobs.report.page import render_report
-from jobs.report.rows import Section, by_section
-from replay.arrow.schemas import COUNTERFACTUALS
+from replay.arrow.schemas import COUNTERFACTUALS, FINDINGS
+from replay.findings.kinds import Section
 from tests.support.report_rows import (
     START_MS,
     broken_rule,
@@ -56,14 +57,14 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = findings()
+    wanted = {name: [row["finding_id"] for row in some[:MOST]] for name, some in listed(_table(rows)).items()}
     monkeypatch.setattr(load, "MAX_LISTED", MOST)
     loaded = load.load_report(lake_of(tmp_path, CLUSTER, findings=rows), CLUSTER)
-    ids = {name: [row["finding_id"] for row in some] for name, some in by_section(loaded.findings).items()}
-    wanted = {name: [row["finding_id"] for row in some[:MOST]] for name, some in by_section(rows).items()}
+    ids = {name: [row["finding_id"] for row in some] for name, some in loaded.findings.items()}
     # Window by window: those of the last election, of the one before, and the larger of the next.
     wanted[Section.OTHER_RULES] = ["p8", "p7", "p6", "p5"]
     assert {name: sorted(some) for name, some in ids.items()} == {name: sorted(some) for name, some in wanted.items()}
-    assert _sorted(loaded.totals.groups) == _sorted(counted(rows).groups)
+    assert _sorted(loaded.totals) == _sorted(counted(rows))
     assert loaded.answer["text"][0].startswith(
         "LOST: at least 12 acknowledged records of ledger-0, ledger-1 and ledger-2"
     )
@@ -73,7 +74,11 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
         assert f'5 more are not shown. All 9: <code class="copy">{command}</code>' in page
 
 
-def _sorted(groups: list[dict[str, Any]]) -> list[list[tuple[str, Any]]]:
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=FINDINGS)
+
+
+def _sorted(groups: Sequence[dict[str, Any]]) -> list[list[tuple[str, Any]]]:
     return sorted((sorted(group.items()) for group in groups), key=str)
 
 
@@ -189,9 +194,13 @@ def test_policies_are_added_up_with_what_is_unknown() -> None:
 def test_exposures_are_added_up_by_kind_and_topic() -> None:
     rows = [exposure(f"e{n}", 1000 * n, partition=n % 2, topic=("a", "b")[n > 2]) for n in range(5)]
     rows.append(exposure("open", 9000, kind="last_replica_standing", end_offset=None, topic="a"))
-    groups = exposure_groups(keys_of(rows))
+    groups = exposures(keys_of(rows), by_topic=True)
     assert [(g["kind"], g["topic"], g["findings"], g["lasted_ms"], g["longest_ms"], g["unended"]) for g in groups] == [
         ("leaderless", "b", 2, 7000, 4000, 0),
         ("leaderless", "a", 3, 3000, 2000, 0),
         ("last_replica_standing", "a", 1, 9000, 9000, 1),
+    ]
+    assert [(g["kind"], g["findings"], g["lasted_ms"], g["unended"]) for g in exposures(keys_of(rows), False)] == [
+        ("leaderless", 5, 10_000, 0),
+        ("last_replica_standing", 1, 9000, 1),
     ]
