@@ -55,24 +55,15 @@ Limits = Mapping[str, Any]  # the settings of [quality] (conf/defaults.toml), `$
 Needs = Mapping[str, tuple[str, ...]]
 
 
-class Part(Protocol):
-    """Some rows of a cluster, and the checks that they are for."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of a cluster, and the checks that they are for. schemas: of every table. read: the rows, once or piece
+    by piece; each piece is all that a check of these must see at once. whole: all rows of a table, for a digest."""
 
-    @property
-    def checks(self) -> Sequence[Check]: ...
-
-    @property
-    def schemas(self) -> Mapping[str, pa.Schema]:
-        """The columns of every table."""
-        ...
-
-    def read(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
-        """The rows, once or piece by piece; each piece is all that a check of these must see at once."""
-        ...
-
-    def whole(self, table: str, columns: Sequence[str]) -> Rows:
-        """All rows of a table, for a digest."""
-        ...
+    checks: Sequence[Check]
+    schemas: Mapping[str, pa.Schema]
+    read: Callable[[Needs], Iterable[Mapping[str, Rows]]]
+    whole: Callable[[str, Sequence[str]], Rows]
 
 
 class Source(Protocol):
@@ -91,23 +82,11 @@ class InMemory:
         self._tables = tables
 
     def each(self, checks: Sequence[Check], function: Callable[[Sequence[Part]], Outcomes]) -> Iterable[Outcomes]:
-        return [function([_Held(checks, self._tables)])]
+        schemas = {name: table.schema for name, table in self._tables.items()}
+        return [function([Part(checks, schemas, self._read, lambda name, _: self._tables[name])])]
 
-
-@dataclass(frozen=True)
-class _Held:
-    checks: Sequence[Check]
-    tables: Mapping[str, pa.Table]
-
-    @property
-    def schemas(self) -> Mapping[str, pa.Schema]:
-        return {name: table.schema for name, table in self.tables.items()}
-
-    def read(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
-        yield {name: self.tables[name] for name in needs}
-
-    def whole(self, table: str, columns: Sequence[str]) -> Rows:
-        return self.tables[table]
+    def _read(self, needs: Needs) -> Iterable[Mapping[str, Rows]]:
+        return [{name: self._tables[name] for name in needs}]
 
 
 def run(checks: Sequence[Check], source: Source, limits: Limits) -> Outcomes:

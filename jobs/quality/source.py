@@ -66,20 +66,25 @@ class LakeSource:
         # As many buckets as replay has, so that a file is not read for two of them.
         count = power_of_two(max(files.rows(name) for name in cut) / self._tables.most)
         items = [BucketItem(bucket, files.parts(bucket)) for bucket in (TopicBucket(n, count) for n in range(count))]
-        yield from (_Topics(self._tables, own, items[at::most]) for at in range(min(most, count)))
-        yield _Topics(self._tables, own, [BucketItem(WITHOUT_TOPIC, files.parts(WITHOUT_TOPIC))])
+        split = [items[at::most] for at in range(min(most, count))]
+        for some in (*split, [BucketItem(WITHOUT_TOPIC, files.parts(WITHOUT_TOPIC))]):
+            yield self._part(own, partial(self._tables.by_topic, some))
 
     def _wholes(self, checks: Sequence[Check]) -> Iterator[Part]:
         """The whole cluster: each check of a large table alone, so that only its columns are read."""
         for table, own in _by_table(checks, Scope.CLUSTER).items():
             for together in [[check] for check in own] if table in _LARGE else [own]:
-                yield _Whole(self._tables, together)
+                yield self._part(together, self._tables.all_rows)
 
     def _rows(self, checks: Sequence[Check], most: int) -> Iterator[Part]:
         """The files of each table."""
         for table, own in _by_table(checks, Scope.ROW).items():
             files = [file.path for file in self._lake.files(table, self._cluster)]
-            yield from (_Files(self._tables, own, table, files[at::most]) for at in range(min(most, len(files))))
+            for at in range(min(most, len(files))):
+                yield self._part(own, partial(self._tables.by_file, table, files[at::most]))
+
+    def _part(self, checks: Sequence[Check], read: Callable[[Needs], Iterable[Mapping[str, Rows]]]) -> Part:
+        return Part(checks, _SCHEMAS, read, self._tables.stream)
 
 
 @dataclass(frozen=True)
@@ -108,69 +113,30 @@ class LakeTables:
         rows = sum(file.rows for file in self.lake.files(name, self.cluster))
         return Stream(rows, _empty(name, columns).schema, partial(self.pieces, name, columns))
 
+    def by_file(self, table: str, files: Sequence[str], needs: Needs) -> Iterator[Mapping[str, Rows]]:
+        """The rows of some files of a table, piece by piece, each with all rows of the others."""
+        others = {name: self.held(name, columns) for name, columns in needs.items() if name != table}
+        for piece in self.pieces(table, needs[table], files):
+            yield {**others, table: piece}
+
+    def by_topic(self, items: Sequence[BucketItem], needs: Needs) -> Iterator[Mapping[str, Rows]]:
+        """The rows of buckets of topics, one bucket after the other; of tables without topic ids all rows."""
+        held = {name: self.held(name, columns) for name, columns in needs.items() if name not in items[0].parts}
+        for item in items:
+            found = {name: _of_bucket(rows, item.bucket) for name, rows in held.items()}
+            for name in needs.keys() - held.keys():
+                columns = tuple(dict.fromkeys((*needs[name], ".".join(TABLES[name].topics))))
+                found[name] = self.of_parts(name, item.parts[name], columns, item.bucket)
+            yield found
+
+    def all_rows(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
+        """All rows of a cluster; those of large tables piece by piece."""
+        yield {n: (self.stream if n in _LARGE else self.held)(n, columns) for n, columns in needs.items()}
+
     def of_parts(self, name: str, parts: Sequence[FilePart], columns: Sequence[str], bucket: TopicBucket) -> pa.Table:
         """The rows of a bucket."""
         found = read_bucket(self.lake.storage, parts, columns, bucket, TABLES[name].topics, as_codes=True)
         return pa.concat_tables([_empty(name, columns), *found], promote_options="permissive")
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Checks, and the tables that they are of."""
-
-    tables: LakeTables
-    checks: Sequence[Check]
-
-    @property
-    def schemas(self) -> Mapping[str, pa.Schema]:
-        return _SCHEMAS
-
-    def whole(self, table: str, columns: Sequence[str]) -> Rows:
-        return self.tables.stream(table, columns)
-
-
-@dataclass(frozen=True)
-class _Files(_Part):
-    """Files of a table."""
-
-    table: str
-    files: Sequence[str]
-
-    def read(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
-        others = {name: self.tables.held(name, columns) for name, columns in needs.items() if name != self.table}
-        for piece in self.tables.pieces(self.table, needs[self.table], self.files):
-            yield {**others, self.table: piece}
-
-
-@dataclass(frozen=True)
-class _Topics(_Part):
-    """Buckets of topics, one after the other; of tables without topic ids all rows."""
-
-    items: Sequence[BucketItem]
-
-    def read(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
-        cut = {name: self._columns(name, columns) for name, columns in needs.items() if name in self.items[0].parts}
-        others = {name: self.tables.held(name, columns) for name, columns in needs.items() if name not in cut}
-        for item in self.items:
-            found = {name: _of_bucket(rows, item.bucket) for name, rows in others.items()}
-            for name, columns in cut.items():
-                found[name] = self.tables.of_parts(name, item.parts[name], columns, item.bucket)
-            yield found
-
-    def _columns(self, name: str, columns: Sequence[str]) -> Sequence[str]:
-        """The columns, and that with the topic ids."""
-        return tuple(dict.fromkeys((*columns, ".".join(TABLES[name].topics))))
-
-
-@dataclass(frozen=True)
-class _Whole(_Part):
-    """All rows of a cluster; those of large tables piece by piece."""
-
-    def read(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
-        yield {
-            name: self.tables.stream(name, columns) if name in _LARGE else self.tables.held(name, columns)
-            for name, columns in needs.items()
-        }
 
 
 def _large_rows(lake: Lake, cluster: str) -> int:
