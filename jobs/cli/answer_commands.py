@@ -169,8 +169,7 @@ def explain(
     """Explain a finding, with the rows, files and bytes that support it."""
     from evidence.capture.files import check_location
     from evidence.capture.remote import location
-    from jobs.queries.explain import explain
-    from jobs.queries.explain_output import print_explained
+    from jobs.queries.explain import explain, print_explained
 
     place = location(capture) if capture else None
     if place:

@@ -35,8 +35,7 @@ def status(
 ) -> None:
     """Show what was found in each cluster, the worst first, how old its evidence is, and how its last run ended."""
     from jobs.lake.lake import Lake
-    from jobs.queries.status import status_of
-    from jobs.queries.status_output import metrics_of, print_status
+    from jobs.queries.status import metrics_of, print_status, status_of
 
     now_ms = time.time_ns() // 1_000_000
     found = [status_of(Lake(root), now_ms, runs, captures) for root in given or [lake]]

@@ -12,7 +12,7 @@ from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
 from jobs.lake.tables import ACKNOWLEDGEMENTS as SCHEMA
 from jobs.lake.tables import CLUSTER_ID, TABLES
-from jobs.queries.explain import MIN_PREFIX, find_finding
+from jobs.queries.listing import MIN_PREFIX, find_finding
 from jobs.verdict.status import ACKNOWLEDGED, ACKNOWLEDGEMENTS, KEY, STATUS, change, rows_of, with_status
 
 Row = dict[str, Any]

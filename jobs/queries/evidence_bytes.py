@@ -93,24 +93,25 @@ def with_bytes(evidence: Sequence[Row], location: Location) -> list[Row]:
         rows_of: dict[str, list[Row]] = defaultdict(list)
         for row in result:
             file, note = _find(capture, row)
-            row["bytes"] = _nothing(note)
+            row["bytes"] = _of_bytes(note)
             if file is not None:
                 rows_of[file.path].append(row)
-        for file in capture.files:
-            if file.path in rows_of and file.kind in kinds.BROKER_LOGS:
+        for file in (file for file in capture.files if file.path in rows_of):
+            own = rows_of[file.path]
+            if file.kind in kinds.BROKER_LOGS:  # positions are those in the unpacked text
                 with file.unchanged():
-                    lines = lines_at(file.local, (r["position"] or 0 for r in rows_of[file.path]), SHOWN_LOG_BYTES)
-                for row in rows_of[file.path]:
-                    row["bytes"] = {**_shown_line(row, lines), "file": file.path, "sha256": file.sha256}
-            elif file.path in rows_of:
+                    lines = lines_at(file.local, (row["position"] or 0 for row in own), SHOWN_LOG_BYTES)
+                found = [_line(row, lines.get(row["position"]), SHOWN_LOG_BYTES) for row in own]
+            else:
                 data = file.read()
-                for row in rows_of[file.path]:
-                    row["bytes"] = {**_shown(row, data), "file": file.path, "sha256": file.sha256}
+                found = [_shown(row, data) for row in own]
+            for row, shown in zip(own, found, strict=True):
+                row["bytes"] = shown | {"file": file.path, "sha256": file.sha256}
     return result
 
 
-def _nothing(note: str | None) -> Row:
-    return {"file": None, "sha256": None, "note": note, "hex": None, "text": None}
+def _of_bytes(note: str | None = None, hexed: list[str] | None = None, text: str | None = None) -> Row:
+    return {"file": None, "sha256": None, "note": note, "hex": hexed, "text": text}
 
 
 def _find(capture: Capture, row: Row) -> tuple[EvidenceFile | None, str | None]:
@@ -131,27 +132,24 @@ def _shown(row: Row, data: bytes) -> Row:
     """The bytes of a piece of evidence. hex: lines of a dump; text: a line of the file; note: why neither is shown."""
     position, kind = row["position"], row["file_kind"]
     if position is None or position >= len(data):
-        return _nothing("the file has no byte at that position")
+        return _line(row, None)
     if kind in (*_LOGS, kinds.REPLICA_SEGMENT, kinds.OTHER, None):
         head = _head(row, data)
         raw = head or _stretch(row, data)
-        hexed = None if not head and _is_secret(row, raw) else hex_lines(raw[:SHOWN_BYTES], position)
-        return {**_nothing(None if hexed else "not shown: these bytes may contain a secret"), "hex": hexed}
+        if not head and _is_secret(row, raw):
+            return _of_bytes("not shown: these bytes may contain a secret")
+        return _of_bytes(hexed=hex_lines(raw[:SHOWN_BYTES], position))
     end = data.find(b"\n", position)
-    line = data[position : len(data) if end < 0 else end].rstrip(b"\r")
-    if _is_secret(row, line):
-        return _nothing("not shown: this line may contain a secret")
-    return {**_nothing(None), "text": line.decode("utf-8", "backslashreplace")[:SHOWN_CHARACTERS]}
+    return _line(row, data[position : len(data) if end < 0 else end].rstrip(b"\r"))
 
 
-def _shown_line(row: Row, lines: Mapping[int, bytes]) -> Row:
-    """A line of a node's log; its position is one in the unpacked text."""
-    line = lines.get(row["position"])
+def _line(row: Row, line: bytes | None, most: int = SHOWN_CHARACTERS) -> Row:
+    """A line of the file; None: there is none at the position."""
     if line is None:
-        return _nothing("the file has no byte at that position")
-    if may_hold_secrets(line):
-        return _nothing("not shown: this line may contain a secret")
-    return {**_nothing(None), "text": line.decode("utf-8", "backslashreplace")}
+        return _of_bytes("the file has no byte at that position")
+    if _is_secret(row, line):
+        return _of_bytes("not shown: this line may contain a secret")
+    return _of_bytes(text=line.decode("utf-8", "backslashreplace")[:most])
 
 
 def _head(row: Row, data: bytes) -> bytes | None:

@@ -1,8 +1,14 @@
-"""`explain`: load a finding, its counterfactuals and the rows and commands for each piece of its evidence."""
+"""`explain`: load a finding, its counterfactuals and the rows and commands for each piece of its evidence; print that.
+
+On a terminal facts, bounds, assumptions, meanings and predictions have separate headings
+(jobs/report/templates/explain.txt.j2).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -12,18 +18,20 @@ import pyarrow.compute as pc
 from evidence import kinds
 from evidence.broker_logs.events import KINDS as LOG_EVENTS
 from evidence.capture.remote import Location
-from evidence.errors import KraftForensicsError
 from evidence.metadata_log.record_text import with_text
+from jobs.console.options import DocumentFormat
+from jobs.console.output import Format, print_rows, utc
 from jobs.incident.document import load_causes
 from jobs.incident.lookup import among, load_deleted
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.queries.evidence_bytes import commands, with_bytes
+from jobs.queries.listing import find_finding
+from jobs.report.rendering import for_terminal, rendered
+from jobs.report.sections import same_answers
 
 Row = dict[str, Any]
 
-MIN_PREFIX = 6
-_MOST_NAMED = 5
 # The source of a piece of evidence is a table, a kind of file, or a kind of line in a node's log. These are the tables
 # for kinds of files.
 _TABLE_OF_KIND = {
@@ -74,24 +82,6 @@ def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Locati
         "evidence": with_bytes(evidence, capture) if capture else evidence,
         "commands": list(dict.fromkeys(command for row in evidence for command in row["commands"])),
     }
-
-
-def find_finding(lake: Lake, wanted: str, cluster: str | None) -> Row:
-    """The finding with that id, or the only one whose id starts with it. Errors: KraftForensicsError."""
-    advice = f"To list findings: kraft-forensics findings --lake {lake.root}"
-    if len(wanted) < MIN_PREFIX:
-        raise KraftForensicsError(
-            f"{wanted!r} is too short: give the id of a finding, or at least its first 6 characters. {advice}"
-        )
-    found = lake.read("findings", cluster, where=pc.starts_with(pc.field("finding_id"), wanted))
-    rows: list[Row] = found.sort_by("finding_id").slice(0, _MOST_NAMED).to_pylist()
-    exact = [row for row in rows if row["finding_id"] == wanted] or rows
-    if not exact:
-        raise KraftForensicsError(f"no finding has an id that is or starts with {wanted!r}. {advice}")
-    if len(exact) > 1:
-        named = ", ".join(row["finding_id"] for row in exact)
-        raise KraftForensicsError(f"several ids start with {wanted!r}: {named}; give more characters of the id")
-    return exact[0]
 
 
 def _about(finding: Row) -> pc.Expression:
@@ -166,3 +156,56 @@ def _record(rows: Sequence[Row], evidence: Row, table: str) -> Row | None:
         found = [r for r in found if evidence["offset"] in (None, r["offset"])]
     record = found[0] if len(found) == 1 else None
     return {name: record[name] for name in _RECORD} if record else None
+
+
+_PROVENANCE = ("capture", "path", "sha256", "position", "batch_base_offset", "topic_id", "topic", "partition")
+# The columns to show for a row, by table; default: all.
+_SHOWN = {
+    "partition_history": (
+        *("offset", "leader", "leader_epoch", "partition_epoch", "replicas", "isr", "elr", "last_known_elr"),
+        *("leader_recovery_state", "min_isr", "unclean_leader_election_enable", "removed"),
+    )
+}
+_TIMES = ("timestamp_ms", "captured_at_ms")
+
+
+def print_explained(found: Row, form: DocumentFormat) -> None:
+    """Print to stdout. json: one array of one object. found: of `explain`."""
+    if form == "json":
+        print_rows([], [found], Format.JSON)
+        return
+    at = {row["offset"]: row["captured_at_ms"] for row in found["evidence"] if row["table"] == "partition_history"}
+    text = rendered(
+        "explain.txt.j2",
+        for_terminal,
+        finding=found,
+        elected_ms=at.get(found["election_offset"]),
+        entries=_entries(found["evidence"]),
+        answers=same_answers(found["counterfactuals"]),
+        fields=_fields,
+    )
+    sys.stdout.write(text.rstrip("\n") + "\n")
+
+
+def _entries(evidence: Sequence[Row]) -> list[tuple[list[str], Row]]:
+    """Pieces of evidence with their roles. Pieces with the same row and value are one entry, with all their roles."""
+    entries: dict[str, tuple[list[str], Row]] = {}
+    for row in evidence:
+        key = json.dumps({k: v for k, v in row.items() if k != "role"}, default=str)
+        entries.setdefault(key, ([], row))[0].append(row["role"] or "evidence")
+    return list(entries.values())
+
+
+def _fields(row: Row) -> str:
+    """The non-null columns of the row of a piece of evidence, with their names."""
+    found: Mapping[str, Any] | None = row["row"]
+    if not found:
+        return "this row is not in the lake"
+    names = _SHOWN.get(row["table"]) or [n for n in found if n not in (*_PROVENANCE, *_TIMES)]
+    values = [f"{n} {_value(found[n])}" for n in names if found.get(n) is not None]
+    times = [utc(found[n]) for n in _TIMES if found.get(n) is not None]
+    return "; ".join([", ".join(values), *times])
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

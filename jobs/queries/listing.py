@@ -1,16 +1,16 @@
-"""`findings`: list the rows of the findings table that pass the filters, in the report's order. Needs no JVM."""
+"""`findings`: list the rows of the findings table that pass the filters, in the report's order; find one by its id.
+Needs no JVM."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import and_
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
+from jobs.incident.focus import Focus
 from jobs.incident.order import KEYS, ordered
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID
@@ -20,6 +20,8 @@ from replay.loss.verdicts import SEVERITIES, VERDICTS
 
 Row = dict[str, Any]
 
+MIN_PREFIX = 6  # characters of an id
+_MOST_NAMED = 5
 FINDING_COLUMNS = (
     *("cluster_id", "finding_id", "kind", "verdict", "severity", "status", "topic", "partition"),
     *("start_offset", "start_timestamp_ms", "end_timestamp_ms"),
@@ -63,14 +65,15 @@ def list_findings(
             raise FilterError(f"{unknown[0]!r} is not a {name}. Choose from {', '.join(_KNOWN[name])}.")
     if since_ms is not None and until_ms is not None and until_ms < since_ms:
         raise FilterError("--until is before --since")
-    lists = ((name, wanted.get(name)) for name in ("kind", "verdict", "severity"))
-    where = [pc.field(name).isin(list(given)) for name, given in lists if given]
-    where += [pc.field(name) == value for name, value in equal.items() if value is not None]
-    start, end = pc.field("start_timestamp_ms"), pc.field("end_timestamp_ms")
-    where += [] if since_ms is None else [end.is_null() | (end >= since_ms)]
-    where += [] if until_ms is None else [start.is_null() | (start <= until_ms)]
+    within = Focus(since_ms, until_ms).findings()
+    for name in ("kind", "verdict", "severity"):
+        if given := wanted.get(name):
+            within &= pc.field(name).isin(list(given))
+    for name, value in equal.items():
+        if value is not None:
+            within &= pc.field(name) == value
     names = [name for name in dict.fromkeys([*KEYS.names, *FINDING_COLUMNS]) if name != STATUS]
-    read = lake.read("findings", cluster, names, reduce(and_, where) if where else None)
+    read = lake.read("findings", cluster, names, within)
     found = pa.concat_tables(
         with_status(lake, each, read.filter(pc.equal(read[CLUSTER_ID], each)))
         for each in read[CLUSTER_ID].unique().to_pylist() or [cluster or ""]
@@ -80,3 +83,21 @@ def list_findings(
     sections = [section for section in Section if section in (wanted.get("section") or Section)]
     rows = ordered(found, *sections).select(FINDING_COLUMNS)
     return rows.slice(0, most).to_pylist(), len(rows)
+
+
+def find_finding(lake: Lake, wanted: str, cluster: str | None) -> Row:
+    """The finding with that id, or the only one whose id starts with it. Errors: KraftForensicsError."""
+    advice = f"To list findings: kraft-forensics findings --lake {lake.root}"
+    if len(wanted) < MIN_PREFIX:
+        raise KraftForensicsError(
+            f"{wanted!r} is too short: give the id of a finding, or at least its first 6 characters. {advice}"
+        )
+    found = lake.read("findings", cluster, where=pc.starts_with(pc.field("finding_id"), wanted))
+    rows: list[Row] = found.sort_by("finding_id").slice(0, _MOST_NAMED).to_pylist()
+    exact = [row for row in rows if row["finding_id"] == wanted] or rows
+    if not exact:
+        raise KraftForensicsError(f"no finding has an id that is or starts with {wanted!r}. {advice}")
+    if len(exact) > 1:
+        named = ", ".join(row["finding_id"] for row in exact)
+        raise KraftForensicsError(f"several ids start with {wanted!r}: {named}; give more characters of the id")
+    return exact[0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.lake.tables import TABLES
-from jobs.queries.explain_output import print_explained
+from jobs.queries.explain import print_explained
 
 FINDING = dict.fromkeys(TABLES["findings"].schema.names) | {
     "finding_id": "0123456789abcdef",
