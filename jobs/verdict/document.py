@@ -12,7 +12,7 @@ from jobs.console.version import tool_version
 from jobs.incident.document import load_incident, log_range
 from jobs.lake.fingerprint import made_from
 from jobs.lake.lake import Lake
-from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, counts, with_status
+from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, STATUSES, with_status
 from jobs.views.in_duckdb import ask
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
 from replay.loss.verdicts import EXCLUDED, PROVEN, SEVERITIES, VERDICTS
@@ -23,7 +23,6 @@ WITNESSES = 3
 MOST_IDS = 100
 
 _GROUP = ("kind", "verdict", "severity", "rule", "rule_version")
-_NOT_SHOWN = ("kind", "place", "place_of_status")  # of a witness
 
 
 def document(lake: Lake, cluster: str, report: str | None = None, running: bool = False) -> Row:
@@ -31,13 +30,9 @@ def document(lake: Lake, cluster: str, report: str | None = None, running: bool 
     report: where the report is, null if unknown. running: as in `with_status`."""
     of, columns = (lake, cluster), tuple(dict.fromkeys((*_GROUP, *KEY, "loss_min", "loss_max", "start_offset")))
     findings = with_status(lake, cluster, lake.read("findings", cluster, columns), running)
-    most = {"severities": list(SEVERITIES), "most": WITNESSES, "most_ids": MOST_IDS}
-    worst = ask("verdict/worst", of, most, given=findings)
-
-    def ids(status: str) -> list[str]:
-        found = {row["place_of_status"]: row["finding_id"] for row in worst if row[STATUS] == status}
-        return [found[place] for place in sorted(found)[:MOST_IDS]]
-
+    ranks = {"severities": list(SEVERITIES)}
+    of_status: dict[str, Row] = {name: {"findings": 0, "ids": []} for name in STATUSES}
+    of_status |= {r[STATUS]: r for r in ask("verdict/by_status", values=ranks | {"most": MOST_IDS}, given=findings)}
     captures = lake.captures(cluster)
     known = {
         "cluster_id": cluster,
@@ -45,9 +40,9 @@ def document(lake: Lake, cluster: str, report: str | None = None, running: bool 
         "log": log_range(lake, cluster),
         "report": report,
         "status": {
-            **counts(findings),
-            "new_finding_ids": ids(NEW),
-            "acknowledged_finding_ids": ids(ACKNOWLEDGED),
+            **{name: row["findings"] for name, row in of_status.items()},
+            "new_finding_ids": of_status[NEW]["ids"],
+            "acknowledged_finding_ids": of_status[ACKNOWLEDGED]["ids"],
         },
         "evidence": {
             "captures": sorted(captures),
@@ -57,7 +52,7 @@ def document(lake: Lake, cluster: str, report: str | None = None, running: bool 
         },
         "made_from": made_from(lake, cluster),
     }
-    witnesses = [row for row in worst if row["place"] <= WITNESSES]
+    witnesses = ask("verdict/worst", of, ranks | {"most": WITNESSES}, given=findings)
     return assembled(known, ask("verdict/groups", given=findings), witnesses)
 
 
@@ -83,7 +78,7 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
         "windows": {"judged": sum(judged.values()), **judged},
         "loss": {**_loss(windows, hidden), "by_topic": _by_topic(known["answer"])},
         "witnesses": {
-            kind: [{n: row[n] for n in row if n not in _NOT_SHOWN} for row in witnesses if row["kind"] == kind]
+            kind: [{n: row[n] for n in row if n != "kind"} for row in witnesses if row["kind"] == kind]
             for kind in kinds
         },
         "evidence": known["evidence"],

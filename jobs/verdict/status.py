@@ -98,12 +98,6 @@ def levels(lake: Lake, running: bool = False) -> set[str]:
     return found
 
 
-def counts(findings: pa.Table) -> dict[str, int]:
-    """How many findings have each status."""
-    found = {row["values"]: row["counts"] for row in findings[STATUS].value_counts().to_pylist()}
-    return {name: found.get(name, 0) for name in STATUSES}
-
-
 def _keys(rows: pa.Table) -> pa.Array:
     columns = [pc.fill_null(rows[name].cast(pa.string()), "") for name in KEY]
     joined = pc.binary_join_element_wise(*columns, "|")
