@@ -14,7 +14,6 @@ from typing import Any
 from markupsafe import Markup
 
 from jobs.console.text import SYMBOLS, range_text
-from replay.plan.step import is_legal
 
 UNKNOWN = "unknown"
 OPEN_END = "never closed in this log"
@@ -39,11 +38,6 @@ def topic_text(topic: str | None) -> str:
     name = _text(topic)
     shown = "".join(char if " " <= char <= "~" and char != "\\" else _escape(char) for char in name[:MAX_TOPIC_NAME])
     return shown if len(name) <= MAX_TOPIC_NAME else f"{shown}… ({len(name)} characters)"
-
-
-def is_legal_topic(topic: str | None) -> bool:
-    """Whether a Kafka broker accepts this name; True for a missing name."""
-    return topic is None or is_legal(topic)
 
 
 def partition_text(row: Mapping[str, Any]) -> str:

@@ -44,7 +44,6 @@ from replay.incident.causes import labelled
 from replay.plan.step import groups, moment
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
-_TABLES = ("quarantine", "evidence_files", "broker_history", "counterfactuals")
 _STATUSES = (LOST, NOT_KNOWN, NOT_LOST)
 
 HEAD_BYTES = 2048  # the fingerprint is in these first bytes of a page
@@ -93,7 +92,6 @@ def render_report(report: ReportInput) -> str:
         scope=report.answer["text"][-1 - len(report.answer["deleted"]) :],
         ticket=as_ticket(document_of(report)),
         timeline=timeline_of(report.events, anchors, _states(details)),
-        record_command=words.record_command(cluster),
         marked=_marked(report),
         flagged=lists[Section.WINDOWS],
         excluded=lists[Section.EXCLUDED],
@@ -107,14 +105,12 @@ def render_report(report: ReportInput) -> str:
         details=details,
         totals=totals,
         commands={name: words.list_command(name, cluster, total, report.focus) for name, total in totals.items()},
-        table_commands={name: words.table_command(name, cluster) for name in _TABLES},
         quality=sorted(_ordered(report.quality, *QUALITY_ORDER), key=lambda row: row["success"] is True),
         quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason")[:MAX_LISTED],
         quarantined=max(report.counts.get("quarantine", 0), len(report.quarantine)),
         quality_passed=sum(1 for row in report.quality if row["success"] is True),
         brokers=[sections.broker_life(broker, found) for broker, found in report.events.brokers.items()],
         rules=words.rules_text(report.totals),
-        glossary=words.TERMS,
         max_listed=MAX_LISTED,
         max_captures=MAX_CAPTURES,
     )

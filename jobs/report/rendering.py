@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -16,10 +17,11 @@ from jobs.console.output import printable, utc
 from jobs.console.text import range_text, wrapped
 from jobs.report import filters, sections, words
 from jobs.report.rows import verdict_of
+from jobs.views.catalogue import literal
 from replay.incident.answer import deletion, proven_text, topic_text, undecided_text
 from replay.incident.causes import labelled
 from replay.loss.verdicts import likely_text
-from replay.plan.step import count, moment, place
+from replay.plan.step import count, is_legal, moment, place
 
 _MOST_COMMANDS = 10  # of a step
 
@@ -62,8 +64,8 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "unlabelled": words.unlabelled,
         "deletion": deletion,
         "pieces": sections.pieces,
-        "explain": words.explain_command,
-        "sql": words.sql_command,
+        "literal": literal,
+        "quote": shlex.quote,
     }
     made.globals |= {
         "config_text": words.config_text,
@@ -75,8 +77,9 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "range_text": range_text,
         "most_commands": _MOST_COMMANDS,
         "exposure_names": sections.EXPOSURE_NAMES,
-        "is_legal_topic": filters.is_legal_topic,
-        "glossary_term": words.term,
+        "is_legal_topic": is_legal,
+        "glossary": words.TERMS,
+        "table_command": words.table_command,
     }
     return made
 

@@ -185,24 +185,6 @@ def table_command(table: str, cluster: str) -> str:
     return f"kraft-forensics sql {shlex.quote(f'select * from {table} where cluster_id = {literal(cluster)}')}"
 
 
-def record_command(cluster: str) -> str:
-    """The command that shows a record of the metadata log, its file and its place there; OFFSET stands for its
-    metadata offset."""
-    found = f"from records where cluster_id = {literal(cluster)} and metadata_offset = OFFSET"
-    return f"kraft-forensics sql {shlex.quote(f'select capture, path, position, payload {found}')}"
-
-
-def explain_command(finding_id: str | None) -> str:
-    """The command that shows everything about a finding."""
-    return f"kraft-forensics explain {shlex.quote(finding_id or '')}"
-
-
-def sql_command(finding_id: str | None) -> str:
-    """The command that prints the row of a finding."""
-    query = f"select * from findings where finding_id = {literal(finding_id or '')}"
-    return f"kraft-forensics sql {shlex.quote(query)}"
-
-
 _LINE = re.compile(r"^- \*\*(.+?)\*\*: (.+?)(?: \[More\]\(\S+\))?$", re.MULTILINE)
 
 
@@ -220,10 +202,4 @@ class Term:
 
 
 GLOSSARY = files("jobs.report.templates").joinpath("glossary.txt").read_text("utf-8")
-TERMS = tuple(Term(*found.groups()) for found in _LINE.finditer(GLOSSARY))
-_BY_NAME = {term.name: term for term in TERMS}
-
-
-def term(name: str) -> Term:
-    """A word of the glossary. Errors: KeyError."""
-    return _BY_NAME[name]
+TERMS = {found[1]: Term(*found.groups()) for found in _LINE.finditer(GLOSSARY)}

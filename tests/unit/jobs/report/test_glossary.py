@@ -12,7 +12,7 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_terms_are_sorted_and_their_places_differ() -> None:
-    assert [term.name.lower() for term in TERMS] == sorted(term.name.lower() for term in TERMS)
-    assert len({term.anchor for term in TERMS}) == len(TERMS)
-    assert all(term.meaning.endswith(".") for term in TERMS)
+    assert [name.lower() for name in TERMS] == sorted(name.lower() for name in TERMS)
+    assert len({term.anchor for term in TERMS.values()}) == len(TERMS)
+    assert all(term.meaning.endswith(".") for term in TERMS.values())
     assert len(TERMS) == len(GLOSSARY.splitlines())

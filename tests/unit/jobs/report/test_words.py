@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.report.page import render_report
-from jobs.report.words import POLICY_NAMES, policy_name, record_command
+from jobs.report.words import POLICY_NAMES, policy_name
 from replay.controller.profiles import PROFILES
 from replay.findings.statements import statement
 from replay.whatif.recovery_policies import POLICIES
@@ -77,6 +77,8 @@ def test_rules_with_the_same_result_are_one_answer() -> None:
 
 
 def test_a_record_is_found_by_its_metadata_offset() -> None:
-    assert shlex.split(record_command("c'1").replace("OFFSET", "7"))[-1] == (
+    small = small_report()
+    (command,) = Page(render_report(replace(small, cluster_id="c'1"))).attributes("data-record")
+    assert shlex.split(str(command).replace("OFFSET", "7"))[-1] == (
         "select capture, path, position, payload from records where cluster_id = 'c\\'1' and metadata_offset = 7"
     )
