@@ -17,15 +17,16 @@ from jobs.lake.fingerprint import made_from
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.report.rows import (
+    CONTEXT_STATES,
     ELECTION_COLUMNS,
     MAX_DETAILS,
     MAX_GROUPS,
     MAX_LISTED,
     MAX_QUALITY_RUNS,
+    MAX_STATES,
     ReportInput,
     Row,
 )
-from jobs.report.sections import MAX_STATES
 from jobs.views.in_duckdb import ask
 from replay.findings.kinds import Section, of_section
 from replay.plan.step import groups
@@ -52,7 +53,8 @@ TABLES_SHOWN = (
     "boot_ids",
 )
 _STATE_KEY = ("topic_id", "partition", "offset")
-_SOUGHT = pa.schema({"topic_id": pa.string(), "partition": pa.int32(), "point": pa.int64()})
+_WINDOW = ("finding_id", "topic_id", "partition", "start_offset", "election_offset", "end_offset")
+_SOUGHT = pa.schema([KEYS.field(name) for name in _WINDOW])
 # The columns beside KEYS by which findings are counted (totals.sql).
 RULES = ("rule", "rule_version")
 _PREDICTED = ("policy", "outcome", "loss_min", "loss_max", "differs")
@@ -67,7 +69,7 @@ def load_report(
     keys = _keys(lake, cluster, focus)
     findings = _findings(lake, cluster, keys)
     detailed = findings[Section.WINDOWS][:MAX_DETAILS]
-    timelines, elections = _histories(lake, cluster, detailed)
+    states, elections = _histories(lake, cluster, detailed)
     logs = load_node_logs(lake, cluster)
     made = made_from(lake, cluster)
     shown = {name: at for name, at in made["tables"].items() if name in TABLES_SHOWN}
@@ -81,7 +83,7 @@ def load_report(
         findings=findings,
         totals=ask("report/totals", given=keys),
         counterfactuals=lake.rows("counterfactuals", cluster, where=of_detailed) if detailed else [],
-        timelines=timelines,
+        states=states,
         elections=elections,
         quality=lake.rows("quality_results", cluster, where=newest_run),
         quality_runs=ask("report/quality_runs", (lake, cluster), {"most": MAX_QUALITY_RUNS}),
@@ -137,22 +139,17 @@ def _quarantine(lake: Lake, cluster: str) -> list[Row]:
     return lake.read("quarantine", cluster, names).sort_by(order).slice(0, MAX_LISTED).to_pylist()
 
 
-def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[tuple[str, int], list[Row]], list[Row]]:
-    """`timelines` and `elections` of ReportInput, with the states that the timelines of these findings may show."""
-    sought = [
-        {"topic_id": row["topic_id"], "partition": row["partition"], "point": -1 if row[name] is None else row[name]}
-        for row in findings
-        for name in ("start_offset", "election_offset")
-    ]
-    if not sought:
+def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[str, list[Row]], list[Row]]:
+    """`states` and `elections` of ReportInput, of these findings."""
+    if not findings:
         return {}, []
-    points = pa.Table.from_pylist(sought, _SOUGHT)
-    states = ask("report/near", (lake, cluster), {"most": MAX_STATES}, sought=points)
+    values = {"most": MAX_STATES, "context": CONTEXT_STATES}
+    states = ask("report/states", (lake, cluster), values, sought=pa.Table.from_pylist(findings, _SOUGHT))
     shown = {tuple(row[name] for name in _STATE_KEY) for row in states}
     wanted = among("topic_id", (row["topic_id"] for row in states)) & among("offset", (row["offset"] for row in states))
     elections = lake.rows("elections", cluster, ELECTION_COLUMNS, wanted)
-    timelines = groups(states, itemgetter("topic_id", "partition"))
-    return timelines, [row for row in elections if tuple(row[name] for name in _STATE_KEY) in shown]
+    elections = [row for row in elections if tuple(row[name] for name in _STATE_KEY) in shown]
+    return groups(states, itemgetter("finding_id")), elections
 
 
 def exposures(findings: pa.Table, by_topic: bool) -> list[Row]:

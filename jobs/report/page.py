@@ -34,7 +34,6 @@ from jobs.report.rows import (
     in_sections,
     verdict_of,
 )
-from jobs.report.sections import around_window
 from jobs.report.texts import as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import reason_by_nature
@@ -161,7 +160,7 @@ def _states(details: Sequence[Row]) -> dict[str, tuple[str, list[Row]]]:
         window = detail["item"].row
         worst, states = found.setdefault(filters.partition_text(window), (window, {}))
         if worst["topic_id"] == window["topic_id"]:
-            states |= {state["offset"]: state for state in detail["span"].states}
+            states |= {state["offset"]: state for state in detail["states"]}
     return {
         name: (worst["finding_id"], [states[offset] for offset in sorted(states)])
         for name, (worst, states) in found.items()
@@ -174,23 +173,25 @@ def _detail(
     by_finding: Mapping[str, list[Row]],
     by_partition: Mapping[tuple[Any, ...], list[Row]],
 ) -> Row:
-    """The detail of a window. causes: (label, line) of its chain; exposed: the state at its start; judged: its
+    """The detail of a window. causes: (label, line) of its chain; states: around it; before, after: how many states the
+    partition has before and after these; exposed: the state at its start; judged: its
     election; counterfactuals: by family of policies; evidence: its first pieces; hidden_evidence: how many are not
     shown."""
     row = item.row
-    key = (row["topic_id"], row["partition"])
-    history = report.timelines.get(key, [])
-    span = around_window(history, row)
-    elections = by_partition.get(key, [])
+    near = report.states.get(row["finding_id"], [])
+    states = [state for state in near if state["shown"]]
+    elections = by_partition.get((row["topic_id"], row["partition"]), [])
     judged = next((each for each in elections if each["offset"] == row["election_offset"]), None)
-    if span.states:
-        last = span.states[-1]["offset"]
-        elections = [each for each in elections if span.states[0]["offset"] <= each["offset"] <= last]
+    if states:
+        first, last = states[0]["offset"], states[-1]["offset"]
+        elections = [each for each in elections if first <= each["offset"] <= last]
     return {
         "item": item,
         "causes": list(labelled(report.causes.get(row["finding_id"], ()))),
-        "span": span,
-        "exposed": next((state for state in history if state["offset"] == row["start_offset"]), None),
+        "states": states,
+        "before": states[0]["place"] if states else 0,
+        "after": states[-1]["total"] - states[-1]["place"] - 1 if states else 0,
+        "exposed": next((state for state in near if state["offset"] == row["start_offset"]), None),
         "judged": judged,
         "elections": elections,
         "counterfactuals": _by_family(by_finding.get(row["finding_id"], [])),

@@ -17,11 +17,13 @@ from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
 
 Row = dict[str, Any]
 
-# A section shows at most this many rows, a detail so many pieces of evidence, a finding so many statements of its
-# reason, the head so many captures. The page states how many it leaves out, and which command lists them.
+# A section shows at most this many rows, a detail so many pieces of evidence and states, a finding so many statements
+# of its reason, the head so many captures. The page states how many it leaves out, and which command lists them.
 MAX_LISTED = 300
 MAX_DETAILS = 50
 MAX_EVIDENCE = 50
+MAX_STATES = 60
+CONTEXT_STATES = 10  # before a window that is too long to show completely
 MAX_STATEMENTS = 40
 MAX_CAPTURES = 20
 MAX_QUALITY_RUNS = 10
@@ -66,9 +68,8 @@ class ReportInput:
 
     findings: FINDINGS of each section in order, at most MAX_LISTED; totals: rows {section, kind, verdict, rule,
     rule_version, findings} of all findings; counterfactuals: COUNTERFACTUALS of findings with a detail;
-    timelines: rows of near.sql, states near the windows, by (topic_id, partition), sorted by offset, with `place` (the
-    index of the state in its partition's history) and `total` (length of that history); elections: ELECTION_COLUMNS of
-    ELECTIONS at those offsets;
+    states: finding_id -> rows of states.sql, around its window in order; elections: ELECTION_COLUMNS of ELECTIONS at
+    those offsets;
     quarantine: QUARANTINE, at most MAX_LISTED (`raw` is never shown); quality: rows {suite, table, expectation, column,
     success, unexpected_count, element_count}; quality_runs: rows {run_at_ms, expectations, failed, warned} of the
     newest runs, at most MAX_QUALITY_RUNS; counts: number of rows by table; generated_from: names of the captures;
@@ -89,7 +90,7 @@ class ReportInput:
     findings: Mapping[Section, list[Row]]
     totals: Sequence[Row]
     counterfactuals: list[Row]
-    timelines: dict[tuple[str, int], list[Row]]
+    states: Mapping[str, list[Row]]
     elections: list[Row]
     quality: list[Row]
     quarantine: list[Row]

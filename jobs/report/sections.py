@@ -1,11 +1,8 @@
-"""The report's other sections: policies, exposures, truncated logs, brokers; and which states of a
-partition the page shows."""
+"""The report's other sections: policies, exposures, truncated logs, brokers."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
@@ -74,44 +71,3 @@ def broker_state(row: Mapping[str, Any]) -> str:
 def pieces(row: Row) -> list[Mapping[str, Any]]:
     """The pieces of evidence to show in a list."""
     return (row["evidence"] or [])[:MAX_PIECES]
-
-
-MAX_STATES = 60
-CONTEXT_STATES = 10  # states to show before a window that is too long to show completely
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineSpan:
-    """The consecutive states that a detail shows, and the number of states before and after them."""
-
-    states: Sequence[Row]
-    before: int
-    after: int
-
-
-def around_window(history: Sequence[Row], finding: Row) -> TimelineSpan:
-    """At most MAX_STATES consecutive states, with the window in the middle; the election is always included.
-
-    history: sorted by offset, each state with `place` and `total` (jobs.report.rows.ReportInput); only the states
-    within MAX_STATES places of the window's start and of its election are needed.
-    """
-    limit, total = MAX_STATES, history[0]["total"] if history else 0
-    if total <= limit:
-        return TimelineSpan(history, 0, 0)
-    first, election = (_place(history, finding[name]) for name in ("start_offset", "election_offset"))
-    election = first if finding["election_offset"] is None else election
-    last = total - 1 if finding["end_offset"] is None else _place(history, finding["end_offset"])
-    length = last - first + 1
-    begin = first - (limit - length) // 2 if length <= limit else first - CONTEXT_STATES
-    if not begin <= election < begin + limit:
-        begin = election - limit // 2
-    begin = max(0, min(begin, total - limit))
-    shown = [state for state in history if begin <= state["place"] < begin + limit]
-    return TimelineSpan(shown, begin, total - begin - limit)
-
-
-def _place(history: Sequence[Row], offset: int | None) -> int:
-    """The `place` of the state that is valid after the record at `offset`, the first one before all; 0 for null."""
-    if offset is None:
-        return 0
-    return int(history[max(0, bisect_right(history, offset, key=itemgetter("offset")) - 1)]["place"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +26,7 @@ from evidence.wire.batches import scan_batches
 from jobs.config.settings import load_settings
 from jobs.replay.task import reduced
 from jobs.report.page import render_report
-from jobs.report.rows import MAX_DETAILS, MAX_LISTED, ReportInput
-from jobs.report.sections import MAX_STATES
+from jobs.report.rows import MAX_DETAILS, MAX_LISTED, MAX_STATES, ReportInput
 from replay import bucket
 from replay.arrow.ragged import PAD, Array
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
@@ -172,22 +171,22 @@ def _json(inputs: Prepared) -> Iterator[Work]:
     """The floor of report: the same rows as text."""
     report = _full_report()
     findings = [row for rows in report.findings.values() for row in rows]
-    yield Work(partial(json.dumps, [findings, list(report.timelines.values())], ensure_ascii=False), len(findings))
+    yield Work(partial(json.dumps, [findings, list(report.states.values())], ensure_ascii=False), len(findings))
 
 
 def _full_report() -> ReportInput:
-    """Made-up rows of a page with as many windows, exposures and faults as it lists, and timelines of full length."""
+    """Made-up rows of a page with as many windows, exposures and faults as it lists, and as many states of each."""
     from tests.support import report_rows as made
 
     isr = [1, 2, 3]
-    states = made.placed([made.state(100 + 10 * n, isr[n % 3], isr[n % 3 :]) for n in range(2 * MAX_STATES)])
+    states = made.placed([made.state(100 + 10 * n, isr[n % 3], isr[n % 3 :]) for n in range(MAX_STATES)])
     shown = {"topic_id": made.TOPIC_ID, "evidence": made.cut_log("")["evidence"] * 2}
     findings = [
         make(f"{make.__name__}-{n}", topic=f"topic-{n:04d}", partition=n, **shown)
         for make in (made.finding, made.exposure, made.fault)
         for n in range(MAX_LISTED)
     ]
-    return made.report(findings, timelines={(made.TOPIC_ID, n): states for n in range(MAX_DETAILS)})
+    return replace(made.report(findings), states={each["finding_id"]: states for each in findings[:MAX_DETAILS]})
 
 
 STAGES = OWN | {

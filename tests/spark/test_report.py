@@ -15,6 +15,6 @@ def test_a_real_page_draws_every_window(job: Job) -> None:
     page = render_report(loaded)
     assert [row["finding_id"] for row in windows if f'<rect id="t-{row["finding_id"]}" class="bar ' not in page] == []
     assert {row["finding_id"] for row in loaded.counterfactuals} == {row["finding_id"] for row in windows}
-    shown = {(topic, part, row["offset"]) for (topic, part), rows in loaded.timelines.items() for row in rows}
+    shown = {(row["topic_id"], row["partition"], row["offset"]) for rows in loaded.states.values() for row in rows}
     assert {(row["topic_id"], row["partition"], row["offset"]) for row in loaded.elections} <= shown
     assert all("raw" not in row for row in loaded.quarantine)

@@ -109,7 +109,7 @@ def history() -> list[dict[str, Any]]:
 def placed(states: list[dict[str, Any]], before: int = 0, total: int | None = None) -> list[dict[str, Any]]:
     """States as arguments of a report. before: number of states of the history left out before them."""
     whole = len(states) if total is None else total
-    return [each | {"place": before + number, "total": whole} for number, each in enumerate(states)]
+    return [each | {"place": before + n, "total": whole, "shown": True} for n, each in enumerate(states)]
 
 
 def counted(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -207,7 +207,9 @@ def captured() -> Captured:
     )
 
 
-def report(findings: list[dict[str, Any]], **values: Any) -> ReportInput:
+def report(findings: list[dict[str, Any]], states: list[dict[str, Any]] | None = None, **values: Any) -> ReportInput:
+    """states: of ledger-0, as `placed` gives them; None: those of `history`."""
+    of_ledger = placed(history()) if states is None else states
     given: dict[str, Any] = {
         "totals": counted(findings),
         "page_one": page_one_of(findings, values.get("plan", {"steps": []})),
@@ -218,11 +220,11 @@ def report(findings: list[dict[str, Any]], **values: Any) -> ReportInput:
         "cluster_id": "5L6g3nShT-eMCtK--X86sw",
         "generated_from": ["capture-1"],
         "counterfactuals": [],
-        "timelines": {(TOPIC_ID, 0): placed(history())},
         "elections": [],
         "quality": [],
         "quarantine": [],
         "counts": {},
+        "states": {f["finding_id"]: of_ledger for f in findings if (f["topic_id"], f["partition"]) == (TOPIC_ID, 0)},
         "exposures": exposures(keys_of(findings), by_topic=False),
         "exposure_groups": exposures(keys_of(findings), by_topic=True),
     }

@@ -19,13 +19,20 @@ import pytest
 from evidence.tables import QUARANTINE
 from jobs.report.filters import topic_text
 from jobs.report.page import fingerprint_in, render_report
-from jobs.report.rows import MAX_CAPTURES, MAX_DETAILS, MAX_EVIDENCE, MAX_LISTED, MAX_STATEMENTS, ReportInput
+from jobs.report.rows import (
+    MAX_CAPTURES,
+    MAX_DETAILS,
+    MAX_EVIDENCE,
+    MAX_LISTED,
+    MAX_STATEMENTS,
+    MAX_STATES,
+    ReportInput,
+)
 from replay.arrow.schemas import FINDINGS
 from replay.findings.statements import statement
 from tests.support.report_page import Page, without_style
 from tests.support.report_rows import (
     SHA256,
-    TOPIC_ID,
     all_of,
     broken_rule,
     counted,
@@ -107,14 +114,14 @@ def test_the_trend_of_quality_is_shown_once_there_is_one() -> None:
 
 
 def test_an_empty_report_states_that_nothing_was_flagged() -> None:
-    page = Page(render_report(report([], timelines={}, generated_from=[])))
+    page = Page(render_report(report([], generated_from=[])))
     assert "no window was flagged" in page.text
     assert "svg" not in page.tags()
 
 
 def test_findings_beyond_the_limit_are_counted_and_named() -> None:
     findings = [finding(f"hwm-{number:04}") for number in range(MAX_DETAILS + 3)]
-    page = Page(render_report(report(findings, timelines={})))
+    page = Page(render_report(report(findings, states=[])))
     assert page.of_class("article", "finding") == MAX_DETAILS
     assert f"Only the {MAX_DETAILS} worst findings are shown, 3 are not" in page.text
     assert f"explain hwm-{MAX_DETAILS + 2:04}" in page.text
@@ -132,10 +139,10 @@ def boundless(times: int) -> ReportInput:
         for number, make in enumerate(every)
         for n in range((MAX_LISTED + 5) * times)
     ]
-    history_ = [state(100 + n, 1, [1], replicas=list(range(150 * times))) for n in range(200 * times)]
+    states = [state(100 + n, 1, [1], replicas=list(range(150 * times))) for n in range(MAX_STATES)]
     return report(
         rows,
-        timelines={(TOPIC_ID, 0): placed(history_)},
+        states=placed(states),
         quarantine=[row(QUARANTINE, path=f"{n}", reason="r") for n in range((MAX_LISTED + 5) * times)],
         generated_from=[f"capture-{n}" for n in range(30 * times)],
     )
@@ -204,7 +211,12 @@ def test_a_hostile_name_stays_text(topic: str) -> None:
     honest = Page(render_report(small_report()))
     planted = small_report()
     findings = all_of(planted)
-    rows = [*findings, *planted.elections, *planted.counterfactuals, *planted.timelines[TOPIC_ID, 0]]
+    rows = [
+        *findings,
+        *planted.elections,
+        *planted.counterfactuals,
+        *(row for rows in planted.states.values() for row in rows),
+    ]
     for each in rows:
         each["topic"] = topic
     for each in findings:

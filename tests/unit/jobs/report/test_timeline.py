@@ -78,7 +78,7 @@ def test_no_known_time_gives_no_timeline() -> None:
 
 def test_windows_beyond_the_lists_have_a_place_on_the_page() -> None:
     windows = [finding(f"w{n:04}", partition=n) for n in range(310)]
-    html = render_report(report(windows[:300], timelines={}, events=events(windows)))
+    html = render_report(report(windows[:300], states=[], events=events(windows)))
     assert "10 further windows, in short" in html
     assert '<li id="f-w0309">' in html
     assert 'href="#f-w0309" tabindex="-1"><rect id="t-w0309"' in html
