@@ -15,6 +15,7 @@ from jobs.cli.lakes import lake_to_show, recorded
 from jobs.console.log import WARNING
 from jobs.console.options import DEFAULT_LAKE, Engine, FailOn, Start, levels_from
 from jobs.console.output import Format, reader_may_leave, show_message
+from jobs.console.progress import progress_steps
 
 if TYPE_CHECKING:
     from jobs.lake.runs import Run
@@ -84,7 +85,7 @@ def report(
 ) -> None:
     """Write the incident report: a page, a ticket, a postmortem or JSON. With several clusters also an index page."""
     from jobs.incident.focus import Focus, parse_span
-    from jobs.report.stage import ReportFormat, report_texts, write_reports
+    from jobs.report.stage import ReportFormat, report_texts, write_pages
 
     try:
         chosen = ReportFormat("md" if form == "markdown" else form)
@@ -98,9 +99,12 @@ def report(
                 for text in report_texts(files, chosen, focus):
                     sys.stdout.write(text)
             return
-        for path in write_reports(files, output, chosen, focus):
+        clusters = files.clusters()
+        with progress_steps(len(clusters)) as (describe, _):
+            pages = write_pages(files, clusters, output, describe, chosen, focus)
+        for path in pages:
             typer.echo(path)
-        for cluster in (clusters := files.clusters()):
+        for cluster in clusters:
             record.took("report", cluster, (time.monotonic() - began) / len(clusters))
 
 

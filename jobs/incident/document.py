@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict
 
 from evidence.broker_logs.anchors import with_utc
 from evidence.tables import NODE_CLOCKS
@@ -39,42 +38,6 @@ _PLACE = ("topic_id", "partition")
 _place = itemgetter(*_PLACE)
 
 
-class Moment(BaseModel):
-    """Something that happened. proven: whether a proven loss is about it."""
-
-    at_ms: int
-    text: str
-    proven: bool
-
-
-class Cause(BaseModel):
-    """Windows of one cause. text: a sentence; cause, leader: of their elections."""
-
-    text: str
-    cause: str | None
-    leader: int | None
-    from_ms: int | None
-    elected_ms: int | None
-    until_ms: int | None
-    finding_ids: list[str]
-
-
-class PageOne(BaseModel):
-    """What a person reads first; docs/verdict.md has the keys."""
-
-    model_config = ConfigDict(frozen=True)
-
-    losses: list[str]
-    cause: str
-    incidents: list[Cause]
-    incident_count: int
-    now: list[str]
-    timeline: list[Moment]
-    unknown: list[str]
-    prevention: list[str]
-    plan: list[str]
-
-
 def load_incident(lake: Lake, cluster: str, focus: Focus = ALL) -> dict[str, Row]:
     """The incident of a cluster: keys `page_one`, `answer` and `plan` of docs/verdict.md. focus: what findings it is
     about; the plan is of the whole cluster."""
@@ -84,8 +47,19 @@ def load_incident(lake: Lake, cluster: str, focus: Focus = ALL) -> dict[str, Row
     brokers = among("broker_id", (broker for row in windows for broker in members(row)))
     sessions = lake.read("broker_history", cluster, SESSIONS, brokers)
     words = page_one(found, windows, sessions.sort_by("offset").to_pylist(), _leaderless(lake, cluster, windows), given)
-    page = PageOne(losses=losses(found), unknown=[*unknowns(found)], plan=[step.text for step in steps], **words)
-    return {"page_one": page.model_dump(), "answer": found, "plan": as_row(steps)}
+    plan = as_row(steps)
+    return {"page_one": page_one_of(found, words, plan), "answer": found, "plan": plan}
+
+
+def page_one_of(answer: Row, words: Row, plan: Row) -> Row:
+    """What a person reads first; docs/verdict.md has the keys. words: of replay/incident/page_one.py."""
+    return {
+        "losses": losses(answer),
+        **{name: words[name] for name in ("cause", "incidents", "incident_count", "now", "timeline")},
+        "unknown": [*unknowns(answer)],
+        "prevention": words["prevention"],
+        "plan": [step["text"] for step in plan["steps"]],
+    }
 
 
 def _windows(lake: Lake, cluster: str, rows: Sequence[Row]) -> list[Row]:

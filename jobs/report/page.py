@@ -95,7 +95,7 @@ def render_report(report: ReportInput) -> str:
         flagged=lists[Section.WINDOWS],
         excluded=lists[Section.EXCLUDED],
         further=further,
-        policies=sections.policies_by_family(report.policies),
+        policies=sections.by_family(report.policies),
         exposed=sections.exposure_groups(lists[Section.EXPOSURES], report.exposure_groups),
         exposed_listed=len(lists[Section.EXPOSURES]),
         cut_logs=lists[Section.CUT_LOGS],
@@ -194,18 +194,13 @@ def _detail(
         "exposed": next((state for state in near if state["offset"] == row["start_offset"]), None),
         "judged": judged,
         "elections": elections,
-        "counterfactuals": _by_family(by_finding.get(row["finding_id"], [])),
+        "counterfactuals": [
+            (family, sections.same_answers(found))
+            for family, found in sections.by_family(by_finding.get(row["finding_id"], []))
+        ],
         "evidence": (row["evidence"] or [])[:MAX_EVIDENCE],
         "hidden_evidence": max(len(row["evidence"] or []) - MAX_EVIDENCE, 0),
     }
-
-
-def _by_family(counterfactuals: Iterable[Row]) -> list[tuple[str, list[Row]]]:
-    """(title of a family of policies, its answers)."""
-    rows = [row | {"family": words.policy_family(row["policy"])} for row in counterfactuals]
-    rows.sort(key=lambda row: words.policy_rank(row["policy"]))
-    by_family = groups(sections.same_answers(rows, "family"), itemgetter("family"))
-    return [(words.FAMILIES[name], found) for name, found in by_family.items()]
 
 
 def _ordered(rows: Iterable[Row], *columns: str) -> list[Row]:

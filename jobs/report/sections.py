@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -27,17 +27,17 @@ def exposure_groups(items: Sequence[Any], totals: Sequence[Row]) -> list[Row]:
     return [*found, {"total": None, "listed": rest}] if rest else found
 
 
-def same_answers(counterfactuals: Iterable[Row], *keys: str) -> list[Row]:
-    """Equal answers, also by some keys, as one row with all their `policies`."""
-    same = groups(counterfactuals, itemgetter(*keys, *_ANSWER)).values()
+def same_answers(counterfactuals: Iterable[Row]) -> list[Row]:
+    """Equal answers as one row with all their `policies`."""
+    same = groups(counterfactuals, itemgetter(*_ANSWER)).values()
     return [group[0] | {"policies": [row["policy"] for row in group]} for group in same]
 
 
-def policies_by_family(policies: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """(title of a family, its policies), each in the order of the page."""
-    ranked = sorted(policies, key=lambda row: policy_rank(row["policy"]))
-    families = groupby(ranked, key=lambda row: policy_family(row["policy"]))
-    return [(FAMILIES[family], list(rows)) for family, rows in families]
+def by_family(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
+    """(title of a family of policies, its rows), each in the order of the page."""
+    ranked = sorted(rows, key=lambda row: policy_rank(row["policy"]))
+    families = groups(ranked, lambda row: policy_family(row["policy"]))
+    return [(FAMILIES[family], found) for family, found in families.items()]
 
 
 def broker_life(broker: int, rows: Sequence[Row]) -> Row:

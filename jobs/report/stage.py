@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from enum import StrEnum
-from pathlib import Path
 from urllib.parse import quote
 
 from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
-from jobs.console.progress import progress_steps
 from jobs.incident.document import load_answer
 from jobs.incident.focus import ALL, Focus
 from jobs.lake.fingerprint import input_fingerprint, made_from
@@ -76,8 +74,7 @@ def write_report(
 
 
 def report_texts(lake: Lake, form: ReportFormat, focus: Focus = ALL) -> Iterator[str]:
-    """The report of each cluster, one after the other. Errors: LakeError."""
-    lake.require()
+    """The report of each cluster, one after the other."""
     for cluster in lake.clusters():
         yield _rendered(lake, form, load_report(lake, cluster, _inputs(lake, cluster, focus), focus))
 
@@ -96,28 +93,18 @@ def _write(output: Location, text: str) -> str:
     return shown(output)
 
 
-def write_reports(
-    lake: Lake, output: Path | None = None, form: ReportFormat = ReportFormat.HTML, focus: Focus = ALL
-) -> list[str]:
-    """Write the report of each cluster, with progress; returns where they are. output: file to write; None: in the
-    lake. Errors: as `write_report`; LakeError."""
-    lake.require()
-    clusters = lake.clusters()
-    with progress_steps(len(clusters)) as (describe, _):
-        return write_pages(lake, clusters, output or report_in(lake, form, focus), describe, form, focus)
-
-
 def write_pages(
     lake: Lake,
     clusters: Sequence[str],
-    output: Location,
+    output: Location | None,
     progress: Callable[[str], None],
     form: ReportFormat = ReportFormat.HTML,
     focus: Focus = ALL,
     documents: Mapping[str, Row] | None = None,
 ) -> list[str]:
-    """Write the report of each cluster, and at `output` the index page if there are several. documents: as of
-    `write_report`, by cluster. Errors: as there."""
+    """Write the report of each cluster, and at `output` (None: in the lake) the index page if there are several.
+    Returns their places. documents: as of `write_report`, by cluster. Errors: as there."""
+    output = output or report_in(lake, form, focus)
     files = {cluster: page_of(output, cluster, clusters) for cluster in clusters}
     known = documents or {}
     pages = [write_report(lake, c, file, progress, form, focus, known.get(c)) for c, file in files.items()]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evidence.tables import QUARANTINE
 from jobs.incident.captured import Captured
-from jobs.incident.document import PageOne
+from jobs.incident.document import page_one_of as page_of
 from jobs.incident.events import IncidentEvents
 from jobs.incident.order import KEYS
 from jobs.incident.plan import as_row
@@ -21,7 +21,7 @@ from jobs.report.rows import ReportInput
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
 from replay.findings.kinds import kind_of
 from replay.findings.statements import prose, statement
-from replay.incident.answer import COLUMNS, AnswerScope, answer, losses, unknowns
+from replay.incident.answer import COLUMNS, AnswerScope, answer
 from replay.incident.page_one import page_one
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
@@ -140,9 +140,7 @@ def page_one_of(findings: list[dict[str, Any]], plan: dict[str, Any]) -> dict[st
     election = {"cause": "unclean_by_config", "previous_leader": 3, "isr_before": [], "elr_before": [3], "cut": False}
     more = election | {"elected_ms": START_MS + 20_000, "start_offset": 110}
     windows = [row | more for row in (*found["proven"], *found["undecided"])]
-    words = page_one(found, windows, [], [], PlanInput())
-    texts = {"losses": losses(found), "unknown": [*unknowns(found)], "plan": [step["text"] for step in plan["steps"]]}
-    return PageOne(**texts, **words).model_dump()
+    return page_of(found, page_one(found, windows, [], [], PlanInput()), plan)
 
 
 def keys_of(findings: list[dict[str, Any]]) -> pa.Table:

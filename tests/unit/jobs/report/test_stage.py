@@ -111,7 +111,7 @@ def test_several_clusters_have_an_index_page_the_lost_ones_first(tmp_path: Path)
     lake = lake_of(tmp_path / "lake", CLUSTER, findings=[finding()], evidence_files=[evidence_file()])
     excluded, file = finding("x", verdict="excluded"), evidence_file(capture="two")
     lake_of(tmp_path / "lake", "A<b>/c", findings=[excluded], evidence_files=[file])
-    pages = stage.write_reports(lake, tmp_path / "report.html")
+    pages = stage.write_pages(lake, lake.clusters(), tmp_path / "report.html", list[str]().append)
     assert sorted(path.name for path in tmp_path.glob("*.html")) == [
         *("report-5L6g3nShT-eMCtK--X86sw.html", "report-A%3Cb%3E%2Fc.html", "report.html")
     ]
@@ -130,7 +130,8 @@ def test_a_narrowed_report_counts_only_what_is_within_and_never_replaces_the_who
     rows = [finding(), finding("b", partition=1, **later), finding("c", topic="audit", partition=2)]
     lake = lake_of(tmp_path, CLUSTER, findings=rows, evidence_files=[evidence_file()])
     whole, narrowed = (
-        Path(stage.write_reports(lake, focus=focus)[0]) for focus in (ALL, Focus(None, START_MS + 60_000, "ledger"))
+        Path(stage.write_pages(lake, [CLUSTER], None, list[str]().append, focus=focus)[0])
+        for focus in (ALL, Focus(None, START_MS + 60_000, "ledger"))
     )
     assert [path.name for path in (whole, narrowed)] == ["report.html", "report-narrowed.html"]
     assert "at least 210 acknowledged" in whole.read_text(encoding="utf-8").replace("exactly", "at least")
