@@ -95,7 +95,7 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         features={row["name"]: row["level"] for row in features},
         voters=frozenset(quorum.get("voters") or ()),
         brokers=brokers,
-        active=_active(lake, cluster),
+        active={row["broker_id"]: (row["broker_epoch"], row["offset"]) for row in ask("incident/plan_active", of)},
         last_seen=last_seen,
         sizes=_sizes(lake, cluster, {*(each.topic for each in waiting), *(row["topic"] for row in lost)}),
         finding_ids=_finding_ids(lake, cluster, waiting),
@@ -165,14 +165,6 @@ def _is_online(state: Row, broker: Row) -> bool:
     placed = dict(zip(state["replicas"], state["directories"] or (), strict=False))
     online = broker["log_dirs"]
     return online is None or placed.get(broker["broker_id"], UNASSIGNED) in (*online, UNASSIGNED, MIGRATING)
-
-
-def _active(lake: Lake, cluster: str) -> dict[int, tuple[int, int]]:
-    """`active` of PlanInput."""
-    could_lead = ~pc.field("fenced") & ~pc.field("in_controlled_shutdown")
-    rows = lake.read("broker_history", cluster, ("broker_id", "broker_epoch", "offset"), could_lead)
-    last = rows.group_by("broker_id").aggregate([("broker_epoch", "max"), ("offset", "max")])
-    return {row["broker_id"]: (row["broker_epoch_max"], row["offset_max"]) for row in last.to_pylist()}
 
 
 def _sizes(lake: Lake, cluster: str, topics: set[str | None]) -> dict[tuple[str, int], dict[int, Row]]:

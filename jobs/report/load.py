@@ -7,12 +7,12 @@ from operator import itemgetter
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.incident.captured import load_captured
 from jobs.incident.document import load_causes, load_incident, load_node_logs
 from jobs.incident.events import FINDING, load_events
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.lookup import among
 from jobs.incident.order import KEYS, ordered
+from jobs.ingest.captures import named_releases
 from jobs.lake.fingerprint import made_from
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
@@ -20,14 +20,17 @@ from jobs.report.rows import (
     CONTEXT_STATES,
     ELECTION_COLUMNS,
     MAX_DETAILS,
+    MAX_FILES,
     MAX_GROUPS,
     MAX_LISTED,
     MAX_QUALITY_RUNS,
     MAX_STATES,
+    Captured,
     ReportInput,
     Row,
 )
 from jobs.views.in_duckdb import ask
+from replay.controller.profiles import kafka_release
 from replay.findings.kinds import Section, of_section
 from replay.plan.step import groups
 
@@ -150,6 +153,23 @@ def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[str,
     elections = lake.rows("elections", cluster, ELECTION_COLUMNS, wanted)
     elections = [row for row in elections if tuple(row[name] for name in _STATE_KEY) in shown]
     return groups(states, itemgetter("finding_id")), elections
+
+
+def load_captured(lake: Lake, cluster: str) -> Captured:
+    """What the evidence of a cluster consists of."""
+    of = lake, cluster
+    printed = lake.read("node_boots", cluster, ("kafka_version",))["kafka_version"].unique().drop_null()
+    versions = named_releases(lake.rows("captures", cluster)) or sorted(printed.to_pylist())
+    features = lake.rows("feature_history", cluster, ("name", "level"), pc.field("end_offset").is_null())
+    return Captured(
+        releases=[v if (release := kafka_release(v)) == v else f"{release} ({v})" for v in versions],
+        profiles=[row["profile"] for row in ask("report/profiles", of)],
+        features={row["name"]: row["level"] for row in sorted(features, key=lambda row: row["name"])},
+        captures=ask("report/captures", of),
+        nodes=ask("report/nodes", of, {"most": MAX_FILES}),
+        files=ask("report/files", of, {"most": MAX_FILES}),
+        file_count=lake.count("evidence_files", cluster),
+    )
 
 
 def exposures(findings: pa.Table, by_topic: bool) -> list[Row]:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.incident.captured import Captured
 from jobs.incident.events import IncidentEvents
 from jobs.incident.focus import ALL, Focus
 from replay.findings.kinds import Section
@@ -26,6 +25,7 @@ MAX_STATES = 60
 CONTEXT_STATES = 10  # before a window that is too long to show completely
 MAX_STATEMENTS = 40
 MAX_CAPTURES = 20
+MAX_FILES = 300
 MAX_QUALITY_RUNS = 10
 MAX_GROUPS = 100  # of exposures
 
@@ -60,6 +60,24 @@ VERDICTS = (
     Verdict(EXCLUDED, "○", "The new leader held everything below the high watermark: no acknowledged record was lost."),
 )
 _BY_NAME = {verdict.name: verdict for verdict in VERDICTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What the evidence consists of. releases: names of Kafka releases in manifests, else those that nodes printed as
+    they started, Confluent's as "4.1 (8.1.0-ccs)"; profiles: rule profiles that the controllers may have run
+    (docs/rules.md); features: name -> level at the log's end; captures: rows {capture, kafka_release, clock_error_ms,
+    sha256 (of the manifest), files, size_bytes, parsed_bytes, quarantined_bytes, trailing_bytes, first_ms, last_ms};
+    nodes: rows {capture, node_id, kinds, more_kinds, files, base_offset, end_offset, quarantined_bytes}; files:
+    EVIDENCE_FILES, the first MAX_FILES; file_count: of all."""
+
+    releases: Sequence[str] = ()
+    profiles: Sequence[str] = ()
+    features: Mapping[str, int] = field(default_factory=dict)
+    captures: Sequence[Row] = ()
+    nodes: Sequence[Row] = ()
+    files: Sequence[Row] = ()
+    file_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 
 from evidence.tables import QUARANTINE
-from jobs.incident.captured import Captured
 from jobs.incident.document import page_one_of as page_of
 from jobs.incident.events import IncidentEvents
 from jobs.incident.order import KEYS
@@ -17,7 +16,7 @@ from jobs.incident.plan import as_row
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.report.load import exposures, listed
-from jobs.report.rows import ReportInput
+from jobs.report.rows import Captured, ReportInput
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
 from replay.findings.kinds import kind_of
 from replay.findings.statements import prose, statement

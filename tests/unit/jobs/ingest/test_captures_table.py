@@ -11,11 +11,11 @@ import pytest
 
 from jobs.config.settings import load_settings
 from jobs.custody.derived import check_capture
-from jobs.incident.captured import load_captured
 from jobs.ingest.captures import found_in
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import EARLIEST, load_cluster_state
+from jobs.report.load import load_captured
 from tests.support.small_captures import SEGMENT, diverged
 
 Row = dict[str, Any]

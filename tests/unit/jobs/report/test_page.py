@@ -144,6 +144,7 @@ def boundless(times: int) -> ReportInput:
         rows,
         states=placed(states),
         quarantine=[row(QUARANTINE, path=f"{n}", reason="r") for n in range((MAX_LISTED + 5) * times)],
+        counts={"quarantine": (MAX_LISTED + 5) * times},
         generated_from=[f"capture-{n}" for n in range(30 * times)],
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.incident.captured import load_captured
+from jobs.report.load import load_captured
 from tests.support.report_rows import lake_of
 
 
