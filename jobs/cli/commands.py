@@ -99,21 +99,15 @@ def _options(
     pass
 
 
-def _library_of(error: Exception) -> str | None:
-    """The library whose errors are shown on one line: Spark, Delta or None. Imports neither library."""
-    if type(error).__module__.split(".")[0] in ("pyspark", "py4j"):
-        return "Spark"
-    delta = getattr(sys.modules.get("deltalake.exceptions"), "DeltaError", ())
-    return "Delta" if isinstance(error, delta) else None
-
-
 def _line_of(error: Exception) -> str | None:
-    """The line for an error of Spark, Delta, a file, a disk or a store; None for others, which are this program's."""
-    library, session = _library_of(error), sys.modules.get("jobs.spark.session")
-    if session and (library == "Spark" or isinstance(error, OSError)) and session.has_died():
+    """The line for an error of Spark, Delta, a file, a disk or a store; None for others, which are this program's.
+    Imports no library."""
+    of_spark = type(error).__module__.split(".")[0] in ("pyspark", "py4j")
+    session, delta = (sys.modules.get(name) for name in ("jobs.spark.session", "deltalake.exceptions"))
+    if session and (of_spark or isinstance(error, OSError)) and session.has_died():
         return f"Spark: its JVM has ended, killed or without memory. {AGAIN} ({one_line(error)})"
-    if library:
-        return f"{library}: {one_line(error)}"
+    if of_spark or (delta and isinstance(error, delta.DeltaError)):
+        return f"{'Spark' if of_spark else 'Delta'}: {one_line(error)}"
     return of_files(error) if isinstance(error, OSError) else None
 
 

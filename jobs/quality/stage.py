@@ -24,6 +24,7 @@ from jobs.lake.storage import within
 from jobs.lake.tables import CHECKED, DETECTED, INGESTED, QUALITY_RESULTS, REPLAYED, TABLES
 from jobs.quality.library import prepare, run_suites
 from jobs.quality.source import source_of
+from jobs.views.in_duckdb import ask
 from quality.check import Check, Outcome, checks, fingerprint
 from quality.run import run
 from quality.trend import MAX_RUNS, page
@@ -74,7 +75,9 @@ def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[s
             about = {"run_id": run_id, **completion(lake, cluster, _INPUTS, CHECKED, inputs)}
             lake.commit(RESULTS, cluster, [file], about=about, since=since)
             trend = Path(folder) / "trend.html"
-            trend.write_text(page(cluster, _newest_runs(lake, cluster)), encoding="utf-8")
+            trend.write_text(
+                page(cluster, ask("quality/newest_runs", (lake, cluster), {"most": MAX_RUNS})), encoding="utf-8"
+            )
             lake.storage.empty(f"{DOCS}/{cluster}/validations")
             lake.storage.copy_in(Path(folder), f"{DOCS}/{cluster}")
     results = lake.rows(RESULTS, cluster, where=pc.field("run_id") == run_id)
@@ -117,13 +120,6 @@ def _row(
         "action": check.action,
         "details": json.dumps(outcome.measured),
     }
-
-
-def _newest_runs(lake: Lake, cluster: str) -> list[Row]:
-    """The rows of the newest runs that the page shows."""
-    times = lake.read(RESULTS, cluster, ("run_id", "run_at_ms")).group_by("run_id").aggregate([("run_at_ms", "max")])
-    newest = times.sort_by([("run_at_ms_max", "descending")])["run_id"].slice(0, MAX_RUNS)
-    return lake.rows(RESULTS, cluster, where=pc.field("run_id").isin(newest))
 
 
 def _line(row: Row) -> str:

@@ -8,11 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.errors import KraftForensicsError
 from jobs.lake.lake import Lake
 from jobs.lake.tables import ACKNOWLEDGEMENTS as SCHEMA
 from jobs.lake.tables import CLUSTER_ID, TABLES
-from jobs.queries.listing import MIN_PREFIX, find_finding
+from jobs.queries.listing import find_finding, only_one
 from jobs.verdict.status import ACKNOWLEDGED, ACKNOWLEDGEMENTS, KEY, STATUS, change, rows_of, with_status
 
 Row = dict[str, Any]
@@ -41,9 +40,10 @@ def acknowledge(
 
 
 def undo(lake: Lake, wanted: Sequence[str], cluster: str | None) -> list[Row]:
-    """Remove acknowledgements; returns their rows. Errors: KraftForensicsError if an id matches none, or several."""
+    """Remove acknowledgements; returns their rows. Errors: as `only_one`."""
     lake.create()
-    removed = [_one(listed(lake, cluster), each) for each in wanted]
+    rows = listed(lake, cluster)
+    removed = [only_one(rows, each, "acknowledgement", "To list them: acknowledge --list") for each in wanted]
     for each in sorted({row["cluster_id"] for row in removed}):
         _replace(lake, each, {row["finding_id"]: None for row in removed if row["cluster_id"] == each})
     return removed
@@ -59,16 +59,6 @@ def listed(lake: Lake, cluster: str | None) -> list[Row]:
 def _unacknowledged(lake: Lake, cluster: str) -> list[Row]:
     found = with_status(lake, cluster, lake.read("findings", cluster, (CLUSTER_ID, *KEY)))
     return found.filter(pc.not_equal(found[STATUS], ACKNOWLEDGED)).to_pylist()
-
-
-def _one(rows: Sequence[Row], wanted: str) -> Row:
-    found = [row for row in rows if row["finding_id"] == wanted]
-    if not found and len(wanted) >= MIN_PREFIX:
-        found = [row for row in rows if row["finding_id"].startswith(wanted)]
-    if len(found) != 1:
-        many = "several acknowledgements have" if found else "no acknowledgement has"
-        raise KraftForensicsError(f"{many} an id that is or starts with {wanted!r}. To list them: acknowledge --list")
-    return found[0]
 
 
 def _replace(lake: Lake, cluster: str, new: Mapping[str, Row | None]) -> None:

@@ -20,7 +20,7 @@ from replay.loss.verdicts import SEVERITIES, VERDICTS
 
 Row = dict[str, Any]
 
-MIN_PREFIX = 6  # characters of an id
+MIN_PREFIX = 6  # of an id
 _MOST_NAMED = 5
 FINDING_COLUMNS = (
     *("cluster_id", "finding_id", "kind", "verdict", "severity", "status", "topic", "partition"),
@@ -86,18 +86,23 @@ def list_findings(
 
 
 def find_finding(lake: Lake, wanted: str, cluster: str | None) -> Row:
-    """The finding with that id, or the only one whose id starts with it. Errors: KraftForensicsError."""
-    advice = f"To list findings: kraft-forensics findings --lake {lake.root}"
-    if len(wanted) < MIN_PREFIX:
-        raise KraftForensicsError(
-            f"{wanted!r} is too short: give the id of a finding, or at least its first 6 characters. {advice}"
-        )
+    """The finding with that id, or the only one whose id starts with it. Errors: as `only_one`."""
     found = lake.read("findings", cluster, where=pc.starts_with(pc.field("finding_id"), wanted))
-    rows: list[Row] = found.sort_by("finding_id").slice(0, _MOST_NAMED).to_pylist()
-    exact = [row for row in rows if row["finding_id"] == wanted] or rows
-    if not exact:
-        raise KraftForensicsError(f"no finding has an id that is or starts with {wanted!r}. {advice}")
-    if len(exact) > 1:
-        named = ", ".join(row["finding_id"] for row in exact)
+    rows = found.sort_by("finding_id").slice(0, _MOST_NAMED).to_pylist()
+    return only_one(rows, wanted, "finding", f"To list findings: kraft-forensics findings --lake {lake.root}")
+
+
+def only_one(rows: Sequence[Row], wanted: str, what: str, advice: str) -> Row:
+    """The row with that finding_id, or the only one whose id starts with it. what: they are, for messages. Errors:
+    KraftForensicsError for less than MIN_PREFIX characters, and if no row or several match."""
+    if len(wanted) < MIN_PREFIX:
+        least = f"at least its first {MIN_PREFIX} characters"
+        raise KraftForensicsError(f"{wanted!r} is too short: give the id of a finding, or {least}. {advice}")
+    begun = [row for row in rows if row["finding_id"].startswith(wanted)]
+    found = [row for row in begun if row["finding_id"] == wanted] or begun
+    if not found:
+        raise KraftForensicsError(f"no {what} has an id that is or starts with {wanted!r}. {advice}")
+    if len(found) > 1:
+        named = ", ".join(row["finding_id"] for row in found[:_MOST_NAMED])
         raise KraftForensicsError(f"several ids start with {wanted!r}: {named}; give more characters of the id")
-    return exact[0]
+    return found[0]

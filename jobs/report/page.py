@@ -102,7 +102,7 @@ def render_report(report: ReportInput) -> str:
         quality=sorted(_ordered(report.quality, *QUALITY_ORDER), key=lambda row: row["success"] is True),
         quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason")[:MAX_LISTED],
         brokers=[sections.broker_life(broker, found) for broker, found in report.events.brokers.items()],
-        rules=words.rules_text(report.totals),
+        rules=sorted({(g["rule"], g["rule_version"]) for g in report.totals if g["rule"] is not None}, key=str),
         max_captures=MAX_CAPTURES,
     )
 

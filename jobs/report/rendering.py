@@ -16,7 +16,6 @@ from markupsafe import Markup
 from jobs.console.output import printable, utc
 from jobs.console.text import range_text, wrapped
 from jobs.report import filters, sections, words
-from jobs.report.rows import verdict_of
 from jobs.views.catalogue import literal
 from replay.incident.answer import deletion, proven_text, topic_text, undecided_text
 from replay.incident.causes import labelled
@@ -55,7 +54,6 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "iso": utc,
         "wrap": _folded,
         "second": moment,
-        "verdict": verdict_of,
         "likely": likely_text,
         "place": place,
         "policy": words.policy_name,
@@ -68,7 +66,6 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "quote": shlex.quote,
     }
     made.globals |= {
-        "config_text": words.config_text,
         "count": count,
         "duration": filters.duration_text,
         "span_text": words.span_text,

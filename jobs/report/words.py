@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -138,25 +137,10 @@ def unacked_text(row: Row) -> str:
     return f"exactly {count(low, 'offset')}" if low == high else f"at least {low} and at most {count(high, 'offset')}"
 
 
-def config_text(value: object, source: str | None) -> str:
-    """An effective config and the layer that it comes from. A default that no evidence shows is an assumption."""
-    if value is None:
-        return filters.UNKNOWN
-    layers = {"assumed_default": "assumed: no config in the evidence", "default": "Kafka's default"}
-    origin = layers.get(source or "", f"{filters.known_text(source)} config")
-    return f"{str(value).lower()} ({origin})"
-
-
 def span_text(milliseconds: int | None, at_least: bool = False) -> str:
     """A duration; "unknown" if it is null or negative (the log's clock ran backwards)."""
     text = "" if milliseconds is None else filters.duration_text(0, milliseconds)
     return f"≥ {text}" if text and at_least else text or filters.UNKNOWN
-
-
-def rules_text(found: Iterable[Row]) -> list[tuple[str, int | None]]:
-    """The distinct (rule, version) that produced findings, sorted."""
-    rules = {(str(group["rule"]), group["rule_version"]) for group in found if group["rule"] is not None}
-    return sorted(rules, key=str)
 
 
 def focus_text(focus: Focus) -> str:

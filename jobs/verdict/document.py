@@ -6,6 +6,7 @@ As in Jepsen, `valid` is true, false or "unknown": if evidence is missing, the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from jobs.console.version import tool_version
@@ -118,14 +119,6 @@ def _loss(windows: Sequence[Mapping[str, Any]], hidden: bool) -> dict[str, int |
 
 def _by_topic(answer: Row) -> list[Row]:
     """The same sums for each topic with a proven loss, the largest first."""
-    return [
-        {
-            "topic": topic["topic"],
-            "topic_id": topic["topic_id"],
-            "partitions": topic["partitions_lost"],
-            "acks_all_min": topic["records_min"],
-            "acks_all_max": topic["records_max"],
-        }
-        for topic in answer.get("topics", ())
-        if topic["proven"]
-    ]
+    keys = ("topic", "topic_id", "partitions", "acks_all_min", "acks_all_max")
+    values = itemgetter("topic", "topic_id", "partitions_lost", "records_min", "records_max")
+    return [dict(zip(keys, values(topic), strict=True)) for topic in answer.get("topics", ()) if topic["proven"]]
