@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from evidence.broker_logs.anchors import with_utc
 from evidence.tables import NODE_CLOCKS
 from jobs.incident.focus import ALL, Focus
-from jobs.incident.lookup import among, elections_of, load_deleted, window_key
+from jobs.incident.lookup import among, load_deleted
 from jobs.incident.plan import as_row, load_input
 from jobs.lake.lake import Lake
 from jobs.views.in_duckdb import ask
@@ -143,11 +143,15 @@ def load_causes(
     of_places = topics & partitions & (pc.field("offset") <= last)
     history = lake.read("partition_history", cluster, (*_PLACE, *STATES), of_places).sort_by("offset").to_pylist()
     states = groups(history, _place)
-    elections = elections_of(lake, cluster, proven, ELECTION)
+    at = topics & partitions & among("offset", (f["election_offset"] for f in proven))
+    rows = lake.rows("elections", cluster, (*_PLACE, *ELECTION), at)
+    elections = {(*_place(row), row["offset"]): row for row in rows}
     sessions = lake.read("broker_history", cluster, SESSIONS).sort_by("offset").to_pylist()
     logs = logs or load_node_logs(lake, cluster)
     return {
-        f["finding_id"]: chain(f, states.get(_place(f), []), sessions, elections.get(window_key(f)), logs)
+        f["finding_id"]: chain(
+            f, states.get(_place(f), []), sessions, elections.get((*_place(f), f["election_offset"])), logs
+        )
         for f in proven
     }
 

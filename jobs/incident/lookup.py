@@ -1,8 +1,8 @@
-"""Look up rows by values of a column, the elections of windows, and topics that were deleted."""
+"""Look up rows by values of a column, and topics that were deleted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,6 @@ Row = dict[str, Any]
 
 # Other columns that rows are looked up by are texts.
 _TYPES = {"offset": pa.int64(), "position": pa.int64(), "partition": pa.int32(), "broker_id": pa.int32()}
-_ELECTION = ("topic_id", "partition", "offset")
 
 
 def among(column: str, values: Iterable[Any]) -> pc.Expression:
@@ -23,20 +22,6 @@ def among(column: str, values: Iterable[Any]) -> pc.Expression:
     # The type is explicit because Arrow cannot infer it from an empty list.
     found = pa.array(sorted({value for value in values if value is not None}), _TYPES.get(column, pa.string()))
     return pc.field(column).isin(found)
-
-
-def elections_of(
-    lake: Lake, cluster: str, windows: Sequence[Mapping[str, Any]], columns: Iterable[str]
-) -> dict[tuple[Any, ...], Row]:
-    """The elections of windows, by `window_key`."""
-    at = among("offset", (window["election_offset"] for window in windows))
-    rows = lake.rows("elections", cluster, list(dict.fromkeys((*_ELECTION, *columns))), at)
-    return {tuple(row[name] for name in _ELECTION): row for row in rows}
-
-
-def window_key(window: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Key of a window's election, which it shares with its predictions."""
-    return window["topic_id"], window["partition"], window["election_offset"]
 
 
 def load_deleted(lake: Lake, cluster: str) -> list[Row]:

@@ -15,7 +15,6 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from jobs.incident.events import IncidentEvents
-from jobs.incident.lookup import window_key
 from jobs.report import marks as of
 from jobs.report.filters import axis_texts, partition_text, topic_text, visible
 from jobs.report.marks import BROKER, CONTROLLER, ELECTION, STATE, Mark
@@ -173,7 +172,7 @@ def _controller_lanes(terms: Sequence[Row], end: int) -> Iterator[tuple[str, lis
 
 
 def _elections(events: IncidentEvents) -> list[Mark]:
-    judged = {window_key(window): window["finding_id"] for window in events.windows}
+    judged = {(w["topic_id"], w["partition"], w["election_offset"]): w["finding_id"] for w in events.windows}
     rows = ((row, judged.get((row["topic_id"], row["partition"], row["offset"]))) for row in events.elections)
     order = ("usual", "no-leader", "of-elr", "unclean", "unclean forced")
     marks = (of.election(row, finding_id) for row, finding_id in rows)
