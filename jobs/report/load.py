@@ -15,7 +15,6 @@ from jobs.incident.order import KEYS, ordered
 from jobs.ingest.captures import named_releases
 from jobs.lake.fingerprint import made_from
 from jobs.lake.lake import Lake
-from jobs.lake.tables import TABLES
 from jobs.report.rows import (
     CONTEXT_STATES,
     ELECTION_COLUMNS,
@@ -90,7 +89,7 @@ def load_report(
         elections=elections,
         quality=lake.rows("quality_results", cluster, where=newest_run),
         quality_runs=ask("report/quality_runs", (lake, cluster), {"most": MAX_QUALITY_RUNS}),
-        quarantine=_quarantine(lake, cluster),
+        quarantine=ask("report/quarantine", (lake, cluster), {"most": MAX_LISTED}),
         counts={name: lake.count(name, cluster) for name in _COUNTED},
         fingerprint=fingerprint,
         made_from=made | {"engine": lake.made("findings", cluster).get("engine"), "tables": shown},
@@ -134,12 +133,6 @@ def listed(findings: pa.Table) -> dict[Section, list[Row]]:
 
 def _firsts(findings: pa.Table) -> dict[Section, pa.Table]:
     return {each: findings.filter(pc.field("section") == each.value).slice(0, MAX_LISTED) for each in Section}
-
-
-def _quarantine(lake: Lake, cluster: str) -> list[Row]:
-    names = [name for name in TABLES["quarantine"].schema.names if name != "raw"]
-    order = [(name, "ascending") for name in ("capture", "path", "position", "reason")]
-    return lake.read("quarantine", cluster, names).sort_by(order).slice(0, MAX_LISTED).to_pylist()
 
 
 def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[str, list[Row]], list[Row]]:

@@ -79,11 +79,14 @@ class Mark:
 
 
 def _mark(
-    at_ms: int, look: str, kind: str, name: str, *facts: tuple[str, object], end_ms: int | None = None, **more: Any
+    row: Row, look: str, kind: str, name: str, *facts: tuple[str, object], end_ms: int | None = None, **more: Any
 ) -> Mark:
-    """A mark of a moment, or of a span. facts: (label, value) of what is known of it; more: other fields of Mark."""
+    """A mark of a moment, or of a span. row: has its `timestamp_ms`, maybe its `offset` and `topic`; facts: (label,
+    value) of what is known of it; more: other fields of Mark."""
     text = "\n".join([name, *(f"{label}: {value}" for label, value in facts if value not in (None, ""))])
-    return Mark(at_ms, at_ms if end_ms is None else max(at_ms, end_ms), look, kind, text, **more)
+    at_ms = row["timestamp_ms"]
+    place: dict[str, Any] = {"offset": row.get("offset"), "topic": row.get("topic")}
+    return Mark(at_ms, at_ms if end_ms is None else max(at_ms, end_ms), look, kind, text, **place | more)
 
 
 def _times(start_ms: int, end_ms: int | None) -> list[tuple[str, object]]:
@@ -98,26 +101,24 @@ def _at(row: Row) -> list[tuple[str, object]]:
 
 def term(row: Row, end: int) -> Mark:
     """An active controller's term."""
-    start, until = row["timestamp_ms"], row["end_timestamp_ms"]
-    facts = ("Epoch", row["controller_epoch"]), *_times(start, until)
-    last = end if until is None else until
-    name = f"active: controller {row['leader_id']}"
-    return _mark(start, "bar active", CONTROLLER, name, *facts, end_ms=last, offset=row["offset"])
+    until, name = row["end_timestamp_ms"], f"active: controller {row['leader_id']}"
+    facts = ("Epoch", row["controller_epoch"]), *_times(row["timestamp_ms"], until)
+    return _mark(row, "bar active", CONTROLLER, name, *facts, end_ms=end if until is None else until)
 
 
 def fail_over(before: Row, after: Row) -> Mark:
-    at, old, new = after["timestamp_ms"], before["leader_id"], after["leader_id"]
+    old, new = before["leader_id"], after["leader_id"]
     what = f"controller {old} to {new}" if old != new else f"controller {new} in a new epoch"
     facts = ("Epoch", after["controller_epoch"]), *_at(after)
-    return _mark(at, "tick failover", CONTROLLER, f"fail-over: {what}", *facts, offset=after["offset"])
+    return _mark(after, "tick failover", CONTROLLER, f"fail-over: {what}", *facts)
 
 
 def sessions(broker: int, rows: Sequence[Row], departures: Iterable[Departure], end: int) -> list[Mark]:
     """A broker's states as bars, ticks where a process of it registered after another one, and how it went away."""
 
     def mark(row: Row, look: str, name: str, *facts: tuple[str, object], **more: Any) -> Mark:
-        own = {"brokers": (broker,), "offset": row["offset"], "place": f"broker-{broker}"}
-        return _mark(row["timestamp_ms"], look, BROKER, f"{name}: broker {broker}", *facts, **own, **more)
+        more |= {"brokers": (broker,), "place": f"broker-{broker}"}
+        return _mark(row, look, BROKER, f"{name}: broker {broker}", *facts, **more)
 
     marks = []
     for words, group in groupby(rows, key=broker_state):
@@ -146,19 +147,9 @@ def election(row: Row, finding_id: str | None) -> Mark:
     """finding_id: of the window that the election belongs to."""
     old, new, cause = row["previous_leader"], row["leader"], row["cause"] or ""
     look = _CAUSES.get(cause, "unclean" if cause.startswith("unclean") else "usual")
-    return _mark(
-        row["timestamp_ms"],
-        f"tick {look}",
-        ELECTION,
-        f"election {partition_text(row)}: leader {leader_text(old)} to {leader_text(new)}",
-        ("Cause", visible(cause)),
-        ("Leader epoch", row["leader_epoch"]),
-        *_at(row),
-        topic=row["topic"],
-        brokers=_known(old, new),
-        finding_id=finding_id,
-        offset=row["offset"],
-    )
+    name = f"election {partition_text(row)}: leader {leader_text(old)} to {leader_text(new)}"
+    facts = ("Cause", visible(cause)), ("Leader epoch", row["leader_epoch"]), *_at(row)
+    return _mark(row, f"tick {look}", ELECTION, name, *facts, brokers=_known(old, new), finding_id=finding_id)
 
 
 def _known(*brokers: int | None) -> tuple[int, ...]:
@@ -173,7 +164,7 @@ def finding(row: Row, look: str, name: str, end: int) -> Mark:
     of_window = (("Lost", f"{loss_text(row)} offsets"), ("Leader after it", leader_text(leader)))
     exact = not is_window or row["loss_min"] == row["loss_max"]
     return _mark(
-        start,
+        {"timestamp_ms": start, "topic": row["topic"]},
         look,
         row["kind"],
         f"{name}: {partition_text(row)}",
@@ -183,7 +174,6 @@ def finding(row: Row, look: str, name: str, end: int) -> Mark:
         *_times(start, until),
         ("Finding", visible(row["finding_id"])),
         end_ms=end if until is None else until,
-        topic=row["topic"],
         verdict=verdict,
         brokers=_known(leader),
         finding_id=row["finding_id"],
@@ -208,7 +198,7 @@ def states(history: Sequence[Row], finding_id: str, end: int) -> list[Mark]:
         led_by = "no leader" if look == "leaderless" else f"leader {leader_text(leader)}"
         marks.append(
             _mark(
-                start,
+                row,
                 f"strip {look}",
                 STATE,
                 f"state of {partition_text(row)}: {led_by}",
@@ -223,10 +213,8 @@ def states(history: Sequence[Row], finding_id: str, end: int) -> list[Mark]:
                 *_times(start, until if until is not None or is_last else start),
                 ("Metadata offset", row["offset"]),
                 end_ms=end if until is None and is_last else until,
-                topic=row["topic"],
                 brokers=_known(leader),
                 finding_id=finding_id,
-                offset=row["offset"],
             )
         )
     return marks
@@ -238,21 +226,22 @@ def deleted(row: Row) -> Mark:
     if row["next_id"] is not None:
         again = f"{utc_text(row['next_ms'])}, as topic id {row['next_id']}"
     facts = ("Topic id", row["topic_id"]), ("At", utc_text(at)), ("Created again", again)
-    return _mark(at, "tick failover", DELETED, f"deleted: topic {topic_text(row['topic'])}", *facts, topic=row["topic"])
+    then = {"timestamp_ms": at, "topic": row["topic"]}
+    return _mark(then, "tick failover", DELETED, f"deleted: topic {topic_text(row['topic'])}", *facts)
 
 
 def config(row: Row) -> Mark:
     """A setting that was changed."""
-    at, of = row["timestamp_ms"], row["resource_type"]
+    of = row["resource_type"]
     whose = f"{of} {visible(row['resource_name'])}" if row["resource_name"] else f"all {of}s"
     is_now, was = ("not set" if row[name] is None else visible(row[name]) for name in ("value", "before"))
     name, topic = f"config {visible(row['name'])} of {whose}: {was} to {is_now}", row["resource_name"]
-    of_topic = {"topic": topic} if of == "topic" else {}
-    return _mark(at, "tick config", CONFIG, name, *_at(row), offset=row["offset"], **of_topic)
+    return _mark(row, "tick config", CONFIG, name, *_at(row), topic=topic if of == "topic" else None)
 
 
 def captured(row: Row) -> Mark:
     """When files were captured."""
     at, nodes = row["captured_at_ms"], ", ".join(map(str, row["nodes"][:20]))
     facts = ("Nodes", nodes or "unknown"), ("At", f"{utc_text(at)}, by the capturing machine's clock")
-    return _mark(at, "tick captured", CAPTURED, f"captured: {row['files']} files", *facts, place="evidence")
+    name = f"captured: {row['files']} files"
+    return _mark({"timestamp_ms": at}, "tick captured", CAPTURED, name, *facts, place="evidence")

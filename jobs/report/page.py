@@ -65,7 +65,7 @@ class Listed:
 
 
 def render_report(report: ReportInput) -> str:
-    """The page as a string. Raises ValueError for an unknown verdict."""
+    """The page as a string."""
     lists = {
         section: [_listed(row, section is Section.WINDOWS and n < MAX_DETAILS) for n, row in enumerate(found)]
         for section, found in report.findings.items()

@@ -170,11 +170,6 @@ def test_a_page_is_bounded_whatever_was_found() -> None:
         assert f"… ({150 * times} brokers)]" in text
 
 
-def test_a_verdict_of_another_release_is_refused() -> None:
-    with pytest.raises(ValueError, match="finding 'hwm-1' has verdict 'likely'"):
-        render_report(report([finding(verdict="likely")]))
-
-
 def test_a_loss_with_bounds_is_an_estimate() -> None:
     page = Page(render_report(report([finding(loss_max=75)])))
     assert page.of_class("section", "estimate") == 1
