@@ -205,17 +205,13 @@ def digests_of(checks: Iterable[Check]) -> dict[str, str]:
     return {name: query for name, query in digests().items() if name in read}
 
 
-def needs_of(checks: Iterable[Check], schemas: Mapping[str, pa.Schema]) -> dict[str, tuple[str, ...]]:
-    """As `columns_read`, of checks: each reads its own key, too, as the rows of its table are counted. What digests
-    read is not among it."""
-    return columns_read((text for c in checks for text in (*c.statements, f"{c.key} from {c.table}")), schemas)
-
-
-def all_needs(checks: Sequence[Check], schemas: Mapping[str, pa.Schema]) -> dict[str, tuple[str, ...]]:
-    """As `needs_of`, with what digests read."""
-    digested = columns_read(digests_of(checks).values(), schemas)
-    found = needs_of(checks, schemas)
-    return {name: tuple({*found.get(name, ()), *digested.get(name, ())}) for name in found.keys() | digested.keys()}
+def needs_of(
+    checks: Iterable[Check], schemas: Mapping[str, pa.Schema], digests: Iterable[str] = ()
+) -> dict[str, tuple[str, ...]]:
+    """As `columns_read`, of checks: each reads its own key, too, as the rows of its table are counted. digests: queries
+    of those whose tables are read, too."""
+    own = (text for c in checks for text in (*c.statements, f"{c.key} from {c.table}"))
+    return columns_read((*own, *digests), schemas)
 
 
 def columns_read(queries: Iterable[str], schemas: Mapping[str, pa.Schema]) -> dict[str, tuple[str, ...]]:

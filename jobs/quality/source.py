@@ -15,7 +15,7 @@ from jobs.lake.row_groups import WITHOUT_TOPIC, FilePart, TopicBucket, pieces_of
 from jobs.lake.tables import TABLES
 from jobs.replay.buckets import BucketFiles, BucketItem
 from jobs.spark.tasks import cores, run_tasks
-from quality.check import Check, Scope, all_needs, needs_of
+from quality.check import Check, Scope, digests_of, needs_of
 from quality.run import InMemory, Needs, Outcomes, Part, Rows, Source, Stream
 from replay.plan.step import groups
 
@@ -34,7 +34,7 @@ def source_of(lake: Lake, cluster: str, checks: Sequence[Check], settings: Setti
     `replay.rows_per_bucket` rows together."""
     if _large_rows(lake, cluster) > settings.replay.rows_per_bucket:
         return LakeSource(lake, cluster, settings)
-    needs = all_needs(checks, _SCHEMAS)
+    needs = needs_of(checks, _SCHEMAS, digests_of(checks).values())
     return InMemory({n: lake.read(n, cluster, _top_level(columns), as_codes=True) for n, columns in needs.items()})
 
 

@@ -91,7 +91,7 @@ def _cluster(lake: Lake, cluster: str, tables: Mapping[str, OpenedTable], runs: 
     quality_failed: of the newest run that judged, or checked; evidence: for each kind of file its number, the newest
     capture time and its age, null if no file says; out_of_date: see `_out_of_date`."""
     of_cluster = sorted((row for row in runs if row[CLUSTER_ID] == cluster), key=lambda row: row["ended_ms"])
-    kinds = ask("queries/evidence", (lake, cluster))
+    kinds = ask("queries/evidence", (lake, cluster), {"now": now_ms})
     times = [row["until_ms"] for row in kinds if row["kind"] in _LOGS and row["until_ms"] is not None]
     until_ms = max(times, default=None)
     last = of_cluster[-1] if of_cluster else None
@@ -104,13 +104,7 @@ def _cluster(lake: Lake, cluster: str, tables: Mapping[str, OpenedTable], runs: 
         "last_run": last and {**{n: last[n] for n in _RUN}, "took_ms": last["ended_ms"] - last["started_ms"]},
         "valid": _newest(of_cluster, "valid"),
         "quality_failed": _newest(of_cluster, "quality_failed"),
-        "evidence": [
-            {
-                **{name: row[name] for name in ("kind", "files", "newest_ms")},
-                "age_ms": None if row["newest_ms"] is None else now_ms - row["newest_ms"],
-            }
-            for row in kinds
-        ],
+        "evidence": [{name: row[name] for name in ("kind", "files", "newest_ms", "age_ms")} for row in kinds],
         "out_of_date": _out_of_date(lake, cluster, tables),
     }
 

@@ -51,23 +51,19 @@ class VerdictFiles:
         before = self._entries()
         entries = {cluster: before[cluster] for cluster in self.clusters if cluster in before}
         entries[found["cluster_id"]] = self._entry(found)
-        rows = [
-            {**entries[cluster], "report": self._relative(entries[cluster]["report"])} for cluster in sorted(entries)
-        ]
+        rows = [entries[cluster] for cluster in sorted(entries)]
         valid = next(value for value in _VALID if any(row["valid"] == value for row in rows))
         write_verdict({"valid": valid, "tool_version": tool_version(), "clusters": rows}, self.index)
         for cluster in before.keys() - entries.keys():
             delete(self.file_of(cluster))
-        kept = {row["report"] for row in entries.values()}
-        for row in before.values():
-            if (page := row["report"]) is not None and page not in kept and _is_page(page):
-                delete(location(page))
+        for page in {row["report"] for row in before.values()} - {row["report"] for row in rows}:
+            if (whole := self._page(page)) is not None:
+                delete(location(whole))
         return target
 
     def report_of(self, cluster: str) -> str | None:
         """Where the index says that a cluster's report is; None if it names none, or no report is there."""
-        page = self._entries().get(cluster, {}).get("report")
-        return page if page is not None and _is_page(page) else None
+        return self._page(self._entries().get(cluster, {}).get("report"))
 
     def _entry(self, found: Row) -> Row:
         name = str(self.file_of(found["cluster_id"])).rpartition("/")[2]
@@ -76,7 +72,7 @@ class VerdictFiles:
             "valid": found["valid"],
             "answer": next(iter(found["answer"]["text"]), None),
             "verdict": name,
-            "report": found["report"],
+            "report": found["report"] and found["report"].removeprefix(f"{self._folder}/"),
             "log": found["log"],
             "status": {name: found["status"][name] for name in ("new", "known", "acknowledged")},
         }
@@ -85,20 +81,20 @@ class VerdictFiles:
     def _folder(self) -> str:
         return str(self.index.url if isinstance(self.index, Remote) else self.index.absolute()).rpartition("/")[0]
 
-    def _relative(self, page: str | None) -> str | None:
-        """A page as the index names it: relative to the index if it is in its folder, so that both can be moved."""
-        return page if page is None else page.removeprefix(f"{self._folder}/")
-
-    def _absolute(self, page: str | None) -> str | None:
-        is_whole = page is None or page.startswith("/") or "://" in page
-        return page if is_whole else f"{self._folder}/{page}"
+    def _page(self, named: str | None) -> str | None:
+        """Where a page is that the index names, None without one there. One in the index's folder is named relative to
+        that, so that both can be moved."""
+        if named is None:
+            return None
+        page = named if named.startswith("/") or "://" in named else f"{self._folder}/{named}"
+        return page if fingerprint_in(first_bytes(location(page), HEAD_BYTES)) is not None else None
 
     def _entries(self) -> dict[str, Row]:
         """The entries of the index as it is; none if there is no index, or another file in its place."""
         with suppress(ValueError, KeyError, TypeError):
             found = json.loads(first_bytes(self.index, _INDEX_BYTES))
             rows = [row for row in found["clusters"] if isinstance(row, Mapping)]
-            return {str(row["cluster_id"]): {**row, "report": self._absolute(row.get("report"))} for row in rows}
+            return {str(row["cluster_id"]): {**row, "report": row.get("report")} for row in rows}
         return {}
 
 
@@ -118,7 +114,3 @@ def _is_stream(path: Location) -> bool:
     if not isinstance(path, Path):
         return False
     return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
-
-
-def _is_page(page: str) -> bool:
-    return fingerprint_in(first_bytes(location(page), HEAD_BYTES)) is not None
