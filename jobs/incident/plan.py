@@ -4,7 +4,7 @@ commands."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,7 @@ from jobs.lake.lake import Lake
 from jobs.views.in_duckdb import ask
 from replay.cluster.facts import Clock
 from replay.controller.acceptable_leaders import UNASSIGNED
-from replay.findings.kinds import HWM_REGRESSION, LEADERLESS, RULE_MISMATCH
+from replay.findings.kinds import HWM_REGRESSION, RULE_MISMATCH
 from replay.loss.verdicts import EXCLUDED
 from replay.offsets.evidence import Replica, index_rows
 from replay.partitions.reducer import MIGRATING
@@ -79,6 +79,8 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
     )
     is_open = (pc.field("kind") == HWM_REGRESSION) & (pc.field("verdict").is_null() | (pc.field("verdict") != EXCLUDED))
     features = lake.rows("feature_history", cluster, ("name", "level"), _AT_END)
+    waits = {"topics": sorted({each.topic_id for each in waiting})[:MOST_READ]}
+    leaderless = ask("incident/plan_leaderless", of, waits) if waiting else []
     names = sorted({row["topic"] for row in lost if row["topic"] is not None})
     topics = ask("incident/plan_topics", of, {"names": names}) if names else []
     return PlanInput(
@@ -98,7 +100,7 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         active={row["broker_id"]: (row["broker_epoch"], row["offset"]) for row in ask("incident/plan_active", of)},
         last_seen=last_seen,
         sizes=_sizes(lake, cluster, {*(each.topic for each in waiting), *(row["topic"] for row in lost)}),
-        finding_ids=_finding_ids(lake, cluster, waiting),
+        finding_ids={(row["topic_id"], row["partition"]): row["finding_id"] for row in leaderless},
     )
 
 
@@ -175,13 +177,6 @@ def _sizes(lake: Lake, cluster: str, topics: set[str | None]) -> dict[tuple[str,
     for row in sorted(rows, key=lambda row: (row["captured_at_ms"], row["source"], row["size_bytes"])):
         found.setdefault((row["topic"], row["partition"]), {})[row["broker_id"]] = row
     return found
-
-
-def _finding_ids(lake: Lake, cluster: str, waiting: Sequence[Waiting]) -> Mapping[tuple[str, int], str]:
-    topics = sorted({each.topic_id for each in waiting})[:MOST_READ]
-    where = (pc.field("kind") == LEADERLESS) & _AT_END & among("topic_id", topics)
-    rows = lake.rows("findings", cluster, ("topic_id", "partition", "finding_id"), where) if waiting else []
-    return {(row["topic_id"], row["partition"]): row["finding_id"] for row in rows}
 
 
 def _logs(

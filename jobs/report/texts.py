@@ -82,20 +82,14 @@ def as_postmortem(document: Row, causes: Mapping[str, Sequence[str]]) -> str:
 
 
 def _template(name: str, most_moments: int, document: Row, write: Callable[[object], str] = str, **more: Any) -> str:
-    """Render a template. write: how a value is written."""
+    """Render a template, which has the document's keys. write: how a value is written."""
     answer, page = document["answer"], document["page_one"]
     losses = [*answer["proven"], *answer["undecided"]]
     until = answer["until_ms"]
     return rendered(
         name,
         write,
-        page=page,
-        answer=answer,
-        plan=document["plan"],
-        cluster=document["cluster_id"],
-        captures=document["evidence"]["captures"],
-        report=document["report"],
-        focus=document.get("focus", ""),
+        **{"focus": "", **document},
         losses=losses,
         window_count=(answer["lost"] or {"windows": 0})["windows"] + answer["undecided_windows"],
         moments=_worst(page["timeline"], most_moments),
