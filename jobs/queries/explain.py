@@ -28,7 +28,7 @@ from jobs.lake.tables import TABLES
 from jobs.queries.evidence_bytes import commands, with_bytes
 from jobs.queries.listing import find_finding
 from jobs.report.rendering import for_terminal, rendered
-from jobs.report.sections import same_answers
+from jobs.report.rows import same_answers
 
 Row = dict[str, Any]
 

@@ -21,8 +21,7 @@ from jobs.report.filters import (
     visible,
     window_text,
 )
-from jobs.report.rows import verdict_of
-from jobs.report.sections import broker_state, restarts
+from jobs.report.rows import broker_state, restarts, verdict_of
 from replay.findings.kinds import HWM_REGRESSION
 from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure
 

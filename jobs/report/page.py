@@ -20,7 +20,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from jobs.incident.focus import Focus
-from jobs.report import filters, sections, words
+from jobs.report import filters, words
 from jobs.report.rendering import rendered
 from jobs.report.rows import (
     MAX_CAPTURES,
@@ -31,7 +31,10 @@ from jobs.report.rows import (
     ReportInput,
     Row,
     Verdict,
+    broker_life,
+    exposure_groups,
     in_sections,
+    same_answers,
     verdict_of,
 )
 from jobs.report.texts import as_ticket, document_of
@@ -94,14 +97,14 @@ def render_report(report: ReportInput) -> str:
         marked=_marked(report),
         lists=lists,
         further=further,
-        policies=sections.by_family(report.policies),
-        exposed=sections.exposure_groups(lists[Section.EXPOSURES], report.exposure_groups),
+        policies=words.by_family(report.policies),
+        exposed=exposure_groups(lists[Section.EXPOSURES], report.exposure_groups),
         details=details,
         totals=totals,
         commands={name: words.list_command(name, cluster, total, report.focus) for name, total in totals.items()},
         quality=sorted(_ordered(report.quality, *QUALITY_ORDER), key=lambda row: row["success"] is True),
         quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason")[:MAX_LISTED],
-        brokers=[sections.broker_life(broker, found) for broker, found in report.events.brokers.items()],
+        brokers=[broker_life(broker, found) for broker, found in report.events.brokers.items()],
         rules=sorted({(g["rule"], g["rule_version"]) for g in report.totals if g["rule"] is not None}, key=str),
         max_captures=MAX_CAPTURES,
     )
@@ -187,8 +190,7 @@ def _detail(
         "judged": judged,
         "elections": elections,
         "counterfactuals": [
-            (family, sections.same_answers(found))
-            for family, found in sections.by_family(by_finding.get(row["finding_id"], []))
+            (family, same_answers(found)) for family, found in words.by_family(by_finding.get(row["finding_id"], []))
         ],
         "evidence": (row["evidence"] or [])[:MAX_EVIDENCE],
         "hidden_evidence": max(len(row["evidence"] or []) - MAX_EVIDENCE, 0),

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from jobs.console.output import printable, utc
 from jobs.console.text import range_text, wrapped
-from jobs.report import filters, sections, words
+from jobs.report import filters, rows, words
 from jobs.views.catalogue import literal
 from replay.incident.answer import deletion, proven_text, topic_text, undecided_text
 from replay.incident.causes import labelled
@@ -61,7 +61,6 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "labelled": labelled,
         "unlabelled": words.unlabelled,
         "deletion": deletion,
-        "pieces": sections.pieces,
         "literal": literal,
         "quote": shlex.quote,
     }
@@ -69,11 +68,11 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "count": count,
         "duration": filters.duration_text,
         "span_text": words.span_text,
-        "broker_state": sections.broker_state,
+        "broker_state": rows.broker_state,
         "folded": words.folded,
         "range_text": range_text,
         "most_commands": _MOST_COMMANDS,
-        "exposure_names": sections.EXPOSURE_NAMES,
+        "exposure_names": rows.EXPOSURE_NAMES,
         "is_legal_topic": is_legal,
         "glossary": words.TERMS,
         "table_command": words.table_command,

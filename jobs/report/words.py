@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -113,6 +114,13 @@ def policy_rank(policy: str | None) -> tuple[int, int, str]:
     known = list(POLICY_NAMES)
     rank = known.index(policy) if policy in POLICY_NAMES else len(known)
     return list(FAMILIES).index(policy_family(policy)), rank, policy or ""
+
+
+def by_family(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
+    """(title of a family of policies, its rows), each in the order of the page."""
+    ranked = sorted(rows, key=lambda row: policy_rank(row["policy"]))
+    families = groups(ranked, lambda row: policy_family(row["policy"]))
+    return [(FAMILIES[family], found) for family, found in families.items()]
 
 
 def folded(step: Row) -> list[tuple[str, str]]:
