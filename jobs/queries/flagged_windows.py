@@ -19,7 +19,6 @@ from replay.loss.verdicts import KEPT, LOST
 from replay.plan.step import moment
 
 Row = dict[str, Any]
-NO_ANSWERS: Mapping[str, Row] = {}
 
 WINDOW_COLUMNS = (
     *("cluster_id", "topic", "topic_id", "partition"),
@@ -44,7 +43,7 @@ def flagged_windows(lake: Lake, every: bool = False) -> list[Row]:
 
 
 def print_windows(
-    lake: Lake, form: Format, every: bool = False, most: int | None = None, answers: Mapping[str, Row] = NO_ANSWERS
+    lake: Lake, form: Format, every: bool = False, most: int | None = None, answers: Mapping[str, Row] | None = None
 ) -> None:
     """Print `flagged_windows` to stdout; in a table, after the answer of each cluster, at most the first `most`.
     answers: those that are known."""
@@ -55,7 +54,7 @@ def print_windows(
     clusters = lake.clusters()
     for cluster in clusters:
         head = [] if len(clusters) == 1 else [f"Cluster {printable(cluster)}"]
-        answer = answers[cluster] if cluster in answers else load_answer(lake, cluster)
+        answer = (answers or {}).get(cluster) or load_answer(lake, cluster)
         lines = [*head, *(line for text in answer["text"] for line in wrapped(printable(text))), ""]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     of = f"cluster {printable(clusters[0])}" if len(clusters) == 1 else f"{len(clusters)} clusters"
