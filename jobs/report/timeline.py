@@ -7,9 +7,11 @@ their attributes. Pure; all text is escaped.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
+from operator import itemgetter
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -152,23 +154,17 @@ class _Canvas:
 
 
 def _summary(name: str, marks: Sequence[Mark]) -> str:
-    counts: dict[str, int] = {}
-    for mark in marks:
-        named = mark.kind in (BROKER, CONTROLLER)
-        what = mark.text.partition(":")[0] if named else mark.verdict or mark.kind
-        counts[what] = counts.get(what, 0) + 1
-    shown = [f"{count} × {what}" for what, count in list(counts.items())[:8]]
+    named = (BROKER, CONTROLLER)
+    counts = Counter(m.text.partition(":")[0] if m.kind in named else m.verdict or m.kind for m in marks)
+    shown = [f"{count} × {what}" for what, count in islice(counts.items(), 8)]
     return f"{name}: {', '.join(shown) or 'nothing'}"
 
 
 def _controller_lanes(terms: Sequence[Row], end: int) -> Iterator[tuple[str, list[Mark]]]:
-    lanes: dict[int, list[Mark]] = {row["leader_id"]: [] for row in sorted(terms, key=lambda row: row["leader_id"])}
-    for row in terms:
-        lanes[row["leader_id"]].append(of.term(row, end))
-    for before, after in pairwise(terms):
-        lanes[after["leader_id"]].append(of.fail_over(before, after))
-    for leader, marks in lanes.items():
-        yield f"controller {leader}", marks
+    fail_overs = groups(pairwise(terms), lambda pair: pair[1]["leader_id"])
+    for leader, own in sorted(groups(terms, itemgetter("leader_id")).items()):
+        marks = [of.term(row, end) for row in own]
+        yield f"controller {leader}", marks + [of.fail_over(*pair) for pair in fail_overs.get(leader, ())]
 
 
 def _elections(events: IncidentEvents) -> list[Mark]:
