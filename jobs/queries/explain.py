@@ -29,6 +29,7 @@ from jobs.queries.evidence_bytes import commands, with_bytes
 from jobs.queries.listing import find_finding
 from jobs.report.rendering import for_terminal, rendered
 from jobs.report.rows import same_answers
+from replay.plan.step import groups
 
 Row = dict[str, Any]
 
@@ -189,11 +190,8 @@ def print_explained(found: Row, form: DocumentFormat) -> None:
 
 def _entries(evidence: Sequence[Row]) -> list[tuple[list[str], Row]]:
     """Pieces of evidence with their roles. Pieces with the same row and value are one entry, with all their roles."""
-    entries: dict[str, tuple[list[str], Row]] = {}
-    for row in evidence:
-        key = json.dumps({k: v for k, v in row.items() if k != "role"}, default=str)
-        entries.setdefault(key, ([], row))[0].append(row["role"] or "evidence")
-    return list(entries.values())
+    same = groups(evidence, lambda row: json.dumps({k: v for k, v in row.items() if k != "role"}, default=str))
+    return [([row["role"] or "evidence" for row in rows], rows[0]) for rows in same.values()]
 
 
 def _fields(row: Row) -> str:

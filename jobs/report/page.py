@@ -32,8 +32,8 @@ from jobs.report.rows import (
     Row,
     Verdict,
     broker_life,
+    counted,
     exposure_groups,
-    in_sections,
     same_answers,
     verdict_of,
 )
@@ -79,7 +79,7 @@ def render_report(report: ReportInput) -> str:
     by_finding = groups(report.counterfactuals, itemgetter("finding_id"))
     by_partition = groups(_ordered(report.elections, "offset"), itemgetter("topic_id", "partition"))
     details = [_detail(item, report, by_finding, by_partition) for item in lists[Section.WINDOWS] if item.detailed]
-    totals = in_sections(report.totals)
+    totals = counted(report.totals, "section", Section)
     cluster = report.cluster_id
     days = {moment(each["at_ms"])[:10] for each in report.page_one["timeline"]}
     return rendered(

@@ -133,11 +133,11 @@ def verdict_of(row: Mapping[str, Any]) -> Verdict:
     return _BY_NAME[row["verdict"] or UNDETERMINED]
 
 
-def in_sections(totals: Iterable[Row]) -> dict[str, int]:
-    """Number of findings in each section. totals: of ReportInput."""
-    counts = dict.fromkeys(map(str, Section), 0)
-    for group in totals:
-        counts[group["section"]] += group["findings"]
+def counted(groups: Iterable[Mapping[str, Any]], column: str, names: Iterable[str]) -> dict[str, int]:
+    """Number of findings for each value of a column. groups: rows with that and `findings`; names: all its values."""
+    counts = dict.fromkeys(names, 0)
+    for group in groups:
+        counts[group[column]] += group["findings"]
     return counts
 
 

@@ -12,7 +12,8 @@ from jobs.console.output import plain, printable
 from jobs.console.text import wrapped
 from jobs.report import filters, words
 from jobs.report.rendering import rendered
-from jobs.report.rows import ReportInput, Row, in_sections
+from jobs.report.rows import ReportInput, Row, counted
+from replay.findings.kinds import Section
 from replay.incident.causes import labelled
 from replay.plan.step import moment, place
 
@@ -113,7 +114,7 @@ def _worst(timeline: Sequence[Row], most: int) -> list[Row]:
 def as_json(report: ReportInput) -> str:
     """The report as one JSON object (docs/report.md), with a line end. ASCII: captured names cannot control a
     terminal."""
-    totals = in_sections(report.totals)
+    totals = counted(report.totals, "section", Section)
     document = {
         "cluster_id": report.cluster_id,
         "narrowed_to": asdict(report.focus) if report.focus.narrows else None,

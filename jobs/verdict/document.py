@@ -5,7 +5,7 @@ As in Jepsen, `valid` is true, false or "unknown": if evidence is missing, the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -13,6 +13,7 @@ from jobs.console.version import tool_version
 from jobs.incident.document import load_incident, log_range
 from jobs.lake.fingerprint import made_from
 from jobs.lake.lake import Lake
+from jobs.report.rows import counted
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, STATUSES, with_status
 from jobs.views.in_duckdb import ask
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
@@ -64,8 +65,8 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
     windows = [g for g in groups if g["kind"] == HWM_REGRESSION]
     hidden = _are_hidden(groups, known["evidence"]["partition_states"])
     kinds = sorted({g["kind"] for g in groups})
-    by_kind = {kind: _by([g for g in groups if g["kind"] == kind], "verdict", VERDICTS) for kind in kinds}
-    judged = _by(windows, "verdict", VERDICTS)
+    by_kind = {kind: counted([g for g in groups if g["kind"] == kind], "verdict", VERDICTS) for kind in kinds}
+    judged = counted(windows, "verdict", VERDICTS)
     return {
         "valid": _valid(groups, hidden),
         "cluster_id": known["cluster_id"],
@@ -74,7 +75,7 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
         "rule_versions": dict(sorted((g["rule"], g["rule_version"]) for g in groups if g["rule"] is not None)),
         "kinds": kinds,
         "counts": {kind: {verdict: count for verdict, count in by_kind[kind].items() if count} for kind in kinds},
-        "severities": _by(groups, "severity", SEVERITIES),
+        "severities": counted(groups, "severity", SEVERITIES),
         "status": known["status"],
         "windows": {"judged": sum(judged.values()), **judged},
         "loss": {**_loss(windows, hidden), "by_topic": _by_topic(known["answer"])},
@@ -101,13 +102,6 @@ def _valid(groups: Sequence[Row], hidden: bool) -> bool | str:
         return False
     undecided = any(g["kind"] == HWM_REGRESSION and g["verdict"] != EXCLUDED for g in groups)
     return "unknown" if undecided or hidden else True
-
-
-def _by(groups: Iterable[Mapping[str, Any]], column: str, names: Sequence[str]) -> dict[str, int]:
-    counts = dict.fromkeys(names, 0)
-    for group in groups:
-        counts[group[column]] += group["findings"]
-    return counts
 
 
 def _loss(windows: Sequence[Mapping[str, Any]], hidden: bool) -> dict[str, int | None]:
