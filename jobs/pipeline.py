@@ -24,7 +24,7 @@ from jobs.console.output import show_message
 from jobs.console.progress import progress_steps
 from jobs.detect.stage import DetectSummary, run_detect
 from jobs.ingest.stage import Ingested, ingest
-from jobs.lake.fingerprint import digest_of
+from jobs.lake.integrity import digest_of
 from jobs.lake.lake import Lake
 from jobs.lake.runs import Run
 from jobs.lake.storage import shown, within

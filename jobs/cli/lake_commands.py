@@ -153,7 +153,7 @@ def _forget_old(files: Lake, wanted: str | None, older_ms: int, keeps: bool, yes
 def _forget_one(files: Lake, cluster: str | None, capture: str, again: list[str], yes: bool) -> None:
     from evidence.capture.remote import location
     from jobs.custody.forget import check_given, cluster_of, findings_of, forget, forget_findings, is_all, plan_of
-    from jobs.lake.fingerprint import digest_of
+    from jobs.lake.integrity import digest_of
     from jobs.pipeline import Pipeline
 
     plan = plan_of(files, cluster_of(files, capture, cluster), capture)

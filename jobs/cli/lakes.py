@@ -37,9 +37,8 @@ def lake_to_show(root: Location, cluster: str | None = None) -> Lake:
 def recorded(command: str, root: Location) -> Iterator[Run]:
     """Run a command; yields what takes its figures. What it raises is recorded and raised."""
     from jobs.lake.lake import Lake
-    from jobs.lake.runs import DONE, FAILED, STOPPED, Run
+    from jobs.lake.runs import DONE, FAILED, STOPPED, Run, measured
     from jobs.lake.storage import LakeError
-    from jobs.lake.task_figures import measured
 
     run, error = Run(command), None
     outcome, exit_code = DONE, 0

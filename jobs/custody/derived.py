@@ -25,7 +25,7 @@ from jobs.detect.stage import run_detect
 from jobs.ingest.receipt import files_digest
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.ingest.stage import ingest_opened
-from jobs.lake.fingerprint import receipts
+from jobs.lake.integrity import receipts
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID, DETECTED, INGESTED, REPLAYED, TABLES
 from jobs.replay.buckets import HISTORY, BucketFiles, buckets, read_changes, read_table

@@ -23,11 +23,10 @@ from evidence.errors import KraftForensicsError
 from jobs.config.settings import Settings
 from jobs.ingest.receipt import files_digest, person
 from jobs.ingest.stage import ingest
-from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import write_file
-from jobs.lake.fingerprint import receipts
-from jobs.lake.integrity import heads_of
+from jobs.lake.integrity import heads_of, receipts
 from jobs.lake.lake import Lake
+from jobs.lake.marks import undisturbed
 from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, KEPT_FINDINGS, STAGES
 from jobs.quality.stage import DOCS
 from jobs.verdict.status import ACKNOWLEDGEMENTS, FIRST_SEEN, KEY, change

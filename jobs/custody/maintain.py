@@ -15,11 +15,10 @@ from typing import Any
 
 from pyarrow.fs import FileSelector, FileType
 
-from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
-from jobs.lake.marks import ChainHead
+from jobs.lake.marks import ChainHead, undisturbed
 from jobs.lake.tables import CHECKED, CLUSTER_ID, INGESTED, TABLES
 
 LEAST_FILES = 8  # of a cluster and table, below which compaction is not worth its writes

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.custody.tables import Difference
-from jobs.lake.fingerprint import made_from, receipts
+from jobs.lake.integrity import made_from, receipts
 from jobs.lake.lake import Lake
 from jobs.lake.tables import CLUSTER_ID, TABLES
 

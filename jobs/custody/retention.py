@@ -22,9 +22,9 @@ from jobs.custody.forget import RowFilter, findings_of, forget_findings, forgott
 from jobs.ingest.captures import TABLE as CAPTURES
 from jobs.ingest.captures import found_in
 from jobs.ingest.log_batches import VOTER_TYPES
-from jobs.lake.conflicts import undisturbed
 from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
+from jobs.lake.marks import undisturbed
 from jobs.lake.tables import INGESTED, KEPT_FINDINGS, TABLES
 from jobs.replay.cluster_state import EARLIEST, load_cluster_state
 from jobs.verdict.status import change

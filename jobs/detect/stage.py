@@ -22,11 +22,10 @@ from jobs.detect.inputs import (
 from jobs.detect.scratch import write_evidence
 from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, counts_of
 from jobs.ingest.records import RECORDS, SNAPSHOTS
-from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import write_file
-from jobs.lake.fingerprint import completion, input_fingerprint, is_up_to_date, require_unchanged
-from jobs.lake.integrity import require_bytes
+from jobs.lake.integrity import completion, input_fingerprint, is_up_to_date, require_bytes, require_unchanged
 from jobs.lake.lake import Lake
+from jobs.lake.marks import undisturbed
 from jobs.lake.tables import DETECTED
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import control_records

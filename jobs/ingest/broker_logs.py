@@ -12,7 +12,7 @@ from evidence.broker_logs.read import BrokerLogTables, read_broker_logs, without
 from evidence.capture.files import Capture, EvidenceFile
 from evidence.redaction import digests_by
 from jobs.config.settings import Settings
-from jobs.lake.task_figures import Size
+from jobs.lake.runs import Size
 from jobs.spark.tasks import run_tasks
 
 # The driver has read a smaller file before a task would have begun.

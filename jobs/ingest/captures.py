@@ -12,8 +12,8 @@ from evidence.capture.accounts import provenance
 from evidence.capture.files import Capture
 from evidence.tables import CAPTURES
 from jobs.ingest.receipt import files_digest
-from jobs.lake.conflicts import undisturbed
 from jobs.lake.lake import Lake
+from jobs.lake.marks import undisturbed
 
 Row = dict[str, Any]
 TABLE = "captures"

@@ -38,9 +38,9 @@ from jobs.lake.data_files import DataFile, merge_files, write_file
 from jobs.lake.lake import Lake
 from jobs.lake.row_groups import power_of_two, slice_count
 from jobs.lake.row_keys import new_rows
+from jobs.lake.runs import Size
 from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
-from jobs.lake.task_figures import Size
 from jobs.spark.tasks import cores, run_tasks
 from replay.arrow.ragged import INT64_MAX, Array
 from replay.arrow.runs import run_starts

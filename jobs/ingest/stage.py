@@ -38,9 +38,9 @@ from jobs.ingest.records import (
     decode_snapshots,
     plan_records,
 )
-from jobs.lake.conflicts import undisturbed
 from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
+from jobs.lake.marks import undisturbed
 from jobs.lake.tables import INGESTED, STATIC_CONFIGS
 
 Progress = Callable[[str], None]

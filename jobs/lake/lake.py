@@ -30,10 +30,8 @@ from pyarrow.fs import SubTreeFileSystem
 
 from evidence.capture.remote import Location, Remote
 from jobs.lake import marks
-from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
 from jobs.lake.data_files import DataFile, statistics, write_file
-from jobs.lake.marks import ChainHead
-from jobs.lake.opened import OpenedTable, Stamp
+from jobs.lake.marks import ChainHead, ChangedMeanwhileError, OpenedTable, Stamp, undisturbed
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
 from jobs.lake.tables import CLUSTER_ID, INGESTED, TABLES

@@ -1,30 +1,52 @@
-"""What commits say, and the chain that this makes: each commit of a cluster's rows names the one before it and the
-files that it adds.
+"""A table of the lake at one version, as its log names it: its files, and the chain that its commits make. Each commit
+of a cluster's rows names the one before it and the files that it adds.
 
 The mark is in the commit's user metadata, so rows and mark are one commit (docs/adr/0002-marks-in-commits.md). `link`
 is the SHA-256 of all of it, the previous link included. A commit that another program makes has no mark, and leaves
 other files than the newest mark names (docs/reliability.md).
+
+Each commit also names the version of the cluster's rows that the new ones were worked out from (`Lake.commit`), so of
+two runs at once none overwrites or repeats what the other has committed. Whoever comes second starts its stage anew
+(`undisturbed`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
 
 from jobs.console.version import tool_version
+from jobs.lake.data_files import DataFile
 from jobs.lake.storage import LakeError
-from jobs.lake.tables import CLUSTER_ID, INGESTED, LAYOUT, STAGES
+from jobs.lake.tables import CLUSTER_ID, INGESTED, LAYOUT, STAGES, TABLES
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 Row = dict[str, Any]
+Stamp = tuple[int, ...]
+Result = TypeVar("Result")
 # Commits without a mark that this program makes, and that leave the rows as they are.
 OWN_OPERATIONS = ("CREATE TABLE", "ADD CONSTRAINT", "SET TBLPROPERTIES")
+_NEWEST = 20  # commits to look through before more of them are read
+_ROUNDS, _LONGEST_PAUSE_S = 20, 1.0
 
 
 class ChangedTableError(LakeError):
     """Another program has changed a cluster's rows of a table."""
+
+
+class ChangedMeanwhileError(LakeError):
+    """Another run has changed rows of the same cluster."""
 
 
 class OtherReleaseError(LakeError):
@@ -90,29 +112,78 @@ def metadata_of(commit: Row) -> Row:
     return found if isinstance(found, dict) and found.keys() >= {CLUSTER_ID, "mark"} else {}
 
 
-def head_of(cluster_id: str, version: int, commits: Iterable[Row], files: Iterable[str]) -> ChainHead:
-    """The head of a cluster's chain. version: as in ChainHead. commits: newest first. files: DataFile.text of the files
-    that the table has."""
-    others: list[Row] = []
-    for commit in commits:
-        made = metadata_of(commit)
-        if made.get(CLUSTER_ID) == cluster_id:
-            if made["mark"]["version"] <= version:
-                break
-            continue  # delta-rs reads the log anew: another process has committed since the table was opened
-        if not made and commit.get("operation") not in OWN_OPERATIONS:
-            others.append(commit)
-    else:
-        made = {}
-    texts, problem = list(files), None
-    by = author(others[0]) if others else "its log was edited"
-    if not made:
-        return ChainHead(version, made, by if texts else None)
-    if link_of(made) != made.get("link") or made["mark"]["version"] != version:
-        problem = "its newest mark was edited"
-    elif files_digest(texts) != made["mark"]["files"]:
-        problem = by
-    return ChainHead(version, made, problem)
+class OpenedTable:
+    """A table at the version at which it was opened. What is read of its log is read once: in a store every commit
+    costs a request. stamp: tells this state of its log from any other; None: it may have changed already."""
+
+    def __init__(self, name: str, delta: DeltaTable, stamp: Stamp | None) -> None:
+        self.name, self.delta, self.stamp = name, delta, stamp
+        self._versions: dict[str, int] = {}
+        self._commits: list[Row] = []
+        self._has_all_commits = False
+
+    @cached_property
+    def listed(self) -> list[Row]:
+        """The table's files, as its log names them."""
+        return pa.table(self.delta.get_add_actions(flatten=True)).to_pylist()
+
+    def files(self, cluster_id: str) -> list[DataFile]:
+        """The files of a cluster."""
+        key = TABLES[self.name].bounds
+        return [
+            DataFile(a["path"], a["size_bytes"], a["num_records"] or 0, a.get(f"min.{key}"), a.get(f"max.{key}"))
+            for a in self.listed
+            if a.get(f"partition.{CLUSTER_ID}") == cluster_id
+        ]
+
+    def known_rows(self, cluster_id: str) -> int | None:
+        """How many rows the log says that a cluster has; None if it does not say it: another program has written a file
+        without statistics."""
+        rows: list[Any] = [a.get("num_records") for a in self.listed if a[f"partition.{CLUSTER_ID}"] == cluster_id]
+        return None if None in rows else sum(rows)
+
+    def cluster_version(self, cluster_id: str) -> int:
+        """How often a cluster's rows were changed; 0 for never. It is the version of the Delta application transaction
+        that has the cluster's id."""
+        if cluster_id not in self._versions:
+            self._versions[cluster_id] = self.delta.transaction_version(cluster_id) or 0
+        return self._versions[cluster_id]
+
+    def commits(self) -> Iterator[Row]:
+        """The commitInfo of every commit, newest first, with its `version`. Those of later versions may come, too."""
+        done = 0
+        for most in (_NEWEST, 20 * _NEWEST, None):  # the log is read from its end
+            if len(self._commits) == done and not self._has_all_commits:
+                self._commits = self.delta.history(most)
+                self._has_all_commits = len(self._commits) != most
+            yield from self._commits[done:]
+            done = len(self._commits)
+            if self._has_all_commits:
+                return
+
+    def head(self, cluster_id: str) -> ChainHead:
+        """The newest commit of the cluster's rows, and whether the table still is what that commit left. Reads no
+        rows."""
+        version, others = self.cluster_version(cluster_id), list[Row]()
+        for commit in self.commits():
+            made = metadata_of(commit)
+            if made.get(CLUSTER_ID) == cluster_id:
+                if made["mark"]["version"] <= version:
+                    break
+                continue  # delta-rs reads the log anew: another process has committed since the table was opened
+            if not made and commit.get("operation") not in OWN_OPERATIONS:
+                others.append(commit)
+        else:
+            made = {}
+        texts, problem = [file.text for file in self.files(cluster_id)], None
+        by = author(others[0]) if others else "its log was edited"
+        if not made:
+            return ChainHead(version, made, by if texts else None)
+        if link_of(made) != made.get("link") or made["mark"]["version"] != version:
+            problem = "its newest mark was edited"
+        elif files_digest(texts) != made["mark"]["files"]:
+            problem = by
+        return ChainHead(version, made, problem)
 
 
 def require_layout(root: object, commits: Iterable[Row]) -> None:
@@ -146,3 +217,13 @@ def changed(root: object, table: str, cluster_id: str, problem: str) -> ChangedT
     else:
         advice = f"`kraft-forensics {stage}` makes it again."
     return ChangedTableError(f"{root}: {table} of {cluster_id} was changed by another program ({problem}). {advice}")
+
+
+def undisturbed(stage: Callable[[], Result]) -> Result:
+    """The result of a stage, which may be called several times. Errors: ChangedMeanwhileError if other runs disturbed
+    all of its attempts."""
+    for _ in range(_ROUNDS - 1):
+        with suppress(ChangedMeanwhileError):
+            return stage()
+        time.sleep(random.uniform(0, _LONGEST_PAUSE_S))
+    return stage()

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from evidence.capture.remote import Location
 from jobs.config.settings import Settings, SettingsError
 from jobs.console.output import show_message
-from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import write_file
-from jobs.lake.fingerprint import completion, input_fingerprint, is_up_to_date
+from jobs.lake.integrity import completion, input_fingerprint, is_up_to_date
 from jobs.lake.lake import Lake, Row
+from jobs.lake.marks import undisturbed
 from jobs.lake.storage import within
 from jobs.lake.tables import CHECKED, DETECTED, INGESTED, QUALITY_RESULTS, REPLAYED, TABLES
 from jobs.quality.library import prepare, run_suites

@@ -14,9 +14,9 @@ from prometheus_client.openmetrics.exposition import generate_latest
 
 from evidence.kinds import DUMP_LOG, METADATA_SEGMENT
 from jobs.console.output import print_table, printable, utc
-from jobs.lake.fingerprint import CODE_VERSION
+from jobs.lake.integrity import CODE_VERSION
 from jobs.lake.lake import Lake
-from jobs.lake.opened import OpenedTable
+from jobs.lake.marks import OpenedTable
 from jobs.lake.storage import shown
 from jobs.lake.tables import CLUSTER_ID, STAGES, TABLES
 from jobs.verdict.status import KEY, with_status

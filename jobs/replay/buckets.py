@@ -14,9 +14,9 @@ from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.data_files import DataFile
 from jobs.lake.lake import Lake
 from jobs.lake.row_groups import FilePart, Slices, TopicBucket, power_of_two, read_bucket
+from jobs.lake.runs import Size
 from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
-from jobs.lake.task_figures import Size
 from jobs.spark.tasks import cores
 from replay.arrow.schemas import CHANGES, PROVENANCE_NAMES
 from replay.cluster.state import ClusterState, changes_that_count

@@ -15,17 +15,18 @@ import pyarrow.compute as pc
 
 from jobs.config.settings import Settings
 from jobs.ingest.records import RECORDS, SNAPSHOTS
-from jobs.lake.conflicts import undisturbed
 from jobs.lake.data_files import DataFile, gathered, write_file
-from jobs.lake.fingerprint import (
+from jobs.lake.integrity import (
     CODE_VERSION,
     completion,
     input_fingerprint,
     is_up_to_date,
+    require_bytes,
     require_unchanged,
+    unchanged_heads,
 )
-from jobs.lake.integrity import require_bytes, unchanged_heads
 from jobs.lake.lake import Lake
+from jobs.lake.marks import undisturbed
 from jobs.lake.tables import REPLAYED, TABLES
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files

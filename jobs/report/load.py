@@ -13,7 +13,7 @@ from jobs.incident.focus import ALL, Focus
 from jobs.incident.lookup import among
 from jobs.incident.order import KEYS, ordered
 from jobs.ingest.captures import named_releases
-from jobs.lake.fingerprint import made_from
+from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake
 from jobs.report.rows import (
     CONTEXT_STATES,

@@ -100,7 +100,7 @@ class ReportInput:
     fingerprint: of the tables that the rows come from;
     focus: what the findings are narrowed to; events: for the timeline; policies, exposures,
     exposure_groups: see load.py;
-    captured: what the evidence consists of; made_from: see jobs/lake/fingerprint.py, of the tables shown.
+    captured: what the evidence consists of; made_from: see jobs/lake/integrity.py, of the tables shown.
     """
 
     cluster_id: str

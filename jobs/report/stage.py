@@ -11,7 +11,7 @@ from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
 from jobs.incident.document import load_answer
 from jobs.incident.focus import ALL, Focus
-from jobs.lake.fingerprint import input_fingerprint, made_from
+from jobs.lake.integrity import input_fingerprint, made_from
 from jobs.lake.lake import Lake
 from jobs.lake.storage import first_bytes, shown, within, write_whole
 from jobs.report.load import TABLES_SHOWN, load_report

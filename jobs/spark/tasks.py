@@ -24,7 +24,7 @@ from evidence.errors import KraftForensicsError
 from jobs.config.settings import Settings
 from jobs.console.log import DEBUG, log
 from jobs.console.progress import progress_tasks
-from jobs.lake.task_figures import Size, TaskFigures, current
+from jobs.lake.runs import Size, TaskFigures, current
 from jobs.spark.memory import forget_peak, peak_bytes, release
 from jobs.spark.processes import EndedError, started
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from jobs.console.version import tool_version
 from jobs.incident.document import load_incident, log_range
-from jobs.lake.fingerprint import made_from
+from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake
 from jobs.report.rows import counted
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, STATUSES, with_status

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.lake.conflicts import undisturbed
 from jobs.lake.integrity import heads_of, require_bytes
 from jobs.lake.lake import Lake
+from jobs.lake.marks import undisturbed
 from jobs.lake.tables import TABLES
 from jobs.views.in_duckdb import ask
 from replay.findings.kinds import Section, of_section

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from evidence.capture.remote import Location
-from jobs.lake import conflicts
-from jobs.lake.conflicts import ChangedMeanwhileError, undisturbed
+from jobs.lake import marks
 from jobs.lake.lake import Lake
+from jobs.lake.marks import ChangedMeanwhileError, undisturbed
 from tests.slow.test_crashes import COMMITS, run
 from tests.support.digests import digests
 from tests.support.small_captures import diverged
@@ -23,7 +23,7 @@ Captures = tuple[Path, Path]
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conflicts, "_LONGEST_PAUSE_S", 0.0)
+    monkeypatch.setattr(marks, "_LONGEST_PAUSE_S", 0.0)
 
 
 class OvertakenLake(Lake):

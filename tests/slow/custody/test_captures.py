@@ -16,7 +16,7 @@ from jobs.custody.manifest import manifest
 from jobs.custody.tables import Difference
 from jobs.ingest.receipt import person
 from jobs.ingest.stage import ingest_opened
-from jobs.lake.fingerprint import made_from
+from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake
 from jobs.report.stage import ReportFormat, write_report
 from tests.support.invoked import invoke

@@ -15,7 +15,7 @@ from jobs.config.settings import load_settings
 from jobs.custody.derived import check_sample
 from jobs.custody.tables import Difference, can_be_replayed, check_tables, only_in, rewritten
 from jobs.ingest.stage import ingest_opened
-from jobs.lake.fingerprint import receipts
+from jobs.lake.integrity import receipts
 from jobs.lake.lake import Lake
 from jobs.lake.marks import ChangedTableError
 from jobs.lake.tables import TABLES

@@ -14,7 +14,7 @@ from jobs.config.settings import load_settings
 from jobs.custody.forget import check_given, forget, plan_of
 from jobs.custody.manifest import manifest
 from jobs.custody.tables import check_tables
-from jobs.lake.fingerprint import receipts
+from jobs.lake.integrity import receipts
 from jobs.lake.lake import Lake
 from jobs.lake.storage import LakeError
 from tests.slow.test_crashes import DiedError, DyingLake

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.custody.maintain import GROWING, Maintained, maintain
 from jobs.custody.tables import check_tables
-from jobs.lake.fingerprint import made_from, receipts
+from jobs.lake.integrity import made_from, receipts
 from jobs.lake.lake import Lake
 from jobs.lake.marks import ChangedTableError
 from jobs.lake.tables import TABLES

@@ -16,7 +16,7 @@ from typer.testing import Result
 from jobs.config.settings import load_settings
 from jobs.custody.retention import remove, retention_of
 from jobs.custody.tables import check_tables
-from jobs.lake.fingerprint import receipts
+from jobs.lake.integrity import receipts
 from jobs.lake.lake import Lake
 from jobs.lake.tables import INGESTED, KEPT_FINDINGS
 from jobs.queries.status import status_of

@@ -15,7 +15,7 @@ from deltalake import write_deltalake
 from jobs.cli.lakes import recorded
 from jobs.console.signals import StoppedError
 from jobs.custody.tables import check_tables
-from jobs.lake.fingerprint import CODE_VERSION, made_from
+from jobs.lake.integrity import CODE_VERSION, made_from
 from jobs.lake.lake import Lake
 from tests.support.invoked import invoke
 from tests.support.small_captures import diverged

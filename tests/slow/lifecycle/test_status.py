@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as families_of_text_format
 
-from jobs.lake import fingerprint
+from jobs.lake import integrity
 from jobs.lake.lake import Lake
 from jobs.queries.status import gravity, status_of
 from tests.slow.lifecycle.test_maintain import maintained
@@ -115,7 +115,7 @@ def test_compacted_tables_put_nothing_out_of_date(lake: Lake) -> None:
 
 
 def test_tables_of_another_release_are_out_of_date(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    newer = fingerprint.CODE_VERSION + 1
+    newer = integrity.CODE_VERSION + 1
     monkeypatch.setattr("jobs.queries.status.CODE_VERSION", newer)
     assert stale(lake)["replay"] == f"its tables are of another release (code {newer - 1}, now {newer})"
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.config.settings import SettingsError, default_values, load_settings
-from jobs.lake.task_figures import Jobs, Size, measured
+from jobs.lake.runs import Jobs, Size, measured
 from jobs.spark.session import SessionError
 from jobs.spark.tasks import engine, is_local, run_tasks
 from tests.support import writer

@@ -10,7 +10,7 @@ import pytest
 from jobs.custody.manifest import check_signed, manifest, signed_document
 from jobs.custody.signatures import SignatureError, check_signature, sign
 from jobs.lake import marks
-from jobs.lake.fingerprint import made_from
+from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake
 from tests.support.invoked import invoke
 from tests.support.signing import SSH, check_each_refusal, new_key

@@ -18,11 +18,9 @@ from deltalake.transaction import AddAction
 
 from evidence.tables import EVIDENCE_FILES, LOG_BATCHES, QUARANTINE
 from jobs.lake import data_files, marks
-from jobs.lake.conflicts import ChangedMeanwhileError
 from jobs.lake.data_files import write_file
 from jobs.lake.lake import Lake
-from jobs.lake.marks import OtherReleaseError
-from jobs.lake.opened import OpenedTable
+from jobs.lake.marks import ChangedMeanwhileError, OpenedTable, OtherReleaseError
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import LAYOUT, TABLES
 from tests.support.invoked import invoke
