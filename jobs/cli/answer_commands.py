@@ -102,7 +102,7 @@ def acknowledge(
 ) -> None:
     """Acknowledge findings: `--fail-on new-...` then leaves them out, until their verdict or severity changes."""
     from jobs.config.settings import load_settings
-    from jobs.ingest.receipt import person
+    from jobs.ingest.captures import person
     from jobs.queries.acknowledge import COLUMNS, acknowledge, listed
     from jobs.queries.acknowledge import undo as remove
 

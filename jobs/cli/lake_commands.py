@@ -205,7 +205,7 @@ def verify(
     from jobs.custody.manifest import check_signed, signed_document
     from jobs.custody.signatures import check_signature
     from jobs.custody.tables import Difference, can_be_replayed, check_tables, rewritten
-    from jobs.ingest.receipt import person
+    from jobs.ingest.captures import person
     from jobs.lake.lake import Lake
     from jobs.lake.tables import CLUSTER_ID
 

@@ -22,7 +22,7 @@ from evidence.capture.remote import Location
 from jobs.config.settings import Settings
 from jobs.custody.tables import MOST_ROWS, Difference, asked, key_of, only_in
 from jobs.detect.stage import run_detect
-from jobs.ingest.receipt import files_digest
+from jobs.ingest.captures import files_digest
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.integrity import receipts

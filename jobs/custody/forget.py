@@ -21,7 +21,7 @@ from evidence.capture.files import capture_name, open_capture
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import Settings
-from jobs.ingest.receipt import files_digest, person
+from jobs.ingest.captures import files_digest, person
 from jobs.ingest.stage import ingest
 from jobs.lake.data_files import write_file
 from jobs.lake.integrity import heads_of, receipts
@@ -49,7 +49,7 @@ _MERGED = frozenset(
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
     """What forgetting a capture changes. rows: number of rows to remove, by table. again: digest of the list of files
-    (jobs/ingest/receipt.py) by name of the captures to ingest again, in the order in which they were ingested."""
+    (jobs/ingest/captures.py) by name of the captures to ingest again, in the order in which they were ingested."""
 
     cluster_id: str
     capture: str

@@ -1,19 +1,31 @@
-"""The table `captures`: one row for each capture, with what was found in it and what its manifest says."""
+"""What the lake keeps of each capture beside its records: a row of the table `captures`, with what was found in it and
+what its manifest says, and in the commit of its files who ingested it, with which version, when, and which files; of an
+archive its SHA-256, so that it is not unpacked again."""
 
 from __future__ import annotations
 
+import getpass
+import json
+import socket
+import time
 from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.capture.accounts import provenance
-from evidence.capture.files import Capture
+from evidence.capture.archive import is_archive
+from evidence.capture.files import Capture, capture_name, sha256_of
+from evidence.capture.remote import Location
+from evidence.errors import CaptureError
 from evidence.tables import CAPTURES
-from jobs.ingest.receipt import files_digest
+from jobs.config.settings import CustodySettings
 from jobs.lake.lake import Lake
-from jobs.lake.marks import undisturbed
+from jobs.lake.marks import undisturbed, writer
 
 Row = dict[str, Any]
 TABLE = "captures"
@@ -30,11 +42,11 @@ def manifest_of(capture: Capture) -> Row:
     return values | {name: value for name, value in provenance(capture.name, file, 0).items() if name in _OF_MANIFEST}
 
 
-def write_row(lake: Lake, cluster: str, capture: str, files: Iterable[Row], manifest: Row, receipt: Row) -> int:
+def write_row(lake: Lake, cluster: str, capture: str, files: Iterable[Row], manifest: Row, done: Row) -> int:
     """Write a capture's row in place of the one that it has, before its files are in evidence_files. files: rows of
-    EVIDENCE_FILES to be added. receipt: of jobs/ingest/receipt.py. Returns how many captures more the table has."""
+    EVIDENCE_FILES to be added. done: its `receipt`. Returns how many captures more the table has."""
     known = lake.rows("evidence_files", cluster, _FILE, pc.field("capture") == capture)
-    ingested = {"ingested_ms": receipt["at_ms"], "ingested_with": receipt["with"]}
+    ingested = {"ingested_ms": done["at_ms"], "ingested_with": done["with"]}
     row = {**manifest, **found_in([*known, *files]), **ingested, "capture": capture}
 
     def once() -> int:
@@ -70,3 +82,54 @@ def found_in(files: Iterable[Row]) -> Row:
 def named_releases(rows: Iterable[Row]) -> list[str]:
     """The releases that the manifests of these captures named, sorted. rows: with kafka_release."""
     return sorted({name for row in rows for name in (row.get("kafka_release") or "").split(", ") if name})
+
+
+def receipt(capture: Capture, settings: CustodySettings) -> Row:
+    """capture: its name; files: their number; digest: see `files_digest`; by: who, by the setting; with: this program;
+    at_ms: when, by this machine's clock."""
+    return {
+        "capture": capture.name,
+        "files": len(capture.files),
+        "digest": files_digest((f.path, f.sha256, f.size_bytes) for f in capture.files),
+        "by": person(settings.ingested_by),
+        "with": writer(),
+        "at_ms": time.time_ns() // 1_000_000,
+    }
+
+
+def files_digest(files: Iterable[tuple[str, str, int]]) -> str:
+    """SHA-256 of the (path, SHA-256, size in bytes) of some files, in the order of their paths."""
+    return sha256(json.dumps(sorted(files)).encode()).hexdigest()
+
+
+def person(pattern: str) -> str | None:
+    """The setting custody.ingested_by with {user} and {host} filled in; None if it is empty."""
+    user = "unknown"
+    with suppress(KeyError, OSError):  # a container may run with a user id that has no name
+        user = getpass.getuser()
+    return pattern.replace("{user}", user).replace("{host}", socket.gethostname()) or None
+
+
+def archive_mark(location: Location) -> dict[str, str]:
+    """What the commit of the files of this capture says about it; empty if it is no local archive. Errors:
+    CaptureError."""
+    if not isinstance(location, Path) or not location.is_file() or not is_archive(location):
+        return {}
+    try:
+        return {"archive_sha256": sha256_of(location), "capture": capture_name(location)}
+    except OSError as error:
+        raise CaptureError(f"{location}: cannot be read: {error.strerror}.") from error
+
+
+def ingested_as(lake: Lake, mark: dict[str, str]) -> str | None:
+    """The cluster that this archive was ingested for; None if it was not, or was forgotten since."""
+    if not mark or not lake.exists():
+        return None
+    forgotten = set[str]()  # clusters that have forgotten it since
+    for made in lake.marks("evidence_files"):
+        cluster = str(made["cluster_id"])
+        if mark["capture"] in made.get("forgotten", {}).get("removed", ()):
+            forgotten.add(cluster)
+        if mark.items() <= made.items():
+            return None if cluster in forgotten else cluster
+    return None

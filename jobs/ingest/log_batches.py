@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,28 +165,17 @@ def _numbered(sets: dict[tuple[int, ...], int], found: Iterable[tuple[int, ...]]
     return np.array([sets.setdefault(nodes, len(sets)) for nodes in found], dtype=np.int32)
 
 
-def commit_column(records: pa.Table, usual: str, others: Mapping[BatchKey, str]) -> pa.Array:
-    """The commit state of each record (columns epoch, batch_base_offset, batch_crc)."""
-    return _by_batch(records, lambda key, _: others.get(key, usual))
-
-
-def updated_column(records: pa.Table, changed: Mapping[BatchKey, str]) -> pa.Array:
-    """The column commit_state with the states that have changed."""
-    before = records["commit_state"].to_numpy(zero_copy_only=False)
-    return _by_batch(records, lambda key, row: changed.get(key, before[row]))
-
-
-def _by_batch(records: pa.Table, state_of: Callable[[BatchKey, int], str]) -> pa.Array:
-    """A column: each record of a stretch of one batch gets state_of(key of the batch, number of the stretch's first
-    row)."""
+def commit_column(records: pa.Table, states: Mapping[BatchKey, str], usual: str | None = None) -> pa.Array:
+    """The commit state of each record: of its batch (columns epoch, batch_base_offset, batch_crc), else `usual`; None:
+    the one that the record has."""
     names = ("epoch", "batch_base_offset", "batch_crc")
     columns: list[Array] = [pc.fill_null(records[n].cast(pa.int64()), -1).to_numpy() for n in names]
-    first = np.ones(len(records), dtype=bool)
-    first[1:] = np.any([c[1:] != c[:-1] for c in columns], axis=0)
+    first = run_starts(*columns)
     at = np.flatnonzero(first)
     keys = zip(*(c[at].tolist() for c in columns), strict=True)
-    states = pa.array([state_of(key, row) for key, row in zip(keys, at.tolist(), strict=True)], pa.string())
-    return states.take(pa.array(np.cumsum(first) - 1))
+    others = [usual] * len(at) if usual is not None else records["commit_state"].take(pa.array(at)).to_pylist()
+    found = pa.array([states.get(key, other) for key, other in zip(keys, others, strict=True)], pa.string())
+    return found.take(pa.array(np.cumsum(first) - 1))
 
 
 def _judge(

@@ -32,7 +32,6 @@ from jobs.ingest.log_batches import (
     in_order,
     keys_of,
     places_of,
-    updated_column,
 )
 from jobs.lake.data_files import DataFile, merge_files, write_file
 from jobs.lake.lake import Lake
@@ -89,7 +88,7 @@ class DecodingTask:
         damage = [{**row, **row.pop("damage")} for row in bad]
         rows = rows.filter(pc.invert(is_damage)) if damage else rows
         if self.table == RECORDS:
-            rows = rows.append_column(_STATE, commit_column(rows, self.usual_state, self.states))
+            rows = rows.append_column(_STATE, commit_column(rows, self.states, self.usual_state))
         # The reader ensures that the records of a batch have distinct offsets for bytes, not for text.
         if self.known is not None or (work[0].kind == kinds.DUMP_LOG and work[0].holds != PAYLOADS):
             key = TABLES[self.table].key
@@ -135,19 +134,12 @@ def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, s
     task = DecodingTask(lake.storage, SNAPSHOTS, capture, slice_count(rows), key_file=settings.secrets.key_file)
     results = run_tasks(task, items, rows, settings, f"ingest: snapshots of {capture}", _bytes_of)
     damage = [row for result in results for row in result.damage]
-    broken = {row["sha256"] for row in damage if _is_loss(row)}
-    files = []
-    for file, sha256 in ((r.file, r.sha256) for r in results if r.file):
-        if sha256 in broken:
-            lake.storage.delete(f"{SNAPSHOTS}/{file.path}")
-        else:
-            files.append(file)
+    # Damage without bytes is a note, unless it says that a record is missing.
+    broken = {row["sha256"] for row in damage if row["length_bytes"] or row["reason"] == "missing_record"}
+    for file in (r.file for r in results if r.file and r.sha256 in broken):
+        lake.storage.delete(f"{SNAPSHOTS}/{file.path}")
+    files = [r.file for r in results if r.file and r.sha256 not in broken]
     return Decodings(sum(file.rows for file in files), files, [], damage, since)
-
-
-def _is_loss(damage: Row) -> bool:
-    """Whether damage means that a record is missing. A note (damage without bytes) does not."""
-    return bool(damage["length_bytes"]) or damage["reason"] == "missing_record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +164,9 @@ def plan_records(lake: Lake, cluster: str, scanned: Scanned) -> DecodePlan:
     since, batches = lake.cluster_version(RECORDS, cluster), scanned.batches
     held = _held(lake, cluster)
     at = places_of(keys_of(batches.heads), held.keys)
-    damaged = np.sort(np.array([r["offset"] for r in lake.rows("quarantine", cluster, ["offset"], _PLACED)], np.int64))
+    damaged = np.sort([*lake.read("quarantine", cluster, ["offset"], _PLACED)["offset"].to_pylist(), INT64_MAX])
     missing = np.append(held.counts, -1)[at] != batches.heads["record_count"]
-    missing |= _any(damaged, batches.heads["base_offset"], batches.heads["last_offset"])
+    missing |= damaged[np.searchsorted(damaged, batches.heads["base_offset"])] <= batches.heads["last_offset"]
     new = missing & (at < 0)
     epoch, base, crc = (
         np.concatenate([of_held, of_new[new]])
@@ -212,12 +204,6 @@ def _held(lake: Lake, cluster: str) -> HeldBatches:
     return HeldBatches((epoch, base, crc), counts, state)
 
 
-def _any(offsets: Array, first: Array, last: Array) -> Array:
-    """Mask of the batches in which any of the offsets, which are sorted, is. first, last: offsets of each batch."""
-    at = np.searchsorted(offsets, first)
-    return np.append(offsets, INT64_MAX)[at] <= last
-
-
 def overlap(epoch: Array, crc: Array, first: Array, last: Array) -> bool:
     """Whether two batches, as epoch, CRC, first and last offset, have an offset in common and the same epoch and CRC. A
     CRC does not cover the offset."""
@@ -239,14 +225,14 @@ def decode_records(
     """Decode the log's new records, and write again the files that hold records whose commit state has changed."""
     slices = slice_count(plan.rows)
     split_bytes = min(max(plan.new.size_bytes // (4 * cores(plan.rows, settings)), _LEAST_BYTES), _MOST_BYTES)
-    key = settings.secrets.key_file
-    task = DecodingTask(lake.storage, RECORDS, capture, slices, states.usual, states.others, key_file=key)
+    key_file = settings.secrets.key_file
+    task = DecodingTask(lake.storage, RECORDS, capture, slices, states.usual, states.others, key_file=key_file)
     items = list(_packed(byte_ranges(plan.new, split_bytes), split_bytes))
     results = run_tasks(task, items, plan.rows, settings, f"ingest: metadata log of {capture}", _bytes_of)
     if len(plan.doubtful):
         known = lake.read(RECORDS, cluster, TABLES[RECORDS].key, _PLACED)
         results.append(replace(task, known=known)(byte_ranges(plan.doubtful)))
-    unplaced = DecodingTask(lake.storage, RECORDS, capture, slices, "unknown", key_file=key)
+    unplaced = replace(task, usual_state="unknown", states={})
     results += [unplaced([work]) for work in plan.unplaced]
     files = _merged(lake, capture, [r.file for r in results if r.file], plan.rows, settings)
     removed, corrected = _corrected(lake, cluster, states, settings)
@@ -293,7 +279,7 @@ def _with_states(storage: Storage, changed: Mapping[BatchKey, str], file: DataFi
     with storage.open(f"{RECORDS}/{file.path}") as source:
         rows = pq.read_table(source, columns=TABLES[RECORDS].file_schema.names, use_threads=False)
     at = rows.schema.get_field_index(_STATE)
-    return write_file(storage, RECORDS, rows.set_column(at, _STATE, updated_column(rows, changed)))
+    return write_file(storage, RECORDS, rows.set_column(at, _STATE, commit_column(rows, changed)))
 
 
 def _corrected(

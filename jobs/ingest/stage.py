@@ -26,9 +26,8 @@ from evidence.offsets.read import OffsetTables, read_offsets
 from evidence.redaction import digests_by
 from jobs.config.settings import Settings
 from jobs.ingest.broker_logs import read_logs
-from jobs.ingest.captures import TABLE, manifest_of, write_row
+from jobs.ingest.captures import TABLE, archive_mark, ingested_as, manifest_of, receipt, write_row
 from jobs.ingest.log_batches import merged_batches
-from jobs.ingest.receipt import archive_mark, ingested_as, receipt
 from jobs.ingest.records import (
     RECORDS,
     SNAPSHOTS,

@@ -166,7 +166,7 @@ def require_unchanged(
 
 
 def receipts(lake: Lake, cluster: str) -> list[Row]:
-    """What jobs/ingest/receipt.py:receipt says of each ingest of the cluster's captures, in their order, those of
+    """What jobs/ingest/captures.py:receipt says of each ingest of the cluster's captures, in their order, those of
     captures left out that were forgotten since (jobs/custody/forget.py)."""
     found: list[Row] = []
     for made in reversed(list(lake.marks(INGESTED[-1], cluster))):

@@ -122,7 +122,7 @@ class Run:
         )
 
     def ingested(self, cluster: str, capture: str, digest: str | None, counts: Mapping[str, int]) -> None:
-        """Note that a capture was ingested. digest: of its list of files (jobs/ingest/receipt.py)."""
+        """Note that a capture was ingested. digest: of its list of files (jobs/ingest/captures.py)."""
         of = self.of(cluster)
         of["captures"].append(capture)
         of["capture_digests"].append(digest)

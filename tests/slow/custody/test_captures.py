@@ -14,7 +14,7 @@ from jobs.config.settings import load_settings
 from jobs.custody.derived import check_capture, check_histories
 from jobs.custody.manifest import manifest
 from jobs.custody.tables import Difference
-from jobs.ingest.receipt import person
+from jobs.ingest.captures import person
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake
