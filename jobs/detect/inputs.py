@@ -40,7 +40,7 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     """
     state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
     clock = measured_clock(lake, cluster, settings, clocks, state.shape)
-    end_ms = log_end_ms(lake, cluster, state)
+    end_ms = newest_ms(lake, cluster, pc.field("last_offset") < state.shape.log_end)  # after it the state is unknown
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
     unclean = sorted(r["offset"] for r in restarts)
     boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
@@ -66,11 +66,6 @@ def topic_lifetimes(lake: Lake, cluster: str) -> pa.Table:
     """replay.offsets.topic_ids.LIFETIMES of the cluster's topics."""
     parts = [lifetimes_of(part) for part in lake.parts("partition_history", cluster, LIFETIME_COLUMNS)]
     return lifetimes_of(pa.concat_tables(parts).rename_columns(LIFETIME_COLUMNS))
-
-
-def log_end_ms(lake: Lake, cluster: str, state: ClusterState) -> int | None:
-    """The time of the last batch of the log, after which the state is unknown; None if the log has no batch."""
-    return newest_ms(lake, cluster, pc.field("last_offset") < state.shape.log_end)
 
 
 def newest_ms(lake: Lake, cluster: str, inside: pc.Expression) -> int | None:

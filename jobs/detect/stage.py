@@ -19,8 +19,7 @@ from jobs.detect.inputs import (
     registration_mismatches,
     topic_lifetimes,
 )
-from jobs.detect.scratch import write_evidence
-from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, counts_of
+from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, counts_of, write_evidence
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.data_files import write_file
 from jobs.lake.integrity import completion, input_fingerprint, is_up_to_date, require_bytes, require_unchanged
@@ -99,7 +98,7 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     rows = files.rows(HISTORY)
     wanted = buckets(lake, cluster, settings, state, rows)
     most = settings.limits.topic_windows
-    task = DetectTask(lake.storage, state.for_tasks(), facts, question, _comparable(state), facts.log_end_ms, most)
+    task = DetectTask(lake.storage, state.for_tasks(), facts, question, _comparable(state), most)
     lifetimes = topic_lifetimes(lake, cluster)
     lines = judging_events(lake, cluster, state.shape, clocks, lifetimes)
     with write_evidence(lake, cluster, len(wanted), lines, lifetimes) as evidence_of:
@@ -182,20 +181,17 @@ def _printed(cluster: str, results: list[JudgedBucket]) -> tuple[int, list[Row]]
     merged: dict[tuple[str, str, int], Row] = {}
     for row in (row for r in results for row in r.printed):
         key = row["printed"]["sha256"], row["printed"]["path"], row["printed"]["position"]
-        before = merged.get(key)
-        if before is not None:
-            flags = {name: before[name] or row[name] for name in ("same", "within")}
-            row = {**row, **flags, "states": before["states"] + row["states"]}
+        if before := merged.get(key):
+            row |= {name: before[name] or row[name] for name in ("same", "within")}
+            row["states"] = before["states"] + row["states"]
         merged[key] = row
     answered = [merged[key] for key in sorted(merged) if merged[key]["same"] or merged[key]["within"]]
-    wrong = [row for row in answered if not row["same"]][:MAX_PRINTED]
-    return len(answered), [_contradiction(cluster, row) for row in wrong]
-
-
-def _contradiction(cluster: str, row: Row) -> Row:
-    states = sorted(row["states"], key=lambda state: int(state["offset"]))
-    topic = {"topic": states[0]["topic"], "topic_id": states[0]["topic_id"]}
-    return described(cluster, row["printed"], states, topic)
+    wrong = []
+    for row in [row for row in answered if not row["same"]][:MAX_PRINTED]:
+        states = sorted(row["states"], key=lambda state: int(state["offset"]))
+        topic = {"topic": states[0]["topic"], "topic_id": states[0]["topic_id"]}
+        wrong.append(described(cluster, row["printed"], states, topic))
+    return len(answered), wrong
 
 
 def _orphans(results: list[JudgedBucket]) -> list[Problem]:

@@ -1,10 +1,17 @@
-"""The judgement of one bucket, as a task does it: its history and evidence -> rows of the result tables."""
+"""The judgement of one bucket, as a task does it: its history and evidence -> rows of the result tables.
+
+Evidence that names topics is sorted by topic id into files before, which only these tasks read: files and scrapes name
+topics, and a name may have been used again, so which topic a row belongs to is known only when the log has been
+replayed. The files are below the lake, where every task can read them, and are deleted at the end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +19,10 @@ import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from evidence.tables import BROKER_LOG_EVENTS, DESCRIBED_PARTITIONS, LOG_END_OFFSETS
-from jobs.detect.scratch import LINES, LOG_ENDS, PRINTED, TOPICS
 from jobs.ingest.records import SNAPSHOTS
 from jobs.lake.data_files import DataFile, write_file
+from jobs.lake.lake import Lake
+from jobs.lake.row_groups import FilePart, SlicedFile, Slices, TopicBucket
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import Storage
 from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_change_keys, read_rows, read_table
@@ -23,6 +31,7 @@ from replay.cluster.facts import ClusterFacts
 from replay.cluster.state import ClusterState
 from replay.loss.judged_windows import TooManyWindowsError
 from replay.offsets.evidence import PROPAGATION_MS
+from replay.offsets.topic_ids import with_topic_ids
 from replay.partitions.comparison import printed_differences, snapshot_differences
 from replay.whatif.counterfactuals import Question
 
@@ -35,6 +44,9 @@ WRITTEN = {
     "finding": "findings",
 }
 MAX_ORPHANS = 100_000
+LOG_ENDS, PRINTED, LINES = "log_ends", "printed", "lines"
+TOPICS = ("topic_id",)
+_FOLDER = "_scratch"
 _OF_SNAPSHOT = ("snapshot_end_offset", "snapshot_epoch", "offset")
 
 
@@ -56,14 +68,13 @@ class JudgedBucket:
 @dataclass(frozen=True)
 class DetectTask:
     """The function of a task. snapshots: end offset of each snapshot that can be compared -> whether its ELR can.
-    state: as from `for_tasks`. log_end_ms: time of the log's last batch; None: printed states cannot be compared."""
+    state: as from `for_tasks`."""
 
     storage: Storage
     state: ClusterState
     facts: ClusterFacts
     question: Question
     snapshots: Mapping[int, bool]
-    log_end_ms: int | None
     topic_windows: int
 
     def __call__(self, item: BucketItem) -> JudgedBucket:
@@ -114,10 +125,10 @@ class DetectTask:
         return compared, found
 
     def _compare_with_printed(self, item: BucketItem, history: pa.Table) -> list[dict[str, Any]]:
-        printed = self._scratch(item, PRINTED, DESCRIBED_PARTITIONS)
-        if self.log_end_ms is None or not len(printed):
+        printed, end_ms = self._scratch(item, PRINTED, DESCRIBED_PARTITIONS), self.facts.log_end_ms
+        if end_ms is None or not len(printed):
             return []
-        return printed_differences(history, printed, PROPAGATION_MS, self.facts.clock.error_ms, self.log_end_ms)
+        return printed_differences(history, printed, PROPAGATION_MS, self.facts.clock.error_ms, end_ms)
 
     def _orphans(self, item: BucketItem, history: pa.Table) -> list[dict[str, Any]]:
         """Valid records that made no state: the partition was never created, or was removed before."""
@@ -134,3 +145,49 @@ class DetectTask:
 def counts_of(values: pa.ChunkedArray) -> dict[str, int]:
     """Number of occurrences of each value."""
     return {c["values"]: c["counts"] for c in values.value_counts().to_pylist()}
+
+
+@contextmanager
+def write_evidence(
+    lake: Lake, cluster: str, count: int, lines: pa.Table, lifetimes: pa.Table
+) -> Iterator[Callable[[TopicBucket], dict[str, list[FilePart]]]]:
+    """Write the log end offsets (LOG_ENDS), the printed states (PRINTED) and the lines of nodes' logs (LINES) of a
+    cluster; yields a function that gives the parts to read for a bucket, by these names.
+
+    count: number of buckets. lines: BROKER_LOG_EVENTS rows with a topic id. lifetimes: LIFETIMES of the cluster's
+    topics. A printed state without a topic id is written once for each topic of its name.
+    """
+    files: dict[str, str] = {}
+    try:
+        for name, schema, parts in _evidence(lake, cluster, lines, lifetimes):
+            files[name] = f"{_FOLDER}/{uuid4().hex}.parquet"
+            file = SlicedFile(lake.storage, files[name], schema, count, TOPICS)
+            for part in parts:
+                file.write(part)
+            file.close()
+        slices = {name: Slices(lake.storage, [file]) for name, file in files.items()}
+        yield lambda bucket: {name: of_file.parts(bucket) for name, of_file in slices.items()}
+    finally:
+        for path in files.values():
+            lake.storage.delete(path)
+
+
+def _evidence(
+    lake: Lake, cluster: str, lines: pa.Table, lifetimes: pa.Table
+) -> Iterator[tuple[str, pa.Schema, Iterable[pa.Table]]]:
+    ends = lake.parts("log_end_offsets", cluster, LOG_END_OFFSETS.names)
+    yield LOG_ENDS, LOG_END_OFFSETS, (with_topic_ids(part.cast(LOG_END_OFFSETS), lifetimes) for part in ends)
+    timed = pc.field("captured_at_ms").is_valid()
+    printed = lake.read("described_partitions", cluster, DESCRIBED_PARTITIONS.names, timed)
+    yield PRINTED, DESCRIBED_PARTITIONS, [_with_every_id(printed, lifetimes)]
+    yield LINES, BROKER_LOG_EVENTS, [lines.cast(BROKER_LOG_EVENTS)]
+
+
+def _with_every_id(printed: pa.Table, lifetimes: pa.Table) -> pa.Table:
+    named = printed.filter(printed["topic_id"].is_valid())
+    ids: dict[str, list[str]] = {}
+    for row in lifetimes.to_pylist():
+        ids.setdefault(row["topic"], []).append(row["topic_id"])
+    unnamed = printed.filter(printed["topic_id"].is_null()).to_pylist()
+    rows = [{**row, "topic_id": topic_id} for row in unnamed for topic_id in ids.get(row["topic"], ())]
+    return pa.concat_tables([named.cast(DESCRIBED_PARTITIONS), pa.Table.from_pylist(rows, DESCRIBED_PARTITIONS)])

@@ -7,17 +7,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.ingest.captures import named_releases
-from jobs.ingest.log_batches import keys_of, places_of
 from jobs.lake.lake import Lake
 from jobs.lake.row_groups import WITHOUT_TOPIC, read_bucket
 from jobs.lake.tables import TABLES
 from jobs.replay.buckets import BucketFiles
+from jobs.views.in_duckdb import ask
 from replay.arrow.schemas import BATCH_AND_PROVENANCE, PROVENANCE_NAMES
 from replay.cluster.log import Hole, LogBatches, Problem
 from replay.cluster.state import CLUSTER_TYPES, STATE_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
@@ -61,7 +59,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
     unusable = _unusable_snapshots(lake, cluster)
     try:
         usable = sorted(ends - set(unusable))
-        shape = log_shape(batches, usable, _holes(lake, cluster, batches), start == NEWEST_CHECKPOINT)
+        shape = log_shape(batches, usable, _holes(lake, cluster), start == NEWEST_CHECKPOINT)
     except ConflictError as error:
         raise LogConflictError(str(error), error.batches) from error
     shape.problems.extend(Problem("unreadable_record", end, reason) for (end, _), reason in sorted(unusable.items()))
@@ -120,7 +118,7 @@ def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
     }
 
 
-def _holes(lake: Lake, cluster: str, batches: LogBatches) -> list[Hole]:
+def _holes(lake: Lake, cluster: str) -> list[Hole]:
     """Records of the log after which partition state is unknown."""
     columns = ("offset", "epoch", "type", "version")
     unknown = _of_cluster(lake, "metadata_records", cluster, columns, _PLACED & _carries_state())
@@ -133,30 +131,7 @@ def _holes(lake: Lake, cluster: str, batches: LogBatches) -> list[Hole]:
         )
         for r in unknown
     ]
-    return holes + [
-        Hole(offset, epoch, "the record cannot be read (see quarantine): partition state is unknown from here")
-        for offset, epoch in _unread(lake, cluster, batches)
-    ]
-
-
-def _unread(lake: Lake, cluster: str, batches: LogBatches) -> list[tuple[int, int]]:
-    """(offset, epoch) inside captured batches that have no record."""
-    if not lake.rows("quarantine", cluster, ("reason",), _PLACED):
-        return []
-    key = ["epoch", "batch_base_offset", "batch_crc"]
-    records = lake.read("metadata_records", cluster, [*key, "offset"], _PLACED)
-    distinct = records.group_by([*key, "offset"]).aggregate([])
-    counted = distinct.group_by(key).aggregate([([], "count_all")]).rename_columns(["epoch", "base_offset", "crc", "n"])
-    at = places_of(keys_of(batches.table), keys_of(counted))
-    counts = np.append(counted["n"].to_numpy(), 0)[at]
-    lacking = ~batches.column("is_control") & (counts != batches.column("record_count"))
-    rows = [batches[row] for row in np.flatnonzero(lacking).tolist()]
-    short = {(b["epoch"], b["base_offset"], b["crc"]): range(b["base_offset"], b["last_offset"] + 1) for b in rows}
-    if not short:
-        return []
-    wanted = pa.Table.from_pylist([dict(zip(key, batch, strict=True)) for batch in short]).cast(
-        pa.schema([distinct.schema.field(name) for name in key])
-    )
-    found = distinct.join(wanted, key, join_type="inner").select(["offset", "epoch"])
-    present = set(zip(*(column.to_pylist() for column in found.columns), strict=True))
-    return [(o, batch[0]) for batch, offsets in short.items() for o in offsets if (o, batch[0]) not in present]
+    # Only then a batch may lack records.
+    unread = ask("replay/unread", (lake, cluster)) if lake.rows("quarantine", cluster, ("reason",), _PLACED) else []
+    text = "the record cannot be read (see quarantine): partition state is unknown from here"
+    return holes + [Hole(r["offset"], r["epoch"], text) for r in unread]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -52,13 +53,12 @@ class ReplayTask:
     from_offset: int | None
     rewrites: bool
     topic_rows: int
-    later: ClusterState = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def later(self) -> ClusterState:
+        """The state with the events of topics from `from_offset` on."""
         events = self.state.topic_events
-        if self.from_offset is not None:
-            events = events.filter(pc.greater_equal(events["offset"], self.from_offset))
-        object.__setattr__(self, "later", replace(self.state, topic_events=events))
+        return replace(self.state, topic_events=events.filter(pc.greater_equal(events["offset"], self.from_offset)))
 
     def __call__(self, item: BucketItem) -> ReplayedBucket:
         if self.from_offset is None:
@@ -106,10 +106,8 @@ class ReplayTask:
             read_changes(self.storage, item.parts, item.bucket, self.state, offset), self.later
         )
         self._check(pa.concat_tables([history.select(["topic_id"]), changes.select(["topic_id"])]))
-        touched = pa.concat_arrays(
-            [column for name in (changes, self.later.topic_events) for column in name["topic_id"].chunks]
-            or [pa.array([], pa.string())]
-        )
+        of_topics = (changes["topic_id"], self.later.topic_events["topic_id"])
+        touched = pa.chunked_array([chunk for column in of_topics for chunk in column.chunks], pa.string())
         valid = pc.and_(pc.is_null(history["end_offset"]), pc.invert(history["removed"]))
         base = history.filter(pc.and_(valid, pc.is_in(history["topic_id"], touched)))
         added = news(reduced(pa.concat_tables([as_base(base), changes]), self.later), offset)
