@@ -1,10 +1,17 @@
-"""One node: a shell on it, its clock, and what node.sh sends, all within a time limit."""
+"""One node: a shell on it, its clock, and what node.sh sends, all within a time limit.
+
+How far the node's clock is ahead of this machine's follows from answers to "what time is it". A node that answers
+`time` to a question that was sent at `asked` and answered by `answered` read its clock in between. So the difference
+lies between time - answered and time + granularity - asked: the smaller the round trip, the closer. Ranges of several
+answers hold at once, if no clock was set meanwhile.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import os
+import re
 import secrets
 import select
 import signal
@@ -14,16 +21,74 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
 from typing import IO, Any
 
-from jobs.collect.clock import ClockReading, Offset, offset_of, parse_time, wait_before_next_s
 from jobs.collect.frames import BrokenStream, Received, receive, shown
 
 _ROUND_TRIPS = 8
 # What a login or a proxy may print before the shell answers.
 _MAX_NOISE_LINES = 1000
 _LOOK_S = 0.2
+_ANSWER = re.compile(r"(?P<seconds>[0-9]{9,11})(?P<nanos>[0-9]{9})?\D{0,4}")
+_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """A node's time, with the times of this machine before the question and after the answer; ns since the epoch.
+    granularity_ns: 1, or a second where the node's `date` prints no fraction."""
+
+    asked_ns: int
+    time_ns: int
+    answered_ns: int
+    granularity_ns: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """The node's clock minus this machine's, and by how much that may be wrong; in ms."""
+
+    offset_ms: int
+    error_ms: int
+
+
+def parse_time(text: str) -> tuple[int, int] | None:
+    """(ns since the epoch, granularity in ns) of what `date +%s%N` printed; a `date` that does not know %N prints the
+    seconds and perhaps a letter. None for anything else."""
+    found = _ANSWER.fullmatch(text)
+    if found is None:
+        return None
+    if found["nanos"]:
+        return int(found["seconds"]) * _SECOND + int(found["nanos"]), 1
+    return int(found["seconds"]) * _SECOND, _SECOND
+
+
+def common_range(answers: Sequence[ClockReading]) -> tuple[int, int]:
+    """The range (ns) of the difference that all answers allow; that of the quickest answer if they contradict each
+    other (a clock that is being adjusted)."""
+    ranges = [(a.time_ns - a.answered_ns, a.time_ns + a.granularity_ns - a.asked_ns) for a in answers]
+    low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
+    return (low, high) if low <= high else min(ranges, key=lambda r: r[1] - r[0])
+
+
+def offset_of(answers: Sequence[ClockReading]) -> Offset | None:
+    """The middle of the common range, and half its width rounded up; None without answers."""
+    if not answers:
+        return None
+    low, high = common_range(answers)
+    middle = round((low + high) / 2 / 1e6)
+    return Offset(middle, ceil(max(high / 1e6 - middle, middle - low / 1e6)))
+
+
+def wait_before_next_s(answers: Sequence[ClockReading], now_ns: int) -> float:
+    """How long to wait before the next question. 0 if the node prints fractions; else until the middle of the range
+    puts the node's clock at the turn of a second: each answer then halves the range."""
+    if not answers or answers[-1].granularity_ns == 1:
+        return 0.0
+    low, high = common_range(answers)
+    return (-(now_ns + (low + high) // 2) % _SECOND) / 1e9
 
 
 @dataclass(slots=True)

@@ -230,7 +230,7 @@ def _clock_error_ms(visits: Sequence[Visit]) -> int | None:
     """How far this machine's clock, by which all times of the capture are, may be from the controllers' clocks. None if
     a controller's clock was not measured or is off by more than a manifest may say, or no node is known to be one."""
     controllers = [found for found in visits if "controller" in found.received.facts.get("roles", "").split(",")]
-    measured = [found.clock.largest_ms for found in controllers if found.clock is not None]
+    measured = [abs(c.offset_ms) + c.error_ms for c in (found.clock for found in controllers) if c is not None]
     largest = max(measured, default=MAX_DURATION_MS + 1)
     return largest if len(measured) == len(controllers) and largest <= MAX_DURATION_MS else None
 

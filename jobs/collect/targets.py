@@ -17,6 +17,7 @@ from jobs.collect.frames import PIECE_BYTES
 _NODE = re.compile(r"(?P<id>[0-9]{1,10})=(?P<transport>[a-z]+):(?P<rest>.*)", re.DOTALL)
 _WHERE = re.compile(r"(?P<where>.*?)(?::(?P<path>/.*))?", re.DOTALL)
 _HOST = r"(?!-)[A-Za-z0-9@._:%-]{1,255}"
+_TOPIC = r"[a-zA-Z0-9._-]{1,249}"
 _NAME = r"(?!-)[A-Za-z0-9_.-]{1,253}"
 # What follows the transport's name, for the message, and its form.
 _FORMS = {
@@ -42,14 +43,7 @@ def _absolute(path: str) -> str:
     return path
 
 
-def _topic(name: str) -> str:
-    if re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) is None:
-        raise ValueError(f"{name!r} is not the name of a topic")
-    return name
-
-
 NodePath = Annotated[str, AfterValidator(_absolute)]
-Topic = Annotated[str, AfterValidator(_topic)]
 
 
 class NodePaths(BaseModel):
@@ -155,10 +149,10 @@ def places_of(**values: Any) -> NodePaths:
 
 def check_topics(names: Sequence[str]) -> tuple[str, ...]:
     """The names of --replica-tails. Errors: CollectError for one that Kafka does not allow."""
-    try:
-        return tuple(_topic(name) for name in names)
-    except ValueError as error:
-        raise CollectError(f"--replica-tails: {error}") from error
+    for name in names:
+        if re.fullmatch(_TOPIC, name) is None:
+            raise CollectError(f"--replica-tails: {name!r} is not the name of a topic")
+    return tuple(names)
 
 
 def check_replicas(names: Sequence[str]) -> tuple[str, ...]:
@@ -166,7 +160,7 @@ def check_replicas(names: Sequence[str]) -> tuple[str, ...]:
     Errors: CollectError for one that is none."""
     found = tuple(name for text in names for name in text.split(",") if name)
     for name in found:
-        if re.fullmatch(r"[a-zA-Z0-9._-]{1,249}-[0-9]{1,10}", name) is None or name.startswith("__cluster_metadata-"):
+        if re.fullmatch(rf"{_TOPIC}-[0-9]{{1,10}}", name) is None or name.startswith("__cluster_metadata-"):
             raise CollectError(f"--replica-logs: {name!r} is not the name of a partition, e.g. ledger-0")
     return found
 

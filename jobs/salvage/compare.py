@@ -265,20 +265,6 @@ def batches_from(copy: ReplicaCopy, begin: int) -> Iterator[BatchAt]:
             yield data, batch
 
 
-@dataclass(frozen=True, slots=True)
-class Salvaged:
-    """A record that only the old log has. transaction: committed, aborted or open; None outside of one. newer_offset:
-    the last offset at which the current log has a value of its key, written since the logs part. sent_again_offset:
-    where the current log has the record once more: the same key and value, with the same producer id, epoch and
-    sequence, or the same timestamp. Both None if there is none, or if the current copy has no records."""
-
-    batch: DataBatch
-    record: DataRecord
-    transaction: str | None
-    newer_offset: int | None
-    sent_again_offset: int | None
-
-
 @dataclass(slots=True)
 class Marks:
     """What the current log says of the salvaged records, by hashes of 16 bytes. newest: the last offset of each key;
@@ -341,8 +327,14 @@ def _how_it_ends(data: SegmentBytes, batch: DataBatch) -> str | None:
     return None if end is None else ABORTED if end == ABORT else COMMITTED
 
 
-def salvaged(found: Comparison, of: Marks) -> Iterator[Salvaged | Damage]:
-    """Each record that only the old log has, in order, without control records."""
+def salvaged(found: Comparison, of: Marks) -> Iterator[tuple[DataRecord, dict[str, Any]] | Damage]:
+    """Each record that only the old log has, in order, without control records, and what is known beside its content.
+
+    transaction: committed, aborted or open; None outside of one. newer_offset: the last offset at which the current log
+    has a value of its key, written since the logs part. sent_again_offset: where the current log has the record once
+    more: the same key and value, with the same producer id, epoch and sequence, or the same timestamp. Both None if
+    there is none, or if the current copy has no records. Other values that the record does not have are None.
+    """
     taken = set[int]()
     for data, batch in found.only_old():
         for record in () if batch.is_control else read_data(data, batch):
@@ -352,7 +344,21 @@ def salvaged(found: Comparison, of: Marks) -> Iterator[Salvaged | Damage]:
                 again = _first_left([of.again[name] for name in _names(batch, record) if name in of.again], taken)
                 newer = None if record.key is None else of.newest.get(_hash(record.key))
                 ends = of.transactions.of(batch.producer_id, record.offset) if batch.is_transactional else None
-                yield Salvaged(batch, record, ends, newer, again)
+                has_producer = batch.producer_id >= 0
+                yield (
+                    record,
+                    {
+                        "offset": record.offset,
+                        "timestamp_ms": record.timestamp_ms if record.timestamp_ms >= 0 else None,
+                        "leader_epoch": batch.epoch if batch.epoch >= 0 else None,
+                        "producer_id": batch.producer_id if has_producer else None,
+                        "producer_epoch": batch.producer_epoch if has_producer else None,
+                        "sequence": record.sequence if record.sequence >= 0 else None,
+                        "transaction": ends,
+                        "newer_offset": newer,
+                        "sent_again_offset": again,
+                    },
+                )
 
 
 def _first_left(candidates: Iterable[deque[int]], taken: set[int]) -> int | None:
@@ -385,20 +391,3 @@ def _parts(record: DataRecord) -> tuple[int, bool, int, bool]:
 
 def _hash(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=16).digest())
-
-
-def facts(item: Salvaged) -> dict[str, Any]:
-    """What is known of a record beside its content."""
-    batch, record = item.batch, item.record
-    has_producer = batch.producer_id >= 0
-    return {
-        "offset": record.offset,
-        "timestamp_ms": record.timestamp_ms if record.timestamp_ms >= 0 else None,
-        "leader_epoch": batch.epoch if batch.epoch >= 0 else None,
-        "producer_id": batch.producer_id if has_producer else None,
-        "producer_epoch": batch.producer_epoch if has_producer else None,
-        "sequence": record.sequence if record.sequence >= 0 else None,
-        "transaction": item.transaction,
-        "newer_offset": item.newer_offset,
-        "sent_again_offset": item.sent_again_offset,
-    }

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evidence.errors import KraftForensicsError
 from evidence.text_files import read_properties
 from evidence.wire.data_records import NO_SEQUENCE, DataRecord
 from evidence.wire.schema import uuid_text
@@ -23,7 +24,6 @@ from replay.offsets.parted_logs import NO_EPOCH
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
-from evidence.errors import KraftForensicsError
 
 Place = tuple[str, int]  # topic, partition
 _LEVELS = ("read_uncommitted", "read_committed")

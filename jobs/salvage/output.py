@@ -20,22 +20,25 @@ from jobs.salvage.compare import Comparison
 from jobs.salvage.live import SalvageError
 
 RECORDS, LINES, SUMMARY = "records.parquet", "records.jsonl", "salvage.json"
-_FACTS = (
-    ("topic", pa.string()),
-    ("partition", pa.int32()),
-    ("offset", pa.int64()),
-    ("timestamp_ms", pa.int64()),
-    ("leader_epoch", pa.int32()),
-    ("producer_id", pa.int64()),
-    ("producer_epoch", pa.int16()),
-    ("sequence", pa.int32()),
-    ("transaction", pa.string()),
-    ("high_watermark", pa.string()),
-    ("newer_offset", pa.int64()),
-    ("sent_again_offset", pa.int64()),
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int16()),
+        ("sequence", pa.int32()),
+        ("transaction", pa.string()),
+        ("high_watermark", pa.string()),
+        ("newer_offset", pa.int64()),
+        ("sent_again_offset", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
 )
-_HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
-SCHEMA = pa.schema([*_FACTS, ("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(_HEADER))])
 _AT_ONCE, _BYTES_AT_ONCE = 4096, 32 << 20
 
 

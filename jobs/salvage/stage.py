@@ -17,7 +17,7 @@ from evidence.errors import Damage
 from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.offsets.replica_copy import ReplicaCopy, open_copies
 from jobs.lake.lake import Lake
-from jobs.salvage.compare import Comparison, Current, compare, facts, marks, salvaged
+from jobs.salvage.compare import Comparison, Current, compare, marks, salvaged
 from jobs.salvage.live import LiveCluster, SalvageError
 from jobs.salvage.output import make_folder, write_segment, write_summary, writer
 from replay.findings.kinds import HWM_REGRESSION
@@ -122,13 +122,13 @@ def _partition(
                 old.note(item.describe(old.name))
                 counts["unreadable_batches"] += 1
                 continue
-            row = {"topic": old.topic, "partition": old.partition, **facts(item)}
+            record, known_of_it = item
+            row = {"topic": old.topic, "partition": old.partition, **known_of_it}
             row["high_watermark"] = known.bounds.side(row["offset"]) if known.bounds else None
             counts.update(["records", row["transaction"] or "no_transaction", row["high_watermark"] or "unknown"])
             counts.update(name for name in ("newer_offset", "sent_again_offset") if row[name] is not None)
             first, last = row["offset"] if first is None else first, row["offset"]
             if write is not None:
-                record = item.record
                 headers = [{"key": name, "value": value} for name, value in record.headers]
                 write({**row, "key": record.key, "value": record.value, "headers": headers})
     if folder:

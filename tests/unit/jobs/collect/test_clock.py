@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.collect.clock import ClockReading, Offset, offset_of, parse_time, wait_before_next_s
+from jobs.collect.session import ClockReading, Offset, offset_of, parse_time, wait_before_next_s
 
 SECOND = 1_000_000_000
 MS = 1_000_000
