@@ -31,7 +31,7 @@ class Diagnosis:
 
 def run_checks(settings: Settings, lake: Location) -> list[Diagnosis]:
     """Run every check; the most important ones come first."""
-    place = [_store(lake)] if isinstance(lake, Remote) else [_disk(lake), _writable(lake)]
+    place = [_store(lake)] if isinstance(lake, Remote) else _folder(lake)
     return [_python(), _java(settings), *map(_package, _PACKAGES), _jars(settings), *place]
 
 
@@ -73,9 +73,8 @@ def _java(settings: Settings) -> Diagnosis:
     except (OSError, subprocess.SubprocessError) as error:
         return Diagnosis("Java", False, f"{binary}: {error}", advice)
     match = re.search(r'version "(\d+)', out)
-    return Diagnosis(
-        "Java", bool(match) and int(match[1]) >= 17 if match else False, out.splitlines()[0] if out else "?", advice
-    )
+    is_new = match is not None and int(match[1]) >= 17
+    return Diagnosis("Java", is_new, out.splitlines()[0] if out else "?", advice)
 
 
 def _package(name: str) -> Diagnosis:
@@ -94,23 +93,12 @@ def _jars(settings: Settings) -> Diagnosis:
     return Diagnosis("Delta's jars", not wrong, found, "run `kraft-forensics setup`, or set spark.jars_dir")
 
 
-def _existing(path: Path) -> Path:
-    path = path.resolve()
-    while not path.exists():
-        path = path.parent
-    return path
-
-
-def _disk(lake: Path) -> Diagnosis:
-    free = shutil.disk_usage(_existing(lake)).free
-    return Diagnosis(
-        "disk",
-        free > _MIN_FREE_BYTES,
-        f"{free / 2**30:.1f} GiB free for {lake}",
-        "free at least 1 GiB, or choose another --lake",
-    )
-
-
-def _writable(lake: Path) -> Diagnosis:
-    folder = _existing(lake)
-    return Diagnosis("permissions", os.access(folder, os.W_OK), f"{folder}", "choose a --lake that you can write to")
+def _folder(lake: Path) -> list[Diagnosis]:
+    """Whether the folder, or the nearest one above it that exists, has room and can be written to."""
+    folder = next(each for each in (lake.resolve(), *lake.resolve().parents) if each.exists())
+    free = shutil.disk_usage(folder).free
+    room, advice = f"{free / 2**30:.1f} GiB free for {lake}", "free at least 1 GiB, or choose another --lake"
+    return [
+        Diagnosis("disk", free > _MIN_FREE_BYTES, room, advice),
+        Diagnosis("permissions", os.access(folder, os.W_OK), f"{folder}", "choose a --lake that you can write to"),
+    ]

@@ -28,14 +28,13 @@ class JarList:
 
     def differences(self, folder: Path) -> list[str]:
         """What distinguishes a folder's jars from the listed ones, a line for each jar; empty if they are equal."""
-        found = {file.name: file for file in folder.glob("*.jar")}
-        lines = [f"{name}: missing" for name in sorted(self.sha256.keys() - found.keys())]
-        lines += [f"{name}: not listed" for name in sorted(found.keys() - self.sha256.keys())]
-        for name in sorted(found.keys() & self.sha256.keys()):
-            digest = hashlib.sha256(found[name].read_bytes()).hexdigest()
-            if digest != self.sha256[name]:
-                lines.append(f"{name}: its SHA-256 is {digest}, not {self.sha256[name]}")
-        return lines
+        found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.glob("*.jar")}
+        listed, both = self.sha256, sorted(found.keys() & self.sha256.keys())
+        return [
+            *(f"{name}: missing" for name in sorted(listed.keys() - found.keys())),
+            *(f"{name}: not listed" for name in sorted(found.keys() - listed.keys())),
+            *(f"{n}: its SHA-256 is {found[n]}, not {listed[n]}" for n in both if found[n] != listed[n]),
+        ]
 
 
 def delta_jars() -> JarList:

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, field_validator
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from evidence.broker_logs.layouts import of_pattern
 from evidence.errors import KraftForensicsError
@@ -189,8 +195,9 @@ class Settings(BaseSettings):
     def settings_customise_sources(  # type: ignore[override] # pydantic gives them by name
         cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **sources: Any
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Let environment variables override the files, whose values are the init arguments."""
-        return sources["env_settings"], init_settings
+        """The init arguments win, then environment variables, the site's file, and the defaults."""
+        files = (InitSettingsSource(settings_cls, values) for values in (site_values(), default_values()))
+        return init_settings, sources["env_settings"], *files
 
 
 def default_values() -> dict[str, Any]:
@@ -212,11 +219,10 @@ def site_values() -> dict[str, Any]:
 def load_settings(engine: str | None = None) -> Settings:
     """Load the effective settings. engine: of --engine, None without one. Errors: SettingsError naming the setting,
     variable or file that is wrong."""
-    values = _merged(default_values(), site_values())
     _check_variables()
+    given: dict[str, Any] = {"engine": engine} if engine else {}
     try:
-        settings = Settings(**values)
-        return settings.model_copy(update={"engine": engine}) if engine else settings
+        return Settings(**given)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(p) for p in first["loc"])
@@ -244,15 +250,6 @@ def _paths() -> list[_Path]:
     models = {name: field.annotation for name, field in Settings.model_fields.items()}
     inner = {name: getattr(model, "model_fields", {}) for name, model in models.items()}
     return [(name,) for name in models] + [(name, each) for name, own in inner.items() for each in own]
-
-
-def _merged(values: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
-    """The values with the overrides in place, at any depth."""
-    result = dict(values)
-    for name, value in overrides.items():
-        known = values.get(name)
-        result[name] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
-    return result
 
 
 _PREFIX, _DELIMITER = "KRAFT_FORENSICS_", "__"

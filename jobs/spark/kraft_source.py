@@ -28,6 +28,7 @@ import glob
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -94,18 +95,15 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class _Options:
-    """What to read. end_offset, until_ms: exclusive; None: no bound. types: None: all."""
+    """What to read. ranges: the lowest and the highest wanted value of some columns. types: None: all."""
 
     places: list[str]
-    start_offset: int
-    end_offset: int | None
+    ranges: dict[str, tuple[int, int]]
     types: frozenset[str] | None
     fail_fast: bool
     split_bytes: int
     columns: tuple[str, ...]
     push_filters: bool = False
-    from_ms: int | None = None
-    until_ms: int | None = None
 
 
 @dataclass
@@ -166,17 +164,19 @@ def _options(given: Mapping[str, str], schema: StructType) -> _Options:
         raise KraftForensicsError(f"kraft: pushFilters {pushed!r} is neither true nor false")
     return _Options(
         places=[place.removeprefix("file:") for place in places],
-        start_offset=_number(given, "startOffset", 0) or 0,
-        end_offset=_number(given, "endOffset", None),
+        ranges={
+            "offset": (_number(given, "startOffset", 0), _number(given, "endOffset", INT64_MAX + 1) - 1),
+            "timestamp_ms": (-INT64_MAX - 1, INT64_MAX),
+        },
         types=frozenset(t.strip().upper() for t in given.get("types", "").split(",") if t.strip()) or None,
         fail_fast=mode == "FAILFAST",
-        split_bytes=max(1, _number(given, "splitBytes", 8 << 20) or 0),
+        split_bytes=max(1, _number(given, "splitBytes", 8 << 20)),
         columns=_columns(schema),
         push_filters=pushed == "true",
     )
 
 
-def _number(given: Mapping[str, str], name: str, default: int | None) -> int | None:
+def _number(given: Mapping[str, str], name: str, default: int) -> int:
     text = given.get(name)
     if text is None:
         return default
@@ -223,22 +223,14 @@ def _narrowed(options: _Options, given: Filter) -> _Options:
         case In(("type",), names):
             return _of_types(options, names)
         case EqualTo((column,), int(value)):
-            return _within(options, column, value, _after(value))
+            return _within(options, column, value, value)
         case In((column,), (int(), *_) as values) if None not in values:
-            return _within(options, column, min(values), _after(max(values)))
-        case GreaterThan((column,), int(value)):
-            return _within(options, column, _after(value), None)
-        case GreaterThanOrEqual((column,), int(value)):
-            return _within(options, column, value, None)
-        case LessThan((column,), int(value)):
-            return _within(options, column, None, value)
-        case LessThanOrEqual((column,), int(value)):
-            return _within(options, column, None, _after(value))
+            return _within(options, column, min(values), max(values))
+        case GreaterThan((column,), int(value)) | GreaterThanOrEqual((column,), int(value)):
+            return _within(options, column, value, INT64_MAX)
+        case LessThan((column,), int(value)) | LessThanOrEqual((column,), int(value)):
+            return _within(options, column, -INT64_MAX - 1, value)
     return options
-
-
-def _after(value: int) -> int:
-    return min(value + 1, INT64_MAX)
 
 
 def _of_types(options: _Options, names: Iterable[str | None]) -> _Options:
@@ -246,19 +238,12 @@ def _of_types(options: _Options, names: Iterable[str | None]) -> _Options:
     return replace(options, types=wanted if options.types is None else wanted & options.types)
 
 
-def _within(options: _Options, column: str, start: int | None, end: int | None) -> _Options:
-    """Options for values in [start, end) of a column; as they are for a column that narrows nothing."""
-    if column == "offset":
-        start = max(options.start_offset, start or 0)
-        return replace(options, start_offset=start, end_offset=_least(options.end_offset, end))
-    if column == "timestamp_ms":
-        start = options.from_ms if start is None else max(start, options.from_ms or start)
-        return replace(options, from_ms=start, until_ms=_least(options.until_ms, end))
-    return options
-
-
-def _least(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else min(one, other)
+def _within(options: _Options, column: str, lowest: int, highest: int) -> _Options:
+    """Options for these values of a column; as they are for a column that narrows nothing."""
+    if column not in options.ranges:
+        return options
+    low, high = options.ranges[column]
+    return replace(options, ranges={**options.ranges, column: (max(low, lowest), min(high, highest))})
 
 
 class _StreamReader(DataSourceStreamReader):
@@ -392,26 +377,19 @@ def _whole_rows(split: _Split, options: _Options) -> Iterator[pa.RecordBatch]:
 
 def _selected(batch: pa.RecordBatch, options: _Options) -> pa.Array:
     """Mask of the records with the wanted offsets, times and types."""
-    selected = pc.greater_equal(batch.column("offset"), options.start_offset)
-    if options.end_offset is not None:
-        selected = pc.and_(selected, pc.less(batch.column("offset"), options.end_offset))
-    if options.from_ms is not None:
-        selected = pc.and_(selected, pc.greater_equal(batch.column("timestamp_ms"), options.from_ms))
-    if options.until_ms is not None:
-        selected = pc.and_(selected, pc.less(batch.column("timestamp_ms"), options.until_ms))
+    bounds = [(batch.column(name), *of) for name, of in options.ranges.items()]
+    selected = [pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high)) for column, low, high in bounds]
     if options.types is not None:
-        selected = pc.and_(selected, pc.is_in(batch.column("type"), pa.array(sorted(options.types), pa.string())))
-    return selected
+        selected.append(pc.is_in(batch.column("type"), pa.array(sorted(options.types), pa.string())))
+    return reduce(pc.and_, selected)
 
 
 def _wanted(batch: Batch, options: _Options) -> bool:
     """Whether a batch can have wanted records. Its largest timestamp is what Kafka looks times up by, too
     (FileRecords.searchForTimestamp); that of its first record bounds nothing."""
-    return (
-        batch.last_offset >= options.start_offset
-        and (options.end_offset is None or batch.base_offset < options.end_offset)
-        and (options.from_ms is None or batch.max_timestamp_ms >= options.from_ms)
-    )
+    first, last = options.ranges["offset"]
+    from_ms, _ = options.ranges["timestamp_ms"]
+    return batch.last_offset >= first and batch.base_offset <= last and batch.max_timestamp_ms >= from_ms
 
 
 def _corrupt(path: str, message: str, damage: Row, options: _Options) -> Row:
