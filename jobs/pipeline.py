@@ -34,7 +34,7 @@ from jobs.quality.stage import QualityResult, run_quality
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, replayed_from
 from jobs.replay.stage import Replayed, replay
 from jobs.report.stage import page_of, report_in, write_pages
-from jobs.spark.memory import release
+from jobs.spark.processes import release
 from jobs.spark.tasks import engine, start_early
 from jobs.verdict.document import document
 from jobs.verdict.files import VerdictFiles

@@ -78,22 +78,18 @@ class Jobs:
         return found
 
 
-_jobs: ContextVar[Jobs | None] = ContextVar("_jobs", default=None)
-
-
-def current() -> Jobs | None:
-    """What measures the jobs now; None if no run is recorded."""
-    return _jobs.get()
+# What measures the jobs now; None if no run is recorded.
+current: ContextVar[Jobs | None] = ContextVar("current", default=None)
 
 
 @contextmanager
 def measured(jobs: Jobs) -> Iterator[None]:
     """Measure the tasks of the block, as those of a run."""
-    token = _jobs.set(jobs)
+    token = current.set(jobs)
     try:
         yield
     finally:
-        _jobs.reset(token)
+        current.reset(token)
 
 
 def _summary(tasks: Sequence[TaskFigures]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from jobs.lake.tables import REPLAYED, TABLES
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
 from jobs.replay.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
 from jobs.replay.task import ReplayedBucket, ReplayTask
-from jobs.spark.memory import release
+from jobs.spark.processes import release
 from jobs.spark.tasks import run_tasks
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.broker_sessions import broker_history, registrations

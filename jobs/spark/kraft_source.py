@@ -349,8 +349,7 @@ def _splits(source: Source, options: _Options, start: int = 0, end: int | None =
 
 
 def _read(split: InputPartition, options: _Options) -> Iterator[pa.RecordBatch]:
-    if not isinstance(split, _Split):
-        raise TypeError(f"not a split of this source: {split!r}")
+    assert isinstance(split, _Split)
     return (batch.select(options.columns) for batch in _whole_rows(split, options))
 
 

@@ -25,8 +25,7 @@ from jobs.config.settings import Settings
 from jobs.console.log import DEBUG, log
 from jobs.console.progress import progress_tasks
 from jobs.lake.runs import Size, TaskFigures, current
-from jobs.spark.memory import forget_peak, peak_bytes, release
-from jobs.spark.processes import EndedError, started
+from jobs.spark.processes import EndedError, forget_peak, peak_bytes, release, started
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -110,7 +109,7 @@ class ContextRunner:
     def run(
         self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
     ) -> list[Result | KraftForensicsError]:
-        jobs = current()
+        jobs = current.get()
         self.context.setJobGroup(jobs.run_id if jobs else _NO_RUN, name)
         with _polled(self.context, show):
             return self.context.parallelize(items, len(items)).map(partial(_outcome, function)).collect()
@@ -233,7 +232,7 @@ def run_tasks(
         results[n] = outcome
     figures = [TaskFigures(sizes[n], seconds, peak) for n, (_, seconds, peak) in results.items()]
     log(f"{name}: {len(items)} tasks; the slowest: {max(figures, key=lambda task: task.seconds)}", DEBUG)
-    if (jobs := current()) is not None:
+    if (jobs := current.get()) is not None:
         jobs.figures.setdefault(name, []).extend(figures)
     return [results[n][0] for n in range(len(items))]
 
@@ -277,7 +276,7 @@ def _tagged(session: SparkSession, name: str, show: Show | None) -> Iterator[Non
         if show is not None:
             show(sum(stage.num_completed_tasks for stage in stages or ()))
 
-    jobs = current()
+    jobs = current.get()
     tag = name.replace(",", ";")
     tags = [tag, *([jobs.run_id] if jobs else [])]
     for each in tags:
