@@ -17,7 +17,7 @@ from pyarrow.dataset import Dataset
 from pyarrow.fs import copy_files
 
 from evidence import kinds
-from evidence.capture.files import Capture, EvidenceFile, open_capture
+from evidence.capture.files import Capture, open_capture
 from evidence.capture.remote import Location
 from jobs.config.settings import Settings
 from jobs.custody.tables import MOST_ROWS, Difference, asked, key_of, only_in
@@ -62,7 +62,9 @@ def check_capture(
         ingested = {(row["path"], row["sha256"]) for row in known}
         unchanged = [file for file in capture.files if (file.path, file.sha256) in ingested]
         changed = {path for path, _ in ingested} - {file.path for file in unchanged}
-        chosen = _sampled(unchanged, sample)
+        logs = [file for file in unchanged if file.kind in _LOGS]
+        left_out = set() if sample is None else set(logs) - set(random.sample(logs, min(sample, len(logs))))
+        chosen = [file for file in unchanged if file not in left_out]
         if not chosen:
             return
         with TemporaryDirectory(prefix="kraft-forensics-") as folder:
@@ -91,12 +93,6 @@ def _check_files(lake: Lake, cluster: str, capture: Capture, known: Sequence[Row
     if len(by_name) == 1 and by_name[0]["digest"] != ingested:
         text = f"{capture.name}: evidence_files lists other files than were ingested"
         yield Difference("evidence_files", "manifest_changed", text)
-
-
-def _sampled(files: Sequence[EvidenceFile], sample: int | None) -> list[EvidenceFile]:
-    logs = [file for file in files if file.kind in _LOGS]
-    left_out = set() if sample is None else set(logs) - set(random.sample(logs, min(sample, len(logs))))
-    return [file for file in files if file not in left_out]
 
 
 def _compare(

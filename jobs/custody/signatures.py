@@ -76,13 +76,9 @@ def _check_minisign(file: Path, signature: Path, key: Path) -> str:
             raise _changed(file)
         raise SignatureError(f"{signature}: the signature cannot be checked{_reason(done)}")
     comment = done.stdout.decode(errors="replace").strip().replace("\t", ", ")
-    return f"minisign key {_key_id(key)} ({ascii(comment)[1:-1]})"
-
-
-def _key_id(key: Path) -> str:
-    """As minisign prints it: after two letters for the algorithm, eight bytes in little-endian order, as a number
-    without leading zeros."""
-    return f"{int.from_bytes(b64decode(key.read_bytes().splitlines()[1])[2:10], 'little'):X}"
+    # After two letters for the algorithm the key's number in eight bytes; minisign prints it without leading zeros.
+    number = int.from_bytes(b64decode(key.read_bytes().splitlines()[1])[2:10], "little")
+    return f"minisign key {number:X} ({ascii(comment)[1:-1]})"
 
 
 def _is_minisign(key: Path) -> bool:

@@ -129,7 +129,15 @@ def _compare_rows(lake: Lake, name: str, gone: list[str], new: list[DataFile], l
     """The rows that differ between the files that the commits name and those that the table has instead. lost: of
     `gone`, those whose bytes are no longer there."""
     if lost:
-        yield Difference(name, "not_comparable", f"{_counts(lake, name, gone, new)}. {_other_ways(name)}", lost[0])
+        now = f"{len(new)} files of another program with {sum(file.rows for file in new)} rows"
+        written = _rows_before(lake, name, gone)
+        known = "whose number is not known" if written is None else f"{written} rows"
+        text = f"{now} instead of {len(gone)} files with {known}, which are gone: their rows cannot be compared"
+        if name in INGESTED:
+            ways = "`kraft-forensics verify --all --capture` compares them with the rows that a capture gives"
+        else:
+            ways = f"`kraft-forensics verify --all` compares them with a replay; `{stage_of(name)}` makes them again"
+        yield Difference(name, "not_comparable", f"{text}. {ways}", lost[0])
         return
     files, columns = [file.path for file in new], TABLES[name].file_schema.names
     old, now = lake.dataset_of(name, gone), lake.dataset_of(name, files)
@@ -148,14 +156,6 @@ def _compare_rows(lake: Lake, name: str, gone: list[str], new: list[DataFile], l
     yield Difference(name, "rows_changed", text, (files or gone)[0])
 
 
-def _counts(lake: Lake, name: str, gone: list[str], new: list[DataFile]) -> str:
-    """What is still known of the rows that were written."""
-    now = f"{len(new)} files of another program with {sum(file.rows for file in new)} rows"
-    written = _rows_before(lake, name, gone)
-    known = "whose number is not known" if written is None else f"{written} rows"
-    return f"{now} instead of {len(gone)} files with {known}, which are gone: their rows cannot be compared"
-
-
 def _rows_before(lake: Lake, name: str, files: list[str]) -> int | None:
     """How many rows files had, by the table's log after this program's newest commit; None if that does not say it."""
     newest = next(commit["version"] for commit in lake.commits(name) if metadata_of(commit))
@@ -167,13 +167,6 @@ def _rows_before(lake: Lake, name: str, files: list[str]) -> int | None:
     rows = {row["path"]: row["num_records"] for row in OpenedTable(name, table, None).listed}
     known = [rows.get(file) for file in files]
     return None if None in known else sum(filter(None, known))
-
-
-def _other_ways(table: str) -> str:
-    """What the rows can be compared with although the files are gone."""
-    if table not in INGESTED:
-        return f"`kraft-forensics verify --all` compares them with a replay; `{stage_of(table)}` makes them again"
-    return "`kraft-forensics verify --all --capture` compares them with the rows that a capture gives"
 
 
 def key_of(table: str, row: Row) -> str:

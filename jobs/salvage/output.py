@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from evidence.capture.files import sha256_of
 from jobs.salvage.compare import Comparison
-from jobs.salvage.live import SalvageError
 
 RECORDS, LINES, SUMMARY = "records.parquet", "records.jsonl", "salvage.json"
 SCHEMA = pa.schema(
@@ -40,16 +39,6 @@ SCHEMA = pa.schema(
     ]
 )
 _AT_ONCE, _BYTES_AT_ONCE = 4096, 32 << 20
-
-
-def make_folder(path: Path) -> None:
-    """Errors: SalvageError if it exists or cannot be made."""
-    try:
-        path.mkdir(mode=0o700)
-    except FileExistsError as error:
-        raise SalvageError(f"{path}: exists already. Salvaged records are never changed: name a new folder.") from error
-    except OSError as error:
-        raise SalvageError(f"{path}: cannot be made: {error.strerror}") from error
 
 
 def private(path: Path) -> BinaryIO:

@@ -72,9 +72,9 @@ def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
         raise SalvageError(f"{folder}: has {len(topics)} topics: salvage one at a time (--partition) to produce them.")
     if target.topic in topics and not target.into_original:
         raise SalvageError(f"{target.topic} is the topic that lost the records: --into-original allows that.")
-    client = _Client(target)
-    logs = client.logs()
-    config = client.cluster.topic_config(target.topic)
+    cluster = LiveCluster(target.bootstrap, target.config)
+    logs = _logs(cluster, target.topic)
+    config = cluster.topic_config(target.topic)
     superseded = target.superseded
     if superseded is None and target.into_original and _COMPACT in config.get(_CLEANUP, _COMPACT):
         superseded = False
@@ -91,7 +91,7 @@ def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
     sent = ledger.sent.union(*(_origins(log, end) for log, end in known))
     result.before = sum(1 for row in chosen.rows() if _origin(row) in sent)
     if send:
-        result.sent = client.send((row for row in chosen.rows() if _origin(row) not in sent), ledger)
+        result.sent = _send(cluster, (row for row in chosen.rows() if _origin(row) not in sent), ledger)
     return result
 
 
@@ -182,63 +182,62 @@ class _Ledger:
             os.fsync(out.fileno())
 
 
-class _Client:
-    def __init__(self, target: ProduceOptions) -> None:
-        self.topic, self.cluster = target.topic, LiveCluster(target.bootstrap, target.config)
+def _logs(cluster: LiveCluster, topic: str) -> dict[int, LiveLog]:
+    """The topic's logs, by their partitions' numbers."""
+    deadline = time.monotonic() + _SETTLE_S  # a broker may not have heard yet of a topic that was just created
+    while not (places := cluster.topic_ids({topic})):
+        if time.monotonic() > deadline:
+            raise SalvageError(f"{topic}: the cluster does not have it. Create the topic first.")
+        time.sleep(0.2)
+    return {log.partition: log for log in cluster.logs(places).values()}
 
-    def logs(self) -> dict[int, LiveLog]:
-        """The topic's logs, by their partitions' numbers."""
-        deadline = time.monotonic() + _SETTLE_S  # a broker may not have heard yet of a topic that was just created
-        while not (places := self.cluster.topic_ids({self.topic})):
-            if time.monotonic() > deadline:
-                raise SalvageError(f"{self.topic}: the cluster does not have it. Create the topic first.")
-            time.sleep(0.2)
-        return {log.partition: log for log in self.cluster.logs(places).values()}
 
-    def send(self, rows: Iterator[Row], ledger: _Ledger) -> int:
-        """Send in order; each thousand is acknowledged before the next is sent. Returns how many were."""
-        own = {"enable.idempotence": True, "acks": "all", "compression.type": "none", "linger.ms": 5}
-        with self.cluster.errors_of(self.topic):
-            producer = self.cluster.kafka.Producer({**self.cluster.config, **own})
-        count = 0
-        while batch := list(islice(rows, _AT_ONCE)):
-            count += self._send(producer, batch, ledger)
-        return count
+def _send(cluster: LiveCluster, rows: Iterator[Row], ledger: _Ledger) -> int:
+    """Send to the ledger's topic in order; each thousand is acknowledged before the next is sent. Returns how many
+    were."""
+    own = {"enable.idempotence": True, "acks": "all", "compression.type": "none", "linger.ms": 5}
+    with cluster.errors_of(ledger.topic):
+        producer = cluster.kafka.Producer({**cluster.config, **own})
+    count = 0
+    while batch := list(islice(rows, _AT_ONCE)):
+        count += _send_batch(cluster, producer, batch, ledger)
+    return count
 
-    def _send(self, producer: Any, rows: list[Row], ledger: _Ledger) -> int:
-        acknowledged, failed = list[Row](), list[str]()
 
-        def answered(origin: str, error: KafkaError | None, message: Message) -> None:
-            if error is None:
-                acknowledged.append({"sent": origin, "partition": message.partition(), "offset": message.offset()})
-            else:
-                failed.append(f"{origin}: {error.str()}")
+def _send_batch(cluster: LiveCluster, producer: Any, rows: list[Row], ledger: _Ledger) -> int:
+    acknowledged, failed = list[Row](), list[str]()
 
-        try:
-            for row in rows:
-                origin = _origin(row)
-                headers = [*((h["key"], h["value"]) for h in row["headers"]), (ORIGIN, origin.encode())]
-                time_ms = {"timestamp": row["timestamp_ms"]} if row["timestamp_ms"] else {}
-                producer.produce(
-                    self.topic,
-                    row["value"],
-                    row["key"],
-                    row["partition"],
-                    headers=headers,
-                    on_delivery=lambda error, message, origin=origin: answered(origin, error, message),
-                    **time_ms,
-                )
-                producer.poll(0)
-                if failed:
-                    break
+    def answered(origin: str, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            acknowledged.append({"sent": origin, "partition": message.partition(), "offset": message.offset()})
+        else:
+            failed.append(f"{origin}: {error.str()}")
+
+    try:
+        for row in rows:
+            origin = _origin(row)
+            headers = [*((h["key"], h["value"]) for h in row["headers"]), (ORIGIN, origin.encode())]
+            time_ms = {"timestamp": row["timestamp_ms"]} if row["timestamp_ms"] else {}
+            producer.produce(
+                ledger.topic,
+                row["value"],
+                row["key"],
+                row["partition"],
+                headers=headers,
+                on_delivery=lambda error, message, origin=origin: answered(origin, error, message),
+                **time_ms,
+            )
+            producer.poll(0)
             if failed:
-                producer.purge()
-            producer.flush()
-        except (self.cluster.kafka.KafkaException, BufferError) as error:
-            failed.append(str(error))
-        finally:
-            ledger.write(*acknowledged)
-        if failed or len(acknowledged) != len(rows):
-            why = failed[0] if failed else self.cluster.why("not acknowledged")
-            raise SalvageError(f"{self.topic}: stopped at the first error: {why}. Run it again to continue.")
-        return len(acknowledged)
+                break
+        if failed:
+            producer.purge()
+        producer.flush()
+    except (cluster.kafka.KafkaException, BufferError) as error:
+        failed.append(str(error))
+    finally:
+        ledger.write(*acknowledged)
+    if failed or len(acknowledged) != len(rows):
+        why = failed[0] if failed else cluster.why("not acknowledged")
+        raise SalvageError(f"{ledger.topic}: stopped at the first error: {why}. Run it again to continue.")
+    return len(acknowledged)

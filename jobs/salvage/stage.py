@@ -19,7 +19,7 @@ from evidence.offsets.replica_copy import ReplicaCopy, open_copies
 from jobs.lake.lake import Lake
 from jobs.salvage.compare import Comparison, Current, compare, marks, salvaged
 from jobs.salvage.live import LiveCluster, SalvageError
-from jobs.salvage.output import make_folder, write_segment, write_summary, writer
+from jobs.salvage.output import write_segment, write_summary, writer
 from replay.findings.kinds import HWM_REGRESSION
 from replay.offsets.parted_logs import (
     ABORTED,
@@ -73,7 +73,13 @@ def salvage(
             place, theirs = current.bootstrap, current.logs((copy.topic, copy.partition) for copy in ours.values())
         pairs = _pairs(ours, theirs, only, (str(old), place))
         if output is not None:
-            make_folder(output)
+            try:
+                output.mkdir(mode=0o700)
+            except FileExistsError as error:
+                text = "exists already. Salvaged records are never changed: name a new folder."
+                raise SalvageError(f"{output}: {text}") from error
+            except OSError as error:
+                raise SalvageError(f"{output}: cannot be made: {error.strerror}") from error
             stack.push(lambda kind, *_: shutil.rmtree(output, ignore_errors=True) if kind else None)
         rows = [_partition(*pair, lake, output, progress) for pair in pairs]
         summary = {"version": 1, "cluster_id": lake[1] if lake else None, "partitions": rows}
