@@ -32,13 +32,12 @@ _VOTERS = pc.field("type").isin(VOTER_TYPES) & pc.field("offset").is_valid()
 class CommitStates:
     """The commit state of every batch of a cluster. usual: of all batches that are not in `others`. changed: the new
     states of batches whose records in the lake have another one. batches: the rows of log_batches; None if they are in
-    the lake already. since: as in Lake.commit."""
+    the lake already."""
 
     usual: str
     others: dict[BatchKey, str]
     changed: dict[BatchKey, str]
     batches: pa.Table | None
-    since: int
 
 
 Keys = tuple[Array, Array, Array]  # epochs (int32), base offsets and CRCs (int64) of batches
@@ -96,7 +95,7 @@ def merged_batches(
 
     The result depends on the evidence, not on the order in which it was ingested.
     """
-    schema, since = TABLES["log_batches"].file_schema, lake.cluster_version("log_batches", cluster)
+    schema = TABLES["log_batches"].file_schema
     known = _in_order(lake.read("log_batches", cluster, schema.names, as_codes=True))
     rows, holders, is_changed = _merged(known, batches, capture.name)
     found = _judge(lake, cluster, capture, rows, holders, control)
@@ -112,7 +111,6 @@ def merged_batches(
         _states_of(keys, states, states != usual),
         _states_of(held.keys, of_held, changed),
         rows.append_column("commit_state", found).select(schema.names) if is_changed else None,
-        since,
     )
 
 

@@ -112,19 +112,17 @@ def decoded(
 @dataclass(frozen=True, slots=True)
 class Decodings:
     """What the tasks of a table decoded. added, removed: files for one commit; damage: evidence.tables.QUARANTINE rows.
-    rows: number of new rows. since: as in Lake.commit."""
+    rows: number of new rows."""
 
     rows: int
     added: list[DataFile]
     removed: list[DataFile]
     damage: list[Row]
-    since: int
 
 
 def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, settings: Settings) -> Decodings:
     """Decode the snapshots that the lake does not hold. A snapshot with a record that cannot be decoded is not a
     complete state: its rows are left out."""
-    since = lake.cluster_version(SNAPSHOTS, cluster)
     known = set(lake.read(SNAPSHOTS, cluster, ["sha256"])["sha256"].unique().to_pylist())
     ranges = [w for w in work_of(scanned, _MOST_BYTES) if w.holds == SNAPSHOT and w.sha256 not in known]
     items = [[w] for w in ranges if w.kind != kinds.DUMP_LOG]
@@ -139,20 +137,19 @@ def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, s
     for file in (r.file for r in results if r.file and r.sha256 in broken):
         lake.storage.delete(f"{SNAPSHOTS}/{file.path}")
     files = [r.file for r in results if r.file and r.sha256 not in broken]
-    return Decodings(sum(file.rows for file in files), files, [], damage, since)
+    return Decodings(sum(file.rows for file in files), files, [], damage)
 
 
 @dataclass(frozen=True, slots=True)
 class DecodePlan:
     """What to decode of the log. new: batches that the lake does not hold. doubtful: batches whose records have to be
     compared with those of the lake and with each other. unplaced: ranges of records without offsets. held: the batches
-    that the lake has records of. since: as in Lake.commit."""
+    that the lake has records of."""
 
     new: DistinctBatches
     doubtful: DistinctBatches
     unplaced: list[ByteRange]
     held: HeldBatches
-    since: int
 
     @property
     def rows(self) -> int:
@@ -161,8 +158,7 @@ class DecodePlan:
 
 def plan_records(lake: Lake, cluster: str, scanned: Scanned) -> DecodePlan:
     """Compare the capture's batches with what the lake holds."""
-    since, batches = lake.cluster_version(RECORDS, cluster), scanned.batches
-    held = _held(lake, cluster)
+    batches, held = scanned.batches, _held(lake, cluster)
     at = places_of(keys_of(batches.heads), held.keys)
     damaged = np.sort([*lake.read("quarantine", cluster, ["offset"], _PLACED)["offset"].to_pylist(), INT64_MAX])
     missing = np.append(held.counts, -1)[at] != batches.heads["record_count"]
@@ -177,7 +173,7 @@ def plan_records(lake: Lake, cluster: str, scanned: Scanned) -> DecodePlan:
         new[:] = False
     done = set(lake.read(RECORDS, cluster, ["sha256"], ~_PLACED)["sha256"].unique().to_pylist())
     unplaced = [w for w in work_of(scanned) if w.holds == PAYLOADS and w.sha256 not in done]
-    return DecodePlan(batches.take(new), batches.take(missing & ~new), unplaced, held, since)
+    return DecodePlan(batches.take(new), batches.take(missing & ~new), unplaced, held)
 
 
 def _held(lake: Lake, cluster: str) -> HeldBatches:
@@ -237,7 +233,7 @@ def decode_records(
     files = _merged(lake, capture, [r.file for r in results if r.file], plan.rows, settings)
     removed, corrected = _corrected(lake, cluster, states, settings)
     damage = [row for result in results for row in result.damage]
-    return Decodings(sum(file.rows for file in files), [*files, *corrected], removed, damage, plan.since)
+    return Decodings(sum(file.rows for file in files), [*files, *corrected], removed, damage)
 
 
 def _merged(lake: Lake, capture: str, files: list[DataFile], rows: int, settings: Settings) -> list[DataFile]:

@@ -101,13 +101,12 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
     offsets = read_offsets(capture.name, capture.files, settings.metrics.names(), duration_ms, capture.limits)
     cluster = _cluster_id(capture, offsets)
     heads_of(lake, cluster, INGESTED)
-    since = lake.cluster_version(_LAST, cluster)
+    write.begin(cluster)
     progress(f"{capture.name}: framing metadata logs")
     scanned = scan_files(capture.files)
     logs_of_brokers = read_logs(capture, settings)
     boot_ids = read_boot_ids(capture, duration_ms)
     accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts | boot_ids.accounts
-    write.begin(cluster)
     read = [(file, account) for file in capture.files if (account := accounts.get(file.path))]
     write.quarantine([row for file, account in read for row in quarantine_rows(capture.name, file, account.damage)])
     progress(f"{capture.name}: decoding records")
@@ -117,7 +116,7 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
     states = merged_batches(lake, capture, cluster, scanned.batches, control_rows(plan, capture.name), plan.held)
     write.decoded(RECORDS, decode_records(lake, cluster, capture.name, plan, states, settings))
     if states.batches is not None:  # after the records: every batch in this table has its records
-        lake.put("log_batches", cluster, states.batches, since=states.since)
+        lake.put("log_batches", cluster, states.batches, since=write.since["log_batches"])
     progress(f"{capture.name}: writing log-end offsets")
     write.append("log_end_offsets", offsets.log_end_offsets)
     write.append("described_partitions", offsets.described_partitions)
@@ -134,14 +133,15 @@ def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: 
     # If another run has ingested files of the cluster meanwhile, commit states are judged again with all of them.
     beside = heads_of(lake, cluster, INGESTED[:-1])
     about = {**write.about, "ingested": done, "beside": beside}
-    write.append(_LAST, pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES), since, about)
+    write.append(_LAST, pa.Table.from_pylist(rows, schema=tables.EVIDENCE_FILES), write.since[_LAST], about)
     has_log = any(log.batches for log in scanned.logs)
     return Ingested(capture.name, cluster, write.added, write.messages, capture.refused, has_log)
 
 
 class _Writer:
     """Appends new rows to a cluster's tables and counts them, also over several attempts. nodes: node of each file, by
-    path. about: what the last commit says. messages: of what was quarantined."""
+    path. about: what the last commit says. messages: of what was quarantined. since: by table, as in Lake.commit: what
+    other runs commit while it is read begins a new attempt."""
 
     def __init__(self, lake: Lake, nodes: Mapping[str, int | None], about: Mapping[str, str]) -> None:
         self.lake = lake
@@ -150,10 +150,12 @@ class _Writer:
         self.about = about
         self.added: dict[str, int] = {}
         self.messages: list[str] = []
+        self.since: dict[str, int] = {}
 
     def begin(self, cluster: str) -> None:
         """Begin an attempt."""
         self.cluster, self.messages = cluster, []
+        self.since = {n: self.lake.cluster_version(n, cluster) for n in (SNAPSHOTS, RECORDS, "log_batches", _LAST)}
 
     def append(self, name: str, rows: pa.Table, since: int | None = None, about: Row | None = None) -> None:
         if len(rows):
@@ -171,7 +173,7 @@ class _Writer:
         not decoded again."""
         self.quarantine([{**row, "node_id": self.nodes.get(row["path"])} for row in found.damage])
         if found.added or found.removed:
-            self.lake.commit(name, self.cluster, found.added, found.removed, since=found.since)
+            self.lake.commit(name, self.cluster, found.added, found.removed, since=self.since[name])
         self.count(name, found.rows)
 
 
