@@ -19,12 +19,12 @@ from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake
 from jobs.lake.marks import ChainHead, undisturbed
+from jobs.lake.storage import SCRATCH
 from jobs.lake.tables import CHECKED, CLUSTER_ID, INGESTED, TABLES
 
 LEAST_FILES = 8  # of a cluster and table, below which compaction is not worth its writes
 _SMALL_BYTES, _MOST_BYTES, _MOST_ROWS = 16 << 20, 32 << 20, 1_000_000
 _COMMITS = 20  # after a checkpoint, before the next one
-SCRATCH = "_scratch"
 # What grows file by file. Replay and detect replace the files of the other tables, one for each bucket.
 GROWING = (*(name for name in INGESTED if name not in ("log_batches", "captures")), *CHECKED, "runs")
 

@@ -24,7 +24,7 @@ from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.lake import Lake
 from jobs.lake.row_groups import FilePart, SlicedFile, Slices, TopicBucket
 from jobs.lake.row_keys import new_rows
-from jobs.lake.storage import Storage
+from jobs.lake.storage import SCRATCH, Storage
 from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_change_keys, read_rows, read_table
 from replay.bucket import judge
 from replay.cluster.facts import ClusterFacts
@@ -46,7 +46,6 @@ WRITTEN = {
 MAX_ORPHANS = 100_000
 LOG_ENDS, PRINTED, LINES = "log_ends", "printed", "lines"
 TOPICS = ("topic_id",)
-_FOLDER = "_scratch"
 _OF_SNAPSHOT = ("snapshot_end_offset", "snapshot_epoch", "offset")
 
 
@@ -160,7 +159,7 @@ def write_evidence(
     files: dict[str, str] = {}
     try:
         for name, schema, parts in _evidence(lake, cluster, lines, lifetimes):
-            files[name] = f"{_FOLDER}/{uuid4().hex}.parquet"
+            files[name] = f"{SCRATCH}/{uuid4().hex}.parquet"
             file = SlicedFile(lake.storage, files[name], schema, count, TOPICS)
             for part in parts:
                 file.write(part)

@@ -30,16 +30,15 @@ from jobs.lake.marks import undisturbed, writer
 Row = dict[str, Any]
 TABLE = "captures"
 _FILE = ("path", "sha256", "size_bytes", "node_id", "captured_at_ms", "last_timestamp_ms")
-_OF_MANIFEST = ("kafka_release", "clock_error_ms", "snapshot_duration_ms", "path", "sha256", "position")
 
 
 def manifest_of(capture: Capture) -> Row:
     """The columns that say what the manifest says; empty without a manifest."""
-    file = capture.manifest_file
-    if capture.manifest is None or file is None:
+    file, says = capture.manifest_file, capture.manifest
+    if says is None or file is None:
         return {}
-    values = {name: getattr(capture.manifest, name) for name in _OF_MANIFEST[:3]}
-    return values | {name: value for name, value in provenance(capture.name, file, 0).items() if name in _OF_MANIFEST}
+    values = {n: getattr(says, n) for n in ("kafka_release", "clock_error_ms", "snapshot_duration_ms")}
+    return values | provenance(capture.name, file, 0)
 
 
 def write_row(lake: Lake, cluster: str, capture: str, files: Iterable[Row], manifest: Row, done: Row) -> int:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 Row = dict[str, Any]
+Where: TypeAlias = pc.Expression | None  # which rows; None: all
+About: TypeAlias = Mapping[str, Any] | None  # what a commit says beside its mark, as JSON values
 # By default Arrow reads ahead, and keeps, gigabytes of a file even if the filter selects few rows.
 _BATCHES_AHEAD = 2
 _ERROR_CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -216,7 +218,7 @@ class Lake:
         name: str,
         cluster_id: str | None,
         columns: Sequence[str] = (),
-        where: pc.Expression | None = None,
+        where: Where = None,
         as_codes: bool = False,
     ) -> Iterator[pa.Table]:
         """Read the rows of one cluster (None: of all) that match `where`, file by file, with the given columns
@@ -236,19 +238,17 @@ class Lake:
         name: str,
         cluster_id: str | None,
         columns: Sequence[str] = (),
-        where: pc.Expression | None = None,
+        where: Where = None,
         as_codes: bool = False,
     ) -> pa.Table:
         """Like `parts`, as one table. Only the result is held in memory."""
         return pa.concat_tables(self.parts(name, cluster_id, columns, where, as_codes))
 
-    def rows(
-        self, name: str, cluster_id: str, columns: Sequence[str] = (), where: pc.Expression | None = None
-    ) -> list[Row]:
+    def rows(self, name: str, cluster_id: str, columns: Sequence[str] = (), where: Where = None) -> list[Row]:
         """Like `read`, as dicts."""
         return self.read(name, cluster_id, columns, where).to_pylist()
 
-    def count(self, name: str, cluster_id: str, where: pc.Expression | None = None) -> int:
+    def count(self, name: str, cluster_id: str, where: Where = None) -> int:
         """Number of rows that a table has for a cluster. Without `where` the table's log says it, if it can."""
         if where is None and (known := self.opened(name).known_rows(cluster_id)) is not None:
             return known
@@ -290,14 +290,7 @@ class Lake:
 
     # Writing
 
-    def append(
-        self,
-        name: str,
-        cluster_id: str,
-        rows: pa.Table,
-        since: int | None = None,
-        about: Mapping[str, Any] | None = None,
-    ) -> int:
+    def append(self, name: str, cluster_id: str, rows: pa.Table, since: int | None = None, about: About = None) -> int:
         """Append the rows whose key is new, and return their number. Existing rows are never updated.
 
         rows: the table's columns without cluster_id; strings may be dictionary-encoded. since, about: as in `commit`;
@@ -316,26 +309,14 @@ class Lake:
             self.commit(name, cluster_id, [write_file(self.storage, name, new)], about=about, since=since)
         return len(new)
 
-    def put(
-        self,
-        name: str,
-        cluster_id: str,
-        rows: pa.Table,
-        about: Mapping[str, Any] | None = None,
-        since: int | None = None,
-    ) -> int:
+    def put(self, name: str, cluster_id: str, rows: pa.Table, about: About = None, since: int | None = None) -> int:
         """Replace one cluster's rows in one commit with the metadata `about`; returns the number of rows written.
         since: as in `commit`."""
         self.replace(name, cluster_id, [write_file(self.storage, name, rows)] if len(rows) else [], about, since)
         return len(rows)
 
     def replace(
-        self,
-        name: str,
-        cluster_id: str,
-        files: Iterable[DataFile],
-        about: Mapping[str, Any] | None = None,
-        since: int | None = None,
+        self, name: str, cluster_id: str, files: Iterable[DataFile], about: About = None, since: int | None = None
     ) -> None:
         """Like `put`, for files that are already written."""
         since = self.cluster_version(name, cluster_id) if since is None else since
@@ -347,7 +328,7 @@ class Lake:
         cluster_id: str,
         add: Iterable[DataFile],
         remove: Iterable[DataFile] = (),
-        about: Mapping[str, Any] | None = None,
+        about: About = None,
         since: int | None = None,
         data_change: bool = True,
     ) -> None:
@@ -378,7 +359,7 @@ class Lake:
                 )
             # Of two commits from one version, delta-rs refuses the second if it names the same transaction.
             of_cluster = [Transaction(cluster_id, version + 1)]
-            metadata = self._marked(opened, cluster_id, version + 1, add, remove, about or {})
+            metadata = self._marked(opened, cluster_id, add, remove, about)
             properties = CommitProperties({"userMetadata": json.dumps(metadata)}, app_transactions=of_cluster)
             try:
                 opened.delta.create_write_transaction(
@@ -390,13 +371,7 @@ class Lake:
                     raise
 
     def _marked(
-        self,
-        opened: OpenedTable,
-        cluster_id: str,
-        version: int,
-        add: list[DataFile],
-        remove: list[DataFile],
-        about: Mapping[str, Any],
+        self, opened: OpenedTable, cluster_id: str, add: list[DataFile], remove: list[DataFile], about: About
     ) -> Row:
         """The metadata of a commit on the table (jobs/lake/marks.py)."""
         removed = {file.name for file in remove}
@@ -406,14 +381,14 @@ class Lake:
             raise marks.changed(self.root, opened.name, cluster_id, head.problem)
         mark = {
             "table": opened.name,
-            "version": version,
+            "version": opened.cluster_version(cluster_id) + 1,
             "previous": head.link,
             "files": marks.files_digest(file.text for file in (*kept, *add)),
             "added": {file.name: file.sha256 for file in add},
             "removed": sorted(removed),
             "kept": len(kept),
         }
-        return marks.marked({CLUSTER_ID: cluster_id, **about}, mark)
+        return marks.marked({CLUSTER_ID: cluster_id, **(about or {})}, mark)
 
     def cluster_version(self, name: str, cluster_id: str) -> int:
         """How often a cluster's rows of a table were changed; 0 for never."""

@@ -23,6 +23,7 @@ from evidence.errors import KraftForensicsError
 # deltalake converts a path to a URL, where these characters have another meaning or are illegal.
 _MISREAD = re.compile(r"[%\[\]\\^|\x00-\x1f\x7f]")
 _STEP_BYTES = 4 << 20
+SCRATCH = "_scratch"  # folder of a lake with files that no commit names
 _STORES = ("s3", "gs", "abfs", "abfss")
 _AT_ONCE = 8
 _Item = TypeVar("_Item")

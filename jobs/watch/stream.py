@@ -13,9 +13,8 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from evidence import kinds
 from evidence.errors import KraftForensicsError
-from evidence.kinds import METADATA_CHECKPOINT, METADATA_SEGMENT
+from evidence.kinds import METADATA_CHECKPOINT, METADATA_SEGMENT, checkpoint_name, classify
 from evidence.text_files import read_properties
 from jobs.collect.follow import Following
 from jobs.config.settings import SparkSettings
@@ -178,17 +177,13 @@ def begin(folders: Sequence[Path], cluster: str, static: dict[int, dict[str, str
     if first == 0:
         return live
     snapshots = [file for folder in folders for file in _logs(folder, METADATA_CHECKPOINT)]
-    named = [(place, file) for file in snapshots if (place := kinds.checkpoint_name(file.name)) and place[0] >= first]
+    named = [(place, file) for file in snapshots if (place := checkpoint_name(file.name)) and place[0] >= first]
     if not named:
         raise WatchError(f"the log begins at offset {first}, and there is no snapshot from which to go on")
     (end, epoch), file = max(named, key=lambda each: each[0])
     rows = read_rows([str(file)])
-    at = pa.array([end - 1] * len(rows), pa.int64())
-    for name, values in (
-        ("offset", at),
-        ("batch_base_offset", at),
-        ("epoch", pa.array([epoch] * len(rows), pa.int32())),
-    ):
+    at, epochs = pa.array([end - 1] * len(rows), pa.int64()), pa.array([epoch] * len(rows), pa.int32())
+    for name, values in (("offset", at), ("batch_base_offset", at), ("epoch", epochs)):
         rows = rows.set_column(rows.schema.get_field_index(name), name, values)
     live, _, _ = step(live, rows, "checkpoint")
     return live
@@ -213,4 +208,4 @@ def rows_before(folders: Sequence[Path], end: int) -> pa.Table:
 
 
 def _logs(folder: Path, kind: str) -> list[Path]:
-    return sorted(file for file in folder.rglob("*") if file.is_file() and kinds.classify(PurePosixPath(file)) == kind)
+    return sorted(file for file in folder.rglob("*") if file.is_file() and classify(PurePosixPath(file)) == kind)
