@@ -8,8 +8,7 @@ forgotten, so a `forget` that was cut off goes on when it is repeated.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -185,19 +184,12 @@ def remove_rows(lake: Lake, name: str, cluster: str, stays: RowFilter, about: di
         if old or about:
             lake.commit(name, cluster, new, old, about, since)
 
-    with _removable(lake, name):
-        undisturbed(once)
-
-
-@contextmanager
-def _removable(lake: Lake, name: str) -> Iterator[None]:
-    """Rows of a table that is append-only may be removed inside."""
     table = lake.delta(name)
     append_only = table.metadata().configuration.get(APPEND_ONLY) == "true"
     if append_only:
         table.alter.set_table_properties({APPEND_ONLY: "false"})
     try:
-        yield
+        undisturbed(once)
     finally:
         if append_only:
             lake.delta(name).alter.set_table_properties({APPEND_ONLY: "true"})

@@ -47,14 +47,10 @@ def signed_document(file: Path) -> Row | None:
         document = json.loads(file.read_bytes())
     except ValueError:
         return None
-    made_from = document.get("made_from", document) if isinstance(document, dict) else {}
-    is_one = (
-        isinstance(made_from, dict)
-        and CLUSTER_ID in document
-        and "captures" in made_from
-        and isinstance(made_from.get("tables"), dict)
-    )
-    return document if is_one else None
+    match document.get("made_from", document) if isinstance(document, dict) else None:
+        case {"captures": _, "tables": dict()} if CLUSTER_ID in document:
+            return document
+    return None
 
 
 def check_signed(lake: Lake, cluster: str, document: Row) -> Iterator[Difference]:
