@@ -18,6 +18,7 @@ from evidence.redaction import excerpt
 # How a text in UTF-16 begins, and what is said of it.
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 IN_UTF_16 = "UTF-16 text, as PowerShell's '>' writes it: convert it to UTF-8"
+_BOM = b"\xef\xbb\xbf"  # of UTF-8, as PowerShell's Out-File writes it
 _BLANKS = " \t\f"
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _PROPERTY = re.compile(r"((?:[^\\ \t\f=:]|\\.)+)(?:[ \t\f]*[=:]|[ \t\f])[ \t\f]*(.*)")
@@ -75,12 +76,12 @@ def partition_topic_id(data: bytes) -> str | None:
 
 
 def text_lines(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
-    """(byte position, line without its end, whether it has an end) of each line.
+    """(byte position, line without its end, whether it has an end) of each line after a byte order mark.
 
     Kafka and exporters end every line. A line without an end was cut off, and its last number may lack digits.
     """
-    position = 0
-    for raw in data.split(b"\n"):
+    position = len(_BOM) if data.startswith(_BOM) else 0
+    for raw in data[position:].split(b"\n"):
         ended = position + len(raw) < len(data)
         if raw or ended:
             yield position, raw.rstrip(b"\r"), ended

@@ -267,3 +267,22 @@ def test_a_file_whose_count_does_not_hold_keeps_its_rows_and_a_note(tmp_path: Pa
     account = found.accounts[path]
     assert [d.reason for d in account.damage] == ["checkpoint_count"]
     assert (account.note, account.parsed_bytes) == ("1 entries, the file's head gives 2", len(data))
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize(
+    ("name", "data", "position"),
+    [
+        ("get-offsets.txt", b"orders:0:12\r\npayments:1:5\r\n", 13),
+        (f"{BROKER}/replication-offset-checkpoint", b"0\n2\norders 0 12\npayments 1 5\n", 16),
+        ("q.txt", b"NodeId\tLogEndOffset\tLag\n1\t12\t0\n2\t5\t7\n", 31),
+    ],
+)
+def test_a_byte_order_mark_is_no_part_of_the_first_line(
+    mark: bytes, name: str, data: bytes, position: int, tmp_path: Path
+) -> None:
+    """PowerShell's `Out-File -Encoding utf8` writes one."""
+    rows, damage = read(tmp_path, {name: mark + data})
+    assert damage == {}
+    assert [row["high_watermark"] or row["log_end_offset"] for row in rows] == [12, 5]
+    assert rows[1]["position"] == len(mark) + position
