@@ -26,7 +26,6 @@ from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import OffsetColumns, Row
 from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
 from evidence.offsets.jmx_tool import read_jmx_tool
-from evidence.offsets.listing import read_listing
 from evidence.offsets.replica_log import read_tail
 from evidence.text_files import IN_UTF_16, UTF_16, partition_topic_id, read_checkpoint, read_properties, whole_lines
 
@@ -253,7 +252,7 @@ def _readers(
         kinds.DESCRIBE_LOG_DIRS: ("offsets", json_responses.read_describe_log_dirs),
         kinds.REPLICA_LOG_INFO: ("offsets", json_responses.read_replica_log_info),
         kinds.CLEAN_SHUTDOWN: ("offsets", json_responses.read_clean_shutdown),
-        kinds.LISTING: ("offsets", lambda data: read_listing(data, limits.text_file_bytes)),
+        kinds.LISTING: ("offsets", lambda data: tool_output.read_listing(data, limits.text_file_bytes)),
         kinds.JMX_TOOL: ("offsets", read_jmx_tool),
         kinds.TOPICS_DESCRIBE: ("partitions", tool_output.read_topics),
         kinds.DESCRIBE_TOPIC_PARTITIONS: ("partitions", json_responses.read_describe_topic_partitions),

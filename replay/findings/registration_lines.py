@@ -76,7 +76,8 @@ def _of_file(file: Sequence[Row], registered: Mapping[tuple[int, str], Row], clu
         if session is not None and line["kind"] == REGISTERED and _is_of(line, session):
             handled = [each for each in pending if each["kind"] == HANDLED and _is_before(each, line)]
             # Lines may be missing: one before may be of another registration.
-            alone = not any(_is_shortly_before(other, session) for other in registered.values())
+            others = [other["timestamp_ms"] for other in registered.values() if other is not session]
+            alone = not any(_is_soon(at, session["timestamp_ms"], 2 * _AT_ONCE_MS) for at in others)
             yield from _of_controller(line, handled if alone else (), session, cluster_id)
         elif session is not None and line["kind"] == STARTING and line["node_id"] == broker and _is_clean(session):
             unread = [each for each in pending if each["kind"] in _NO_EPOCH and _is_before(each, line)]
@@ -113,15 +114,14 @@ def _is_of(line: Row, session: Row) -> bool:
     return bool(line["broker_epoch"] == session["broker_epoch"] and apart <= 2 * _AT_ONCE_MS)
 
 
+def _is_soon(first_ms: int | None, then_ms: int | None, most_ms: int) -> bool:
+    return first_ms is not None and then_ms is not None and 0 <= then_ms - first_ms <= most_ms
+
+
 def _is_before(line: Row, later: Row) -> bool:
     """At once: lines in between may be missing."""
-    times = line["logged_at_ms"], later["logged_at_ms"]
-    return line["node_id"] == later["node_id"] and None not in times and 0 <= times[1] - times[0] <= _AT_ONCE_MS
-
-
-def _is_shortly_before(other: Row, session: Row) -> bool:
-    times = other["timestamp_ms"], session["timestamp_ms"]
-    return other is not session and None not in times and 0 <= times[1] - times[0] <= 2 * _AT_ONCE_MS
+    soon = _is_soon(line["logged_at_ms"], later["logged_at_ms"], _AT_ONCE_MS)
+    return soon and line["node_id"] == later["node_id"]
 
 
 def _is_clean(session: Row) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from replay.loss.judged_windows import Situation
 
@@ -42,18 +41,16 @@ class Rule:
     waits_for_last_known_elr: bool = False
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        AGGRESSIVE: Rule(UNCLEAN_RECOVERY),
-        BALANCED: Rule(UNCLEAN_RECOVERY, waits_for_holders=True, waits_for_last_known_elr=True),
-        # The type LONGEST_LOG_AGGRESSIVE of kafka-leader-election.sh, had every replica answered.
-        ALL_REPLICAS: Rule(UNCLEAN_RECOVERY, clean_first=False),
-        NONE: Rule(ADMINISTRATOR, waits_for_holders=True),
-        # Who leads next if ISR and ELR cannot provide a leader, whatever unclean.leader.election.enable is (KIP-966,
-        # first phase).
-        LAST_LEADER: Rule(LAST_KNOWN_LEADER, waits_for_holders=True),
-    }
-)
+RULES: Mapping[str, Rule] = {
+    AGGRESSIVE: Rule(UNCLEAN_RECOVERY),
+    BALANCED: Rule(UNCLEAN_RECOVERY, waits_for_holders=True, waits_for_last_known_elr=True),
+    # The type LONGEST_LOG_AGGRESSIVE of kafka-leader-election.sh, had every replica answered.
+    ALL_REPLICAS: Rule(UNCLEAN_RECOVERY, clean_first=False),
+    NONE: Rule(ADMINISTRATOR, waits_for_holders=True),
+    # Who leads next if ISR and ELR cannot provide a leader, whatever unclean.leader.election.enable is (KIP-966,
+    # first phase).
+    LAST_LEADER: Rule(LAST_KNOWN_LEADER, waits_for_holders=True),
+}
 POLICIES = tuple(RULES)
 
 

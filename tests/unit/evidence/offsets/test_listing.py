@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence.offsets.listing import read_listing
+from evidence.offsets.tool_output import read_listing
 
 MOST = 1 << 20
 BUSYBOX = b"""/data/kafka logs:
