@@ -81,7 +81,8 @@ def departure(
         again = f"; the same process was active again at metadata offset {back['offset']}"
     elif back is not None:
         start = "this start" if unnoticed else f"its next start, at metadata offset {back['offset']},"
-        again = f"; {start} {_restart(back)}"
+        treated = {"clean": "was treated as clean", "unclean": "was treated as unclean"}
+        again = f"; {start} {treated.get(back['restart_class'] or '', 'is not known to be clean or unclean')}"
     how = "registered again, as a new process, while its session lasted," if unnoticed else how_recorded(event)
     boot = _boot(event, until_ms if back is None else back["timestamp_ms"], logs.boots.get(broker, ()), error_ms)
     happened = f"Broker {broker} {how} at {moment(event['timestamp_ms'])} UTC (metadata offset {event['offset']})"
@@ -123,11 +124,6 @@ def how_recorded(event: Row) -> str:
     if event["in_controlled_shutdown"]:
         return "asked for a controlled shutdown"
     return "was fenced"
-
-
-def _restart(back: Row) -> str:
-    known = {"clean": "was treated as clean", "unclean": "was treated as unclean"}
-    return known.get(back["restart_class"] or "", "is not known to be clean or unclean")
 
 
 def _boot(event: Row, until_ms: int | None, readings: Sequence[Any], error_ms: int) -> str:

@@ -43,6 +43,7 @@ MISSING = {
 _EPOCHS = "leader-epoch-checkpoint of {brokers}, from after the election"
 _BOOT_IDS = "the boot ids of the machines of {brokers}"
 _SEGMENTS = "kafka-dump-log of the segments of {brokers}, from before the start that cut damaged bytes"
+_BEYOND = {_LOG_END: _EPOCHS, _PROCESS: _BOOT_IDS}
 # Statements whose brokers are the replicas that may have led.
 _REPLICAS = ("elected", "isr_before", "elr_before")
 # Kinds of lines of state-change.log; those of the other logs say nothing of leader epochs.
@@ -99,7 +100,7 @@ def missing(undecided: pa.Table, logs: CapturedLogs) -> list[Row]:
         if not asked or covered != set(asked):
             wanted[code][MISSING[code][1] or ""] |= set(named) - covered
             helped[code].add(row)
-        beyond = _beyond(code, row in cut)
+        beyond = _SEGMENTS if code == _CEILING and row in cut else _BEYOND.get(code)
         if beyond is not None and (more := covered - (set(logs.booted) if beyond == _BOOT_IDS else set())):
             wanted[code][beyond] |= more
             helped[code].add(row)
@@ -129,12 +130,6 @@ def _context(undecided: pa.Table) -> tuple[dict[int, set[int]], set[int]]:
         else:
             replicas[row].update(statement["brokers"] or ())
     return replicas, cut
-
-
-def _beyond(code: str, is_cut: bool) -> str | None:
-    if code == _CEILING and is_cut:
-        return _SEGMENTS
-    return {_LOG_END: _EPOCHS, _PROCESS: _BOOT_IDS}.get(code)
 
 
 def _brokers(ids: Sequence[int]) -> str:

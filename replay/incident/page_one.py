@@ -267,7 +267,9 @@ def _prevention(found: Sequence[Sequence[Row]]) -> Iterator[str]:
             seen.setdefault(rows[0]["cause"] or "", []).extend(rows)
     for cause, rows in seen.items():
         if (what := _INSTEAD.get(cause)) is not None:
-            yield what.format(p=places(rows), then=_waits(rows))
+            held = sorted({broker for row in rows for broker in (*row["isr_before"], *row["elr_before"])})
+            then = f"would have waited for {joined(held, 'or')}" if held else "would have had no leader"
+            yield what.format(p=places(rows), then=then)
 
 
 _INSTEAD = {
@@ -275,8 +277,3 @@ _INSTEAD = {
     "unclean_by_administrator": "without the forced election, {p} {then}",
     "unclean": f"with {_CONFIG}=false and no forced election, {{p}} {{then}}",
 }
-
-
-def _waits(rows: Sequence[Row]) -> str:
-    members = sorted({broker for row in rows for broker in (*row["isr_before"], *row["elr_before"])})
-    return f"would have waited for {joined(members, 'or')}" if members else "would have had no leader"
