@@ -243,7 +243,7 @@ CONTROLLER_TYPES = frozenset({REGISTER_CONTROLLER, UNREGISTER_CONTROLLER})
 
 @dataclass(frozen=True, slots=True)
 class ControllerReleases:
-    """The evidence of which release each active controller ran (replay/controller/releases.py).
+    """The evidence of which release each active controller ran (replay/controller/profiles.py).
 
     controllers: (offset, active controller's node id or None if unknown), ascending. registrations: (offset, data of a
     RegisterControllerRecord or an UnregisterControllerRecord), ascending. named: the releases that manifests name.

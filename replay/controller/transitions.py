@@ -16,7 +16,7 @@ from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.controller.acceptable_leaders import Availability, Directories, availability
 from replay.controller.partition_change_builder import LISTS, RECOVERED, RECOVERING, Cases, at_rest
-from replay.controller.releases import PossibleProfiles, possible_profiles
+from replay.controller.profiles import PossibleProfiles, possible_profiles
 from replay.controller.triggers import RecordedStates, Transitions
 from replay.partitions.effective_configs import ConfigKeys, Points, config_keys, config_points
 from replay.partitions.election_actors import changes_at

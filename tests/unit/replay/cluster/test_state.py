@@ -11,8 +11,7 @@ import pytest
 from replay.arrow.schemas import CHANGES
 from replay.cluster.log import Hole
 from replay.cluster.state import ClusterState, ConflictError, changes_that_count, log_shape, resolve_cluster
-from replay.controller.profiles import PROFILES
-from replay.controller.releases import possible_profiles
+from replay.controller.profiles import PROFILES, possible_profiles
 from tests.support.records import batch, config, elr, leader, record, register, registered, topic, unregistered
 
 Row = dict[str, Any]

@@ -11,8 +11,7 @@ import pytest
 from replay.cluster import features as levels_of
 from replay.cluster.brokers import ControllerReleases
 from replay.cluster.features import feature_levels, switches
-from replay.controller.profiles import PROFILES, kafka_release
-from replay.controller.releases import PossibleProfiles, possible_profiles
+from replay.controller.profiles import PROFILES, PossibleProfiles, kafka_release, possible_profiles
 
 
 def profiles_of(
