@@ -1,5 +1,5 @@
--- meaning: log_batches has every metadata offset of a segment, unless bytes of it are in quarantine, or the log begins
---   with a snapshot's end, and they are before it (`forget --older-than`).
+-- meaning: log_batches has every metadata offset of a segment without quarantined bytes and offset_gap, unless the log
+--   begins with a snapshot's end, and they are before it (`forget --older-than`).
 -- action: Records of the file are missing from the lake: ingest the capture into a new lake. If it happens again,
 --   report it with the capture.
 -- kind: reconciliation; severity: error; scope: cluster
@@ -22,3 +22,4 @@ with batches as (
 from segments f asof left join held h on f.base_offset >= h.first
 where kind = 'metadata_segment' and f.base_offset is not null and quarantined_bytes = 0
     and end_offset > coalesce(h.until, f.base_offset)
+    and not exists (from log_faults where rule = 'offset_gap' and start_offset > f.base_offset and start_offset < end_offset)

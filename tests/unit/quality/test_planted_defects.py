@@ -72,11 +72,15 @@ def _batch_again(log: bytes) -> bytes:
     return log[:end] + log[start:]
 
 
+def _without_a_batch(log: bytes) -> bytes:
+    return log[: _at(log, 314)] + log[_at(log, 315) :]
+
+
 def _at(log: bytes, offset: int) -> int:
     return next(batch.position for batch in scan_batches(log).batches if batch.base_offset == offset)
 
 
-@pytest.mark.parametrize("change", [_newer_version, _cut_before_the_newest_snapshots, _batch_again])
+@pytest.mark.parametrize("change", [_newer_version, _cut_before_the_newest_snapshots, _batch_again, _without_a_batch])
 def test_what_is_wrong_with_all_controllers_logs_breaks_no_expectation(
     change: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
