@@ -23,6 +23,12 @@ _MAX_INT16 = (1 << 15) - 1
 _CONTROL_MARKERS = {0: "ABORT", 1: "COMMIT"}
 
 
+def type_names() -> set[str]:
+    """The names of all record types that are known. Others are UNKNOWN_..., see `Record`."""
+    schemas = (known for kind in ("metadata", "control") for known in record_types(kind).values())
+    return {*_CONTROL_MARKERS.values(), *(known.name for known in schemas)}
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One decoded record.

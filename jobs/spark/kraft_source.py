@@ -28,6 +28,7 @@ import glob
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from functools import reduce
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -58,6 +59,7 @@ from evidence.metadata_log.columns import DECODED, arrow_batches, decode_arrow
 from evidence.metadata_log.record_text import with_text
 from evidence.metadata_log.rows import ByteRange, read_byte_range
 from evidence.wire.batches import Batch, read_head, scan_batches
+from evidence.wire.records import type_names
 from replay.arrow.ragged import INT64_MAX
 
 Row = dict[str, Any]
@@ -162,13 +164,17 @@ def _options(given: Mapping[str, str], schema: StructType) -> _Options:
     pushed = given.get("pushFilters", "false").lower()
     if pushed not in ("true", "false"):
         raise KraftForensicsError(f"kraft: pushFilters {pushed!r} is neither true nor false")
+    types = frozenset(name.strip().upper() for name in given.get("types", "").split(",") if name.strip())
+    for name in sorted(name for name in types - type_names() if not name.startswith("UNKNOWN_")):
+        near = "".join(f" ({close} is)" for close in get_close_matches(name, sorted(type_names()), 1))
+        raise KraftForensicsError(f"kraft: types: {name} is no record type{near}")
     return _Options(
         places=[place.removeprefix("file:") for place in places],
         ranges={
             "offset": (_number(given, "startOffset", 0), _number(given, "endOffset", INT64_MAX + 1) - 1),
             "timestamp_ms": (-INT64_MAX - 1, INT64_MAX),
         },
-        types=frozenset(t.strip().upper() for t in given.get("types", "").split(",") if t.strip()) or None,
+        types=types or None,
         fail_fast=mode == "FAILFAST",
         split_bytes=max(1, _number(given, "splitBytes", 8 << 20)),
         columns=_columns(schema),

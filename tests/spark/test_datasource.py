@@ -84,6 +84,8 @@ def test_unknown_options_columns_and_numbers_are_named(spark: SparkSession) -> N
         reader.option("startOfset", 5).load(EVERY_RECORD).collect()
     with pytest.raises(PySparkException, match="endOffset 'ten' is no whole number"):
         spark.read.format("kraft").option("endOffset", "ten").load(EVERY_RECORD).collect()
+    with pytest.raises(PySparkException, match=r"PARTITON_RECORD is no record type \(PARTITION_RECORD is\)"):
+        spark.read.format("kraft").option("types", "topic_record,PARTITON_RECORD").load(EVERY_RECORD).collect()
     with pytest.raises(PySparkException, match="no column offsets"):
         spark.read.format("kraft").schema("offsets long").load(EVERY_RECORD).collect()
     with pytest.raises(PySparkException, match="column offset is bigint, not string"):
