@@ -13,7 +13,7 @@ import typer
 from evidence.capture.remote import Location
 from jobs.cli.lakes import lake_to_show, recorded
 from jobs.console.log import WARNING
-from jobs.console.options import DEFAULT_LAKE, Engine, FailOn, Start, levels_from
+from jobs.console.options import DEFAULT_LAKE, Engine, FailOn, PageFormat, Start, levels_from
 from jobs.console.output import Format, reader_may_leave, show_message
 from jobs.console.progress import progress_steps
 
@@ -79,7 +79,7 @@ def quality(lake: Any = DEFAULT_LAKE, engine: Engine | None = None) -> None:
 def report(
     lake: Any = DEFAULT_LAKE,
     output: Path | None = None,
-    form: str = "html",
+    form: PageFormat = "html",
     incident: str | None = None,
     topic: str | None = None,
 ) -> None:

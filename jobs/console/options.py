@@ -44,8 +44,9 @@ def levels_from(least: FailOn) -> set[str]:
 # (jobs/spark/tasks.py).
 Start = Literal["earliest", "newest-checkpoint"]
 Engine = Literal["spark", "local", "auto"]
-# --format of results that are not rows, and of `status`.
+# --format of results that are not rows, of `report` and of `status`.
 DocumentFormat = Literal["table", "json"]
+PageFormat = Literal["html", "md", "markdown", "postmortem", "json"]
 StatusFormat = Literal["table", "json", "openmetrics"]
 
 
