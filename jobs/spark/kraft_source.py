@@ -165,8 +165,9 @@ def _options(given: Mapping[str, str], schema: StructType) -> _Options:
     if pushed not in ("true", "false"):
         raise KraftForensicsError(f"kraft: pushFilters {pushed!r} is neither true nor false")
     types = frozenset(name.strip().upper() for name in given.get("types", "").split(",") if name.strip())
-    for name in sorted(name for name in types - type_names() if not name.startswith("UNKNOWN_")):
-        near = "".join(f" ({close} is)" for close in get_close_matches(name, sorted(type_names()), 1))
+    known_types = type_names() if types else set()
+    for name in sorted(name for name in types - known_types if not name.startswith("UNKNOWN_")):
+        near = "".join(f" ({close} is)" for close in get_close_matches(name, sorted(known_types), 1))
         raise KraftForensicsError(f"kraft: types: {name} is no record type{near}")
     return _Options(
         places=[place.removeprefix("file:") for place in places],
