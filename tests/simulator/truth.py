@@ -81,6 +81,11 @@ class Ledger:
         below = (r for r, offset in self.offsets.items() if offset < log.start)
         return {*log.records, *below, *(r for r in self.deleted if self.offsets.get(r, log.end) < log.end)}
 
+    def _written_anew(self, log: Log) -> set[int]:
+        """The deleted records that the log has others in place of: an offset is lost once."""
+        deleted = ((r, self.offsets.get(r, -1)) for r in self.deleted.difference(log.records))
+        return {r for r, offset in deleted if log.start <= offset < log.end}
+
     @property
     def waiting_for(self) -> int | None:
         """The winner of the last election, if no process of it has led yet."""
@@ -159,7 +164,7 @@ class Ledger:
                 if earlier is not election:
                     self.pending |= earlier.lost & back
             election.lost = self.pending - election.had
-            self.pending -= election.lost
+            self.pending -= election.lost | self._written_anew(log)
 
     def close(self, logs: Mapping[int, Log]) -> dict[int, Truth]:
         """By metadata offset of the election."""
