@@ -147,15 +147,17 @@ class BrokerTimeline:
         return first >= 0 and all(s.active for s in during) and len({s.incarnation_id for s in during}) == 1
 
     def kept_log_dirs(self, broker_id: int, from_ms: int, to_ms: int) -> bool:
-        """Whether no log directory of the broker went from from_ms to to_ms, nor at its first record after that: a
-        process may have started before to_ms and registered later. False if the records do not name directories."""
+        """Whether no log directory of the broker went from from_ms to to_ms, nor at its first record, or registration,
+        after that: a process may have started before to_ms and registered later, once the session before it was fenced.
+        False if the records do not name directories."""
         states = self.states.get(broker_id, [])
         first = bisect_right(states, from_ms, key=lambda s: s.timestamp_ms) - 1
-        end = bisect_right(states, to_ms, key=lambda s: s.timestamp_ms) + 1
+        end = bisect_right(states, to_ms, key=lambda s: s.timestamp_ms)
         if first < 0 or states[first].log_dirs is None:
             return False
         own = set(states[first].log_dirs or ())
-        return all(own <= set(state.log_dirs or ()) for state in states[first:end])
+        during = [*states[first : end + 1], *self.restarts(broker_id, states[end - 1].offset)[:1]]
+        return all(own <= set(state.log_dirs or ()) for state in during)
 
     def active_for(self, broker_id: int, from_ms: int, to_ms: int) -> int:
         """The longest time (ms) between from_ms and to_ms for which the broker was active without a break."""

@@ -274,6 +274,8 @@ class _Partition:
         if later:
             until_ms = min(until_ms, later[0].begin_ms)
         joined = row - 1 if own.since is None else own.since
+        # The log of a broker that was no replica for a while was deleted: what is read of it then is of another one.
+        has_log = term is not None and self.terms.was_replica(term.leader, term.end, row)
         return Election(
             leader=winner,
             leader_epoch=int(states.leader_epoch[row]),
@@ -284,7 +286,7 @@ class _Partition:
             session=session,
             membership=own,
             joined_ms=int(facts.timestamp_ms[joined]),
-            term=None if term is None else self._last_term(row, term),
+            term=self._last_term(row, term) if term is not None and has_log else None,
             cut_by_itself=term is not None and any(_is_of_its_leader(term, span) for span in self._truncated(row)),
             # After a crash another process may have led, with less: then this election did not lose what the first had.
             unbroken_term=(term.leader, term.begin_ms, elected_ms) if term is not None and term.kept else None,
@@ -305,7 +307,7 @@ class _Partition:
         broker, begin_ms = found["broker_id"], int(self.facts.timestamp_ms[row])
         read = None if found["captured_at_ms"] is None else (found["captured_at_ms"], read_by(found))
         if read and ran_until_read(self.cluster.boots.get(broker, ()), begin_ms, read, self.clock.error_ms):
-            return True
+            return self.cluster.brokers.kept_log_dirs(broker, begin_ms, read[1])
         return is_first(self.facts, self.sessions, self.cluster, broker, row, read and read[1])
 
     def _last_term(self, row: int, term: LeaderTerm) -> LastTerm:

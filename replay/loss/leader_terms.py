@@ -200,7 +200,7 @@ class LeaderTerms:
         Otherwise what was lost of it counts as lost with this leader epoch, although nobody else served in between.
         """
         winner, led = int(self.states.leader[row]), int(self.facts.led[row - 1])
-        if self.facts.previous_leader[row] != winner:
+        if self.facts.previous_leader[row] != winner or not self.was_replica(winner, led, row):
             return False
         begin, session = int(self.facts.term_start[led]), self.sessions.at(winner, int(self.facts.batch[row]))
         if session is None or self.sessions.begun(winner, int(self.facts.batch[begin]), int(self.facts.batch[row])):

@@ -315,7 +315,7 @@ class LineReader:
     def _last_of_old_leader(self, row: int) -> tuple[Bound, Bound]:
         """(ceiling, old_log_end) by what the last leader logged when it first followed again, or loaded its log."""
         term = self.terms.last_term(row)
-        if term is None or term.end > row:
+        if term is None or term.end > row or not self.terms.was_replica(term.leader, term.end, row):
             return OPEN, OPEN
         loaded = self._loaded(term, row)
         lines = self._ends.get(term.leader, [])

@@ -1,8 +1,8 @@
 """Lines about a state of a partition that a later process may have logged, when it read the metadata log again.
 
 A process publishes what it has read of the metadata log piece by piece, as soon as it has read up to the high watermark
-that it knows, which is never above its own log's end. A power failure may take that log's end. So what a machine logs
-after it has started again may be about a state from long before, that an earlier process knew; what it says of the log
+that it knows, which is never above its own log's end. A power failure may take that log's end, a new disk all of it. So
+what is logged after that may be about a state from long before, that an earlier process knew; what it says of the log
 is of the time at which it was logged.
 
 Sources: KafkaRaftClient.updateFollowerHighWatermark (the lower of the leader's high watermark and the own log end),
@@ -24,8 +24,8 @@ def is_first(
     facts: StateFacts, sessions: Sessions, cluster: ClusterFacts, broker: int, row: int, at_ms: int | None
 ) -> bool:
     """Whether no process of the broker but the one that ran at a time (UTC, in ms) knew the state in a row of the
-    history: no other one had begun since, or the machine, and so its copy of the metadata log, had not started again.
-    at_ms None: unknown, but in the known log."""
+    history: no other one had begun since, or the machine had not started again and kept its directories, and so its
+    copy of the metadata log. at_ms None: unknown, but in the known log."""
     session, error_ms = sessions.at(broker, int(facts.batch[row])), cluster.clock.error_ms
     begin_ms = int(facts.timestamp_ms[row])
     if at_ms is not None and at_ms + error_ms <= begin_ms + SOON_MS:
@@ -33,4 +33,5 @@ def is_first(
     if at_ms is not None and session is not None and session.was_alone_until(at_ms + error_ms):
         return True
     until_ms = (cluster.end_ms(facts.timestamp_ms) if at_ms is None else at_ms) + PROPAGATION_MS
-    return is_same_boot(cluster.boots.get(broker, ()), begin_ms, until_ms, error_ms)
+    kept = cluster.brokers.kept_log_dirs(broker, begin_ms, until_ms)
+    return kept and is_same_boot(cluster.boots.get(broker, ()), begin_ms, until_ms, error_ms)

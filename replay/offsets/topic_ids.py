@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.runs import last_true, next_true, run_starts
+from replay.offsets.broker_lines import DAMAGED
 
 # One row for each topic id: its newest name, and when its first known state stands in the log.
 LIFETIMES = pa.schema(
@@ -17,6 +21,8 @@ LIFETIMES = pa.schema(
 LIFETIME_COLUMNS = ("topic_id", "topic", "timestamp_ms")
 # A node's lines about a partition in one file; a line of an unknown node is alone.
 _ONE_PLACE = ("capture", "path", "node_id", "topic", "partition")
+# No zone's clocks are further from UTC.
+_ZONES_MS = 14 * 3_600_000
 
 
 def lifetimes_of(history: pa.Table) -> pa.Table:
@@ -54,7 +60,8 @@ def events_with_topic_ids(events: pa.Table, lifetimes: pa.Table, is_complete: bo
 
     It is the line's own id; else the id that the last line before it and the next line after it, in the same file, of
     the same node and about the same partition, both have, since a topic that was deleted never comes back; else, if
-    is_complete, that of the only topic that ever had the name, unless that line before or after it has another.
+    is_complete, that of the only topic that ever had the name, unless that line before or after it has another, or the
+    line may be from before the topic's creation: a cluster that is set up anew goes on with the files of another.
 
     events: evidence.tables.BROKER_LOG_EVENTS rows; lifetimes: LIFETIMES of every topic of the cluster; is_complete: the
     log is known from its first record on, so that no other topic can have had the name.
@@ -71,9 +78,11 @@ def events_with_topic_ids(events: pa.Table, lifetimes: pa.Table, is_complete: bo
     between[between] = ids[before[between]] == ids[after[between]]
     found = np.where(between, ids[np.where(between, before, 0)], None) if count else ids
     if is_complete:
-        names = lifetimes.group_by("topic").aggregate([("topic_id", "count_distinct"), ("topic_id", "max")]).to_pylist()
-        only = {row["topic"]: row["topic_id_max"] for row in names if row["topic_id_count_distinct"] == 1}
-        topics = np.array([only.get(t) for t in events["topic"].to_pylist()], dtype=object)
+        values = [("topic_id", "count_distinct"), ("topic_id", "max"), ("created_ms", "min")]
+        names = lifetimes.group_by("topic").aggregate(values).to_pylist()
+        only = {row["topic"]: row for row in names if row["topic_id_count_distinct"] == 1}
+        columns = (events[n].to_pylist() for n in ("topic", "kind", "logged_at_utc_ms", "logged_at_ms"))
+        topics = np.array([_id_since(only.get(t), *line) for t, *line in zip(*columns, strict=True)], dtype=object)
         # A file with another id beside the line is of another cluster, at least there.
         for has_one, place in ((has_before, before), (has_after, after)):
             rows = np.flatnonzero(has_one)
@@ -82,3 +91,15 @@ def events_with_topic_ids(events: pa.Table, lifetimes: pa.Table, is_complete: bo
     column = events.schema.get_field_index("topic_id")
     table = events.set_column(column, events.schema.field("topic_id"), pa.array(found, pa.string()))
     return table.filter(table["topic_id"].is_valid())
+
+
+def _id_since(topic: Mapping[str, Any] | None, kind: str, utc_ms: int | None, wall_ms: int | None) -> str | None:
+    """The topic's id, if a line of that time can not be from before its creation; if it may be from after it, where the
+    line keeps a loss from being excluded."""
+    if topic is None:
+        return None
+    latest, found = kind in DAMAGED, utc_ms
+    if found is None and wall_ms is not None:
+        found = wall_ms + _ZONES_MS if latest else wall_ms - _ZONES_MS
+    is_since = latest if found is None else found >= topic["created_ms_min"]
+    return str(topic["topic_id_max"]) if is_since else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from replay.cluster.brokers import broker_timeline
 from tests.support.records import change, record, register
 from tests.support.scenario import ms, sessions
@@ -87,3 +89,10 @@ def test_steady_means_active_in_one_incarnation_all_the_time() -> None:
     assert not timeline.steady(1, ms(0), ms(0))
     assert not timeline.steady(9, ms(31), ms(49))
     assert {(s.broker_id, s.offset) for s in timeline.latest()} == {(1, 50)}
+
+
+@pytest.mark.parametrize(("later", "kept"), [("60 register 1 b d1,d2", True), ("60 register 1 b d1", False)])
+def test_a_process_may_have_started_without_a_directory_long_before_it_registered(later: str, kept: bool) -> None:
+    """The session before it was valid until it was fenced at 50."""
+    timeline = sessions("1 register 1 a d1,d2", "2 unfence 1", "50 fence 1", later, "70 register 1 c d2")
+    assert timeline.kept_log_dirs(1, ms(10), ms(40)) == kept

@@ -841,6 +841,15 @@ def test_only_the_process_that_led_passes_everything_on(brokers: BrokerTimeline,
     assert found[:2] == (verdict, least)
 
 
+def test_a_leader_that_was_no_replica_for_a_while_passes_nothing_on() -> None:
+    """A cancelled reassignment took broker 1 off the replicas, and with that its log: 60 lost what it had, not 100."""
+    brokers = sessions(*UP, "90 fence 1")
+    for replicas, verdict in (("1,2,3", "proven"), ("2,3", "possible")):
+        history = (RELED[0], RELED[1], f"50 isr=2 leader=-1 replicas={replicas}", "60 isr=1 leader=1 replicas=1,2,3")
+        found = window((*history, *RELED[4:]), "30 b1 hw=150 e0@0", "110 b3 e0@0 e4@80", brokers=brokers, at=100)
+        assert found[0] == verdict
+
+
 # A replica that is moved between directories (B4).
 
 MOVED = ("10 isr=1,2,3", "30 isr=1,2,3 dirs=d1,other,d3", *HANDED_OVER[1:])

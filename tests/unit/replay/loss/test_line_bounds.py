@@ -105,6 +105,15 @@ def test_a_line_is_of_the_first_process_only_if_none_knew_its_epoch_before() -> 
         assert window(logged(line, "b1 stays e0 p1 hw=150"), brokers)["verdict"] == verdict
 
 
+@pytest.mark.parametrize(("directories", "verdict"), [("", "proven"), (" d9", "possible")])
+def test_a_process_on_a_new_disk_reads_again_although_its_machine_ran_on(directories: str, verdict: str) -> None:
+    """The disk of broker 2 was replaced while its machine ran: its copy of the metadata log begins anew, too, and it
+    leads epoch 2 in its own eyes with an empty log."""
+    brokers = sessions(*UP, "50 fence 1", "70 unfence 1", f"82 register 2 j2{directories}")
+    line = WON.replace("at=80 hw=80", "at=0 hw=0") + " utc=90"
+    assert window(logged(line, "b1 stays e0 p1 hw=150"), brokers, machines=SAME)["verdict"] == verdict
+
+
 # L2, L3: floors of the high watermark.
 
 
@@ -654,6 +663,24 @@ def test_a_leader_that_lived_on_may_have_followed_the_next_one_and_truncated() -
         processes = {(1, 1): LoggedProcess(ms(last), (ms(82.5), ms(90)))}
         found = window(logged(WON, loads), brokers, machines=SAME, processes=processes)
         assert (found["verdict"], "ceiling_loaded_log_end" in codes(found)) == (expected, expected == "excluded")
+
+
+# With unclean elections on, a reassignment that is cancelled at 50 takes broker 1 off the replicas: its log is deleted.
+# It is added again before broker 2, now in the ISR, leads (PartitionReassignmentRevert; ReplicaManager.applyDelta).
+DELETED = ("10 isr=1,2 replicas=1,2", "20 isr=1", "50 isr=2 leader=-1 replicas=2", "52 replicas=2,1", "60 leader=2")
+REMOVED_FROM = sessions(*UP, "19 fence 2", "55 fence 1", "58 register 2 j2", "59 unfence 2", "90 register 1 j1")
+
+
+def test_the_log_of_a_leader_that_was_no_replica_for_a_while_is_another_one() -> None:
+    processes = {(1, 1): LoggedProcess(ms(53), (ms(56), ms(70)))}
+    won, loads = "b2 leads e2 p4 at=10 hw=10 from=-1/1", "b1 loads t=57 utc=57 at=0"
+    for replicas, verdict in (("2", "possible"), ("1,2", "excluded")):
+        history = [line.replace("replicas=2", f"replicas={replicas}", line.startswith("50")) for line in DELETED]
+        history[3] = "52 replicas=1,2"
+        found = window(logged(won, loads), REMOVED_FROM, history=tuple(history), machines=SAME, processes=processes)
+        assert found["verdict"] == verdict
+        stopped = window(logged(won), REMOVED_FROM, "56 b1 rp=0/1", "57 b1 rp=0/1", history=tuple(history))
+        assert stopped["verdict"] == verdict
 
 
 @pytest.mark.parametrize(("registered", "verdict"), [((), "excluded"), (("64 register 1 by_hand",), "possible")])

@@ -278,6 +278,17 @@ def test_own_lines_of_an_epoch_that_ended_before_a_crash_can_have_need_no_clock(
     assert verdict(UNCLEAN, *lines) == ("possible", 0, None)
 
 
+@pytest.mark.parametrize(("directories", "expected"), [("", "proven"), (" d9", "possible")])
+def test_a_line_that_was_read_in_one_run_with_the_uptime_is_of_a_log_in_the_same_directories(
+    directories: str, expected: str
+) -> None:
+    """The disk of broker 2 was replaced while its machine ran, and its new process leads epoch 2 in its own eyes."""
+    brokers = restarted(RETURNED, (f"80 register 2 j3{directories}", "81 unfence 2"))
+    run = {2: [BootReading(None, ms(90), ms(90.5), ms(0), local_disks=True)]}
+    later, lines = (*UNCLEAN, "70 isr=3 leader=3"), ("25 b1 hw=150 e0@0", "90 b2 e0@0 e2@80")
+    assert verdict(later, *lines, brokers=brokers, boots=run)[0] == expected
+
+
 # What must not be called proven.
 
 

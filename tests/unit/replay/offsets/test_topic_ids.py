@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 from evidence.tables import BROKER_LOG_EVENTS, LOG_END_OFFSETS
 from replay.offsets.topic_ids import LIFETIMES, events_with_topic_ids, with_topic_ids
 
 OLD, NEW = "O" * 22, "N" * 22
+HOUR_MS = 3_600_000
 
 
 def lifetimes(*ids: str) -> pa.Table:
@@ -16,7 +18,7 @@ def lifetimes(*ids: str) -> pa.Table:
 
 def events(*lines: tuple[str, int, str | None], node: int | None = 1) -> pa.Table:
     """(path, position, topic id) of lines about t-0."""
-    common = {"capture": "c", "node_id": node, "topic": "t", "partition": 0}
+    common = {"capture": "c", "node_id": node, "topic": "t", "partition": 0, "logged_at_utc_ms": 1}
     rows = [{**common, "path": path, "position": position, "topic_id": i} for path, position, i in lines]
     return pa.Table.from_pylist(rows, schema=BROKER_LOG_EVENTS)
 
@@ -53,6 +55,34 @@ def test_the_only_topic_that_ever_had_the_name() -> None:
 def test_a_file_that_an_earlier_cluster_of_these_hosts_left_is_not_of_the_topic() -> None:
     lines = events(("a", 1, None), ("a", 2, OLD), ("a", 3, None), ("b", 4, None))
     assert found(events_with_topic_ids(lines, lifetimes(NEW), True)) == [(2, OLD), (4, NEW)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "utc_ms", "wall_ms", "is_used"),
+    [
+        ("isr_shrinking", 9 * HOUR_MS, None, False),
+        ("isr_shrinking", 10 * HOUR_MS, None, True),
+        # In no zone is this clock's time later in UTC; nor, without any time.
+        ("isr_shrinking", None, 23 * HOUR_MS, False),
+        ("isr_shrinking", None, 24 * HOUR_MS, True),
+        ("isr_shrinking", None, None, False),
+        # What keeps a loss from being excluded counts as long as it may be the topic's.
+        ("corruption_found", 9 * HOUR_MS, None, False),
+        ("corruption_found", None, -4 * HOUR_MS, True),
+        ("corruption_found", None, -5 * HOUR_MS, False),
+        ("corruption_found", None, None, True),
+    ],
+)
+def test_a_line_that_an_earlier_cluster_of_these_hosts_logged_is_not_of_the_topic(
+    kind: str, utc_ms: int | None, wall_ms: int | None, is_used: bool
+) -> None:
+    """Its server.log names no topic id up to the next start, and the new cluster goes on with that file. The topic was
+    created at the tenth hour."""
+    row = events(("a", 1, None)).to_pylist()[0]
+    row |= {"kind": kind, "logged_at_utc_ms": utc_ms, "logged_at_ms": wall_ms}
+    topics = pa.table({"topic_id": [NEW], "topic": ["t"], "created_ms": [10 * HOUR_MS]}, schema=LIFETIMES)
+    line = pa.Table.from_pylist([row], schema=BROKER_LOG_EVENTS)
+    assert found(events_with_topic_ids(line, topics, True)) == [(1, NEW)] * is_used
 
 
 def test_lines_about_no_topic_are_left_out() -> None:
