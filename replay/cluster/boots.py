@@ -21,7 +21,7 @@ class BootReading:
     """One reading of a machine's boot id, begun at captured_at_ms and done by read_by_ms, by the capturer's clock.
 
     booted_by_ms: when the machine had started at the latest, by the same clock. local_disks: whether all directories of
-    logs are on disks of that machine. None: unknown, also the boot id.
+    logs are on disks of that machine. machine_id: the same for its runs. None: unknown, also the boot id.
     """
 
     boot_id: str | None
@@ -29,12 +29,13 @@ class BootReading:
     read_by_ms: int
     booted_by_ms: int | None = None
     local_disks: bool | None = None
+    machine_id: str | None = None
 
 
 # How far a boot time may be off beside the clock's error: uptimes are whole seconds, and clocks drift since the boot.
 _UPTIME_MS = 2_000
 # What `boots_of` reads of a row.
-_MACHINE = ("booted_by_ms", "local_disks")
+_MACHINE = ("booted_by_ms", "local_disks", "machine_id")
 BOOT_COLUMNS = ("node_id", "boot_id", "captured_at_ms", "uncertainty_ms", *_MACHINE)
 Boots = Mapping[int, Sequence[BootReading]]
 
@@ -158,7 +159,8 @@ def is_same_boot(readings: Sequence[BootReading], since_ms: int, until_ms: int, 
     A reading from before and one from after have the same id, and so have all readings between them. Or one from after
     shows that it had started before, and that it is the machine on which the broker ran: its disks are its own.
     """
-    if any(r.captured_at_ms >= until_ms + error_ms and _had_started(r, since_ms, error_ms) for r in readings):
+    started = (r for r in readings if r.captured_at_ms >= until_ms + error_ms and _had_started(r, since_ms, error_ms))
+    if any(not _was_elsewhere(readings, reading, since_ms - error_ms) for reading in started):
         return True
     readings = [r for r in readings if r.boot_id is not None]
     before = bisect_right(readings, since_ms - error_ms, key=lambda r: r.read_by_ms) - 1
@@ -175,10 +177,22 @@ def ran_until_read(readings: Sequence[BootReading], since_ms: int, run: tuple[in
 
     run: when it began and was done. A run of `collect` is one process on the node, which ends with its machine.
     """
-    return any((r.captured_at_ms, r.read_by_ms) == run and _had_started(r, since_ms, error_ms) for r in readings)
+    found = (r for r in readings if (r.captured_at_ms, r.read_by_ms) == run and _had_started(r, since_ms, error_ms))
+    return any(not _was_elsewhere(readings, reading, since_ms - error_ms) for reading in found)
 
 
 def _had_started(reading: BootReading, since_ms: int, error_ms: int) -> bool:
     """Whether the machine of the logs had started by then, and not again up to the reading."""
     booted_by_ms = reading.booted_by_ms
     return bool(reading.local_disks and booted_by_ms is not None and booted_by_ms + error_ms + _UPTIME_MS <= since_ms)
+
+
+def _was_elsewhere(readings: Sequence[BootReading], last: BootReading, since_ms: int) -> bool:
+    """Whether the broker's logs may have come to the machine of the last reading, which had run on by itself, after
+    since_ms: a reading since then, or the last one before, is of another machine, or of another run of it since that
+    one's start. Disks, or what is on them, are moved to a machine that runs."""
+    before = max(bisect_right(readings, since_ms, key=lambda r: r.read_by_ms) - 1, 0)
+    others = [other for other in readings[before:] if other.captured_at_ms <= last.captured_at_ms]
+    since_its_start = [other.boot_id for other in others if other.captured_at_ms >= (last.booted_by_ms or 0)]
+    named = {other.machine_id for other in others}, {*since_its_start, last.boot_id}
+    return any(len(each - {None}) > 1 for each in named)

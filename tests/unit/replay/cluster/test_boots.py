@@ -83,6 +83,27 @@ def test_one_later_reading_of_the_uptime_shows_that_a_machine_ran_on(
     assert is_same_boot([reading], since, until, error) is expected
 
 
+@pytest.mark.parametrize(
+    ("earlier", "expected"),
+    [
+        # Another run since that start, or another machine: the disks came to this one later.
+        ((BootReading("b", 3_500, 3_600),), False),
+        ((BootReading("b", 2_500, 2_600),), True),
+        ((BootReading("b", 2_500, 2_600, machine_id="n"),), False),
+        ((BootReading("b", 7_000, 7_000),), False),
+        # It was moved before.
+        ((BootReading("b", 2_500, 2_600, machine_id="n"), BootReading("a", 4_000, 4_100, machine_id="m")), True),
+    ],
+)
+def test_a_machine_that_ran_on_may_have_got_the_disks_of_another_one(
+    earlier: tuple[BootReading, ...], expected: bool
+) -> None:
+    readings = [*earlier, replace(BOOTED, machine_id="m")]
+    readings.sort(key=lambda reading: reading.captured_at_ms)
+    assert is_same_boot(readings, 5_000, 9_000, 0) is expected
+    assert ran_until_read(readings, 5_000, (10_000, 10_100), 0) is expected
+
+
 # Processes that a server.log shows.
 
 
