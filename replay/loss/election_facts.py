@@ -324,7 +324,7 @@ class _Partition:
         return LastTerm(
             leader=term.leader,
             session=(term.leader, session.broker_epoch) if session and not self._led_in_two(term, restarts) else None,
-            stopped_by_ms=restarts[0].begin_ms if restarts else None,
+            stopped_by_ms=restarts[0].begin_ms if restarts and session and restarts[0].shows_end_of(session) else None,
             led_ms=led_ms,
             below_ms=below_ms,
             known_by_ms=None if below_ms is None else self.cluster.heard_by_ms(below_ms) + PROPAGATION_MS,

@@ -66,6 +66,11 @@ class Session:
         """Whether it has one log directory: those that register none have no more (JBOD needs KIP-858)."""
         return len(self.log_dirs or ()) <= 1
 
+    def shows_end_of(self, earlier: Session) -> bool:
+        """Whether the earlier session's process had ended when this one registered: it may run on beside one on another
+        machine, or other disks, not beside one that locks a directory of its own (Kafka's LogManager.lockLogDirs)."""
+        return bool((self.log_dirs or frozenset()) & (earlier.log_dirs or frozenset()))
+
     def ran_until(self, timestamp_ms: int) -> bool:
         """Whether one process ran, without a break, from the session's begin up to a time."""
         return self.alive_until_ms >= timestamp_ms

@@ -243,6 +243,8 @@ def test_a_clean_stop_that_a_second_round_confirms_is_a_ceiling() -> None:
     [
         # Read after the election: it may have followed the new leader, and truncated, before it stopped.
         (("63 b1 rp=80/1", "67 b1 rp=80/1"), STOPPED),
+        # The broker's next process, on another machine, had registered: this one may have run on beside it.
+        (("63 b1 rp=80/1", "67 b1 rp=80/1"), sessions(*UP, "50 fence 1", "55 register 1 j1 d9")),
         # Another process of it registered and led on after that stop.
         (("12 b1 rp=80/1", "14 b1 rp=80/1"), sessions(*UP, "15 register 1 j1", "16 unfence 1", "50 fence 1")),
         # Of a future log: nothing shows that the directory with this file has the log itself, and the broker has two.

@@ -840,6 +840,8 @@ RAN_ON = {(3, 3): LoggedProcess(ms(95))}
         # The leader may still have run: the line is printed before the fetcher is removed.
         (LEARNED, newer(sessions(*UP, "20 fence 3", "50 fence 1")), False),
         (LEARNED.replace("85", "57"), CUT_OFF, False),
+        # Also beside the broker's next process, if that is on another machine.
+        (LEARNED, newer(sessions(*UP, "20 fence 3", "50 fence 1", "58 register 1 j1 d9")), False),
         # Its log may be a new one: the directory of the other one went.
         (LEARNED, newer(sessions(*UP, "20 fence 3", "30 offline 3 other", "50 fence 1", "58 register 1 j1")), False),
         # Of a process that had followed somebody else, or nobody.
