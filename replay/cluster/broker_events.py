@@ -35,7 +35,7 @@ _NOBODY = -1
 class BrokerEvents:
     """Broker records in offset order, one element each.
 
-    kind: one of the names above. gone: ids of the directories that failed on a broker that stays active.
+    kind: one of the names above. gone: ids of the directories that failed on a broker that stays registered.
     """
 
     offset: Array
@@ -110,11 +110,12 @@ def _kind(before: BrokerState | None, state: BrokerState) -> str:
         return FENCE if state.fenced else UNFENCE
     if state.in_controlled_shutdown and not before.in_controlled_shutdown:
         return CONTROLLED_SHUTDOWN
-    return DIRECTORY_OFFLINE if _gone(before, state) else OTHER
+    # A fenced broker that stops is fenced once more (BrokerHeartbeatManager: from FENCED to SHUTDOWN_NOW).
+    return DIRECTORY_OFFLINE if _gone(before, state) else FENCE if state.fenced else OTHER
 
 
 def _gone(before: BrokerState | None, state: BrokerState) -> list[str]:
-    if before is None or before.incarnation_id != state.incarnation_id or not state.active:
+    if before is None or before.incarnation_id != state.incarnation_id:
         return []
     return sorted(set(before.log_dirs or ()) - set(state.log_dirs or before.log_dirs or ()))
 

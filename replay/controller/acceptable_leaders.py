@@ -55,16 +55,17 @@ class Availability:
 
     def acceptable(self, brokers: Array, directories: Array, states: Array) -> Array:
         """Whether each broker was acceptable as leader with its replica in that directory; bool matrix."""
-        known: Array = (states >= 0) & (brokers != PAD)
-        at = np.maximum(states, 0)
-        if not len(self.active):
-            return known
-        wanted = at * self.directories + directories
-        # Looked up, for np.isin would sort all states again for each few brokers that are asked for.
-        online = np.append(self.online, -1)[np.searchsorted(self.online, wanted)] == wanted
-        online |= (directories < _RESERVED.index(LOST)) | ~self.has_directories[at]
-        found: Array = known & self.active[at] & online & (directories != _RESERVED.index(LOST))
+        found: Array = (brokers != PAD) & np.append(self.active, False)[states] & self.has_online(directories, states)
         return found
+
+    def has_online(self, directories: Array, states: Array) -> Array:
+        """Whether each directory was online, or is not known to have failed; bool matrix. states: of their brokers."""
+        wanted = states * self.directories + directories
+        # Looked up, for np.isin would sort all states again for each few brokers that are asked for.
+        online: Array = np.append(self.online, -1)[np.searchsorted(self.online, wanted)] == wanted
+        online |= (directories < _RESERVED.index(LOST)) | ~np.append(self.has_directories, False)[states]
+        online &= directories != _RESERVED.index(LOST)
+        return online
 
     def placed(self, replicas: Array, held: tuple[Array, Array], offsets: Array) -> Array:
         """The directory number of each replica right before its row's offset.

@@ -69,7 +69,6 @@ def alike(bucket: Bucket, rows: Array, events: tuple[Nearest, Nearest]) -> Alike
     for event in events:
         codes.add_values(event.kind_number)
         codes.add_matrix(_places(event.broker[:, None], brokers, _NO_BROKER))
-    codes.add_matrix(_places(bucket.lost(rows)[:, None], brokers, _NO_BROKER))
     for value in _environment(bucket, rows):
         codes.add_values(value)
     known = bucket.availability.states(before, offset)
@@ -79,8 +78,9 @@ def alike(bucket: Bucket, rows: Array, events: tuple[Nearest, Nearest]) -> Alike
     for directories in _directories(bucket, rows, np.flatnonzero(moved)):
         codes.add_matrix(directories)
     codes.add_matrix(_hash_ranks(brokers))
+    strangers |= bucket.again(rows)
     strangers |= size(lists.at("isr", rows - 1)) + size(lists.at("elr", rows - 1)) > MOST_IN_LEAST_BUCKETS
-    # A change that names a broker from outside its replica lists is of a kind of its own.
+    # A change that names a broker from outside its replica lists is of a kind of its own; so is the second of a batch.
     codes.add(np.where(strangers, np.cumsum(strangers), 0))
     return Alike(*codes.kinds(), brokers)
 

@@ -199,7 +199,8 @@ class _Piece:
             cases = self._input(hypothesis, np.flatnonzero(mine), profile)
             cases = altered(cases) if altered else cases
             changes = predict(cases, profile)
-            state = state_after(cases, changes)
+            before = take(self.transitions.before, rows) if hypothesis.from_start else cases
+            state = state_after(before, changes)
             differs = self._compare(cases, changes, state, rows)
             right = differs == 0
             # Keep the likeliest trigger until one gives the recorded state.

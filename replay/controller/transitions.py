@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import PAD, Array
 from replay.arrow.schemas import sorted_history
-from replay.arrow.sets import first, keep, resize
+from replay.arrow.sets import first, is_in, keep, resize
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.controller.acceptable_leaders import Availability, Directories, availability
@@ -20,7 +20,7 @@ from replay.controller.profiles import PossibleProfiles, possible_profiles
 from replay.controller.triggers import RecordedStates, Transitions
 from replay.partitions.effective_configs import ConfigKeys, Points, config_keys, config_points
 from replay.partitions.election_actors import changes_at
-from replay.partitions.elections import LOST, states_of
+from replay.partitions.elections import states_of
 
 _SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 # The columns of lists that have another name as a field.
@@ -111,9 +111,16 @@ class Bucket:
         """The changes at some of `changed_rows`, with configs from `configs(rows)`."""
         change = changes_at(self.history, self.states.lists, self.states.leader, rows)
         held, now = (self.directory_codes_at(r) for r in (rows - 1, rows))
+        before = start = self._cases(rows - 1, held, configs, change.place[0])
+        again = self.again(rows)
+        if again.any():
+            earlier = rows - 1 - again
+            start = self._cases(earlier, self.directory_codes_at(earlier), configs, change.place[0])
         return Transitions(
             change=change,
-            before=self._cases(rows - 1, held, configs, change.place[0]),
+            before=before,
+            start=replace(start, directories=before.directories),
+            again=again,
             after=RecordedStates(
                 **self._states(rows, now),
                 leader_epochs=self.states.leader_epoch[rows] - self.states.leader_epoch[rows - 1],
@@ -123,14 +130,25 @@ class Bucket:
         )
 
     def lost(self, rows: Array) -> Array:
-        """The replica whose directory the record before each change, in the same batch, set to LOST; PAD: none."""
-        code = self.directories.names.index(LOST)
-        if not (self.directory_codes == code).any():
-            return np.full(len(rows), PAD)
-        held = self.directory_codes_at(rows - 1)
-        is_lost = (held == code) & (self.batch[rows - 1] == self.batch[rows])[:, None]
-        replicas = resize(self.states.lists.at("replicas", rows - 1), held.shape[1])
-        return np.where(is_lost.any(axis=1), first(replicas, is_lost), PAD)
+        """The member of the ISR whose directory is not online before each change that is `again` one; PAD: none."""
+        result = np.full(len(rows), PAD)
+        again = np.flatnonzero(self.again(rows))
+        if len(again):
+            replicas = self.states.lists.at("replicas", rows[again] - 1)
+            held = resize(self.directory_codes_at(rows[again] - 1), replicas.shape[1])
+            known = self.availability.states(replicas, self.offset[rows[again]])
+            is_lost = ~self.availability.has_online(held, known)
+            is_lost &= is_in(replicas, self.states.lists.at("isr", rows[again] - 1)) & (replicas != PAD)
+            result[again] = np.where(is_lost.any(axis=1), first(replicas, is_lost), PAD)
+        return result
+
+    def again(self, rows: Array) -> Array:
+        """True for each change that follows another one in its batch, with no broker record between them: if one event
+        wrote both, the controller made both from the state before the first one."""
+        found: Array = (self.batch[rows - 1] == self.batch[rows]) & ~self.states.begins[rows - 1]
+        first, second = np.searchsorted(self.facts.broker_events.offset, (self.offset[rows - 1], self.offset[rows]))
+        found &= first == second
+        return found
 
     def directory_codes_at(self, rows: Array) -> Array:
         """The directories of some states as numbers."""

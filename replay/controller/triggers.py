@@ -52,13 +52,16 @@ class RecordedStates(PartitionStates):
 class Transitions:
     """Partition changes, one element each.
 
-    before: the previous state with targets that request nothing, and the environment. unclean_allowed: the effective
-    unclean.leader.election.enable. lost: id of the replica whose directory the previous record, in the same batch, set
-    to LOST; PAD if there is none.
+    before: the previous state with targets that request nothing, and the environment. again: bool, the event may have
+    written the previous record, too. start: `before`, or, if again, the same of the state before that record.
+    unclean_allowed: the effective unclean.leader.election.enable. lost: if again, id of a member of the ISR
+    whose directory is not online; PAD if there is none.
     """
 
     change: Change
     before: Cases
+    start: Cases
+    again: Array
     after: RecordedStates
     unclean_allowed: Array
     lost: Array
@@ -69,13 +72,14 @@ class Hypothesis:
     """One trigger: `cases` for the transitions numbered in `rows`.
 
     shown_by: which record shows the trigger: the next broker record of the batch, the one before the change, or only
-    the change.
+    the change. from_start: the cases are of Transitions.start.
     """
 
     trigger: str
     rows: Array
     cases: Cases
     shown_by: int
+    from_start: bool = False
 
 
 def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hypothesis]:
@@ -84,6 +88,7 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
     following = nearest(timeline, *change.place, after=True)
     preceding = nearest(timeline, *change.place, after=False)
     usual = replace(before, election=np.where(transitions.unclean_allowed, ELECT_UNCLEAN, ELECT_ONLINE))
+    start = replace(transitions.start, election=usual.election)
     in_isr, in_elr = has(before.isr, following.broker), has(before.elr, following.broker)
     led = before.leader >= 0
     preferred, unclean_election = (
@@ -97,7 +102,8 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
         """A hypothesis for the rows where the mask is true, if there are any."""
         rows = np.flatnonzero(mask)
         if len(rows):
-            yield Hypothesis(trigger, rows, build(take(cases, rows), *(take(m, rows) for m in more)), by)
+            built = build(take(cases, rows), *(take(m, rows) for m in more))
+            yield Hypothesis(trigger, rows, built, by, cases is start)
 
     yield from found(CANCELLED_REASSIGNMENT, change.cancelled, usual, cancelled)
     # The same replicas in another order: done at once, or the order of a reassignment that is under way changes.
@@ -122,11 +128,25 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
     coming = (preceding.kind == events.UNFENCE) & ~led
     yield from found(events.UNFENCE, coming, usual, added, preceding.broker, by=SHOWN_BY_PRECEDING)
     lost = has(before.isr, transitions.lost)
-    yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost, usual, removed, transitions.lost)
+    yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost, start, removed, transitions.lost)
     vouched = has(after.isr, before.leader) | has(before.removing, before.leader)
     yield from found(ALTER_PARTITION, led & vouched, usual, altered, after)
     yield from found(PREFERRED_ELECTION, led & (after.leader != before.leader), before, preferred)
     yield from found(UNCLEAN_ELECTION, ~led, before, unclean_election)
+    redirected = change.before.under_way & ~change.after.under_way & ~change.same_replicas
+    yield from found(REASSIGNMENT, redirected, before, reassigned, after)
+    # The same directory again: before 4.3 it empties the ELR all the same.
+    emptied = change.same_replicas & (size(before.elr) > 0) & (size(after.elr) == 0) & ~registered
+    yield from found(DIRECTORY_ASSIGNMENT, emptied & ~placed, before, _assigned, after)
+    # BrokersToElrs keeps what a ClearElrRecord emptied: the same record for the ISR and the ELR, or twice for the ELR.
+    twice = transitions.again & same(before.isr, after.isr)
+    twice &= has(start.isr, following.broker) | has(start.elr, following.broker)
+    for kind, trigger, build in (
+        (events.UNREGISTER, events.UNREGISTER, removed),
+        (events.REGISTRATION, UNCLEAN_RESTART, restarted),
+    ):
+        mine = twice & (following.kind == kind)
+        yield from found(trigger, mine, start, build, following.broker, by=SHOWN_BY_FOLLOWING)
 
 
 def unshown(transitions: Transitions) -> list[Hypothesis]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array, masks, to_matrix
-from replay.arrow.sets import all_within, has
+from replay.arrow.sets import all_within, has, without
 from replay.cluster.broker_events import (
     AFTER_CHANGES,
     CONTROLLED_SHUTDOWN,
@@ -99,7 +99,9 @@ class Change:
 
     def _ended(self, stays: Array, goes: Array) -> Array:
         gone = masks(goes, self.after.replicas) == 0
-        result: Array = self.before.under_way & ~self.after.under_way & all_within(stays, self.after.replicas) & gone
+        # A reassignment that is redirected may add and remove the same replica.
+        kept = all_within(without(stays, goes), self.after.replicas)
+        result: Array = self.before.under_way & ~self.after.under_way & kept & gone
         return result
 
 

@@ -225,6 +225,61 @@ def test_a_reassignment_that_waits_for_a_replica_that_stays_is_kafka_19975() -> 
     assert [f["difference"] for f in differences(waits, around(brokers, "4.3"))] == ["unknown_input"]
 
 
+@pytest.mark.parametrize("release", ["4.0.2", "4.3.1"])
+def test_a_reassignment_that_adds_and_removes_the_same_replica_is_cancelled(release: str) -> None:
+    """A redirected one: changePartitionReassignment leaves the adding replicas as they are if it adds none."""
+    begun = "10 replicas=6,4,2 isr=6,4 adding=2,6 removing=2 leader=4"
+    history = states(begun, "20 replicas=4 isr=4 adding= removing= epoch=1")
+    facts = around(running(2, 4, 6), release, min_isr="1")
+    assert differences(history, facts) == []
+    bucket = Bucket(history, facts)
+    assert predict_all(bucket, bucket.changed_rows).trigger.tolist() == ["cancelled_reassignment"]
+
+
+def test_a_redirected_reassignment_may_end_at_once() -> None:
+    """Before KAFKA-19975: broker 2, which is in sync and was to leave, shall be the only replica."""
+    begun = "10 replicas=6,3,2,4 isr=2 adding=3,6 removing=2,4 leader=2"
+    history = states(begun, "20 replicas=2 adding= removing= epoch=1")
+    assert [d["difference"] for d in differences(history, around(running(2, 3, 4, 6), "4.1.1"))] == []
+
+
+def test_assigning_the_same_directory_again_emptied_the_elr_before_4_3() -> None:
+    history = states("10 isr=1 elr=2 leader=1", "20 elr=")
+    (found,) = differences(history, around(running(1, 2, 3), "4.1.1"))
+    bug = ("known_bug", "apache/kafka#20716", "directory_assignment")
+    assert (found["difference"], found["reason"], found["trigger"]) == bug
+    (found,) = differences(history, around(running(1, 2, 3), "4.3.1"))
+    assert (found["difference"], found["reason"]) == ("unknown_input", "release")
+
+
+@pytest.mark.parametrize("directory", ["AAAAAAAAAAAAAAAAAAAAAg", "failed"])
+def test_a_replica_assigned_to_a_directory_that_is_offline_leaves_the_isr(directory: str) -> None:
+    """ReplicationControlManager.handleAssignReplicasToDirs: also if the directory failed while the request was on its
+    way. It makes both records from the state before them: 4.1.1 empties the ELR with the first one only."""
+    placed = f"dirs=d1,{directory},d3 batch=20"
+    history = states("10 isr=1,2 elr=3 leader=1", f"20 elr= {placed}", f"21 isr=1 elr=2,3 {placed}")
+    found = differences(history, around(running(1, 2, 3), "4.1.1", min_isr="3"))
+    assert [(f["offset"], f["difference"]) for f in found] == [(20, "known_bug")]
+    kept = states("10 isr=1,2 elr=3 leader=1", f"20 {placed}", f"21 isr=1 elr=2,3 {placed}")
+    assert differences(kept, around(running(1, 2, 3), "4.3.1", min_isr="3")) == []
+
+
+@pytest.mark.parametrize("event", ["register 2 z", "unregister 2"])
+def test_after_a_cleared_elr_the_same_record_may_be_written_twice(event: str) -> None:
+    """ReplicationControlManager.removeTopicElrs (4.0.0 to 4.4.0) does not tell BrokersToElrs."""
+    history = states("10 isr=1,2,3 leader=1", "20 isr=1,3 batch=20", "21 batch=20")
+    brokers = sessions(*up(1, 2, 3), f"22 {event} batch=20")
+    assert differences(history, around(brokers)) == []
+    alone = sessions(*up(1, 2, 3), f"22 {event} batch=22")
+    assert [d["offset"] for d in differences(history, around(alone)) if d["difference"] == "unexplained"] == [21]
+
+
+def test_a_fenced_broker_that_stops_is_fenced_once_more() -> None:
+    """It was the last one in sync before ELR was on, and stops before it is unfenced."""
+    brokers = sessions(*up(1, 3), "5 register 2 b", "20 fence 2 batch=19")
+    assert differences(states("10 isr=2 leader=-1", "19 isr= elr=2"), around(brokers)) == []
+
+
 def test_an_assumed_min_isr_that_would_explain_the_change_is_an_unknown_input() -> None:
     """The ELR took broker 2 in: with the default min ISR of 1 it would have stayed empty."""
     history = states("10 isr=1,2 leader=1", "20 isr=1 elr=2")
