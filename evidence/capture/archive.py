@@ -63,6 +63,7 @@ _UNREADABLE = (
     OSError,
     ValueError,
     NotImplementedError,
+    RecursionError,  # tarfile, of a thousand extended headers in a row
     struct.error,
 )
 
@@ -116,7 +117,8 @@ def unpack(archive: Path, folder: Path, limits: Limits = DEFAULT_LIMITS, named: 
         else:
             work.unpack_tar()
     except _UNREADABLE as error:
-        raise CaptureError(f"{named}: the archive cannot be read: {error}. Copy it again from its source.") from error
+        why = str(error) or "it ends too early"
+        raise CaptureError(f"{named}: the archive cannot be read: {why}. Copy it again from its source.") from error
     return Unpacked(work.found, work.names.refused)
 
 

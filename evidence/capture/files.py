@@ -31,6 +31,8 @@ from evidence.limits import DEFAULT_LIMITS, Limits, int32_of
 from evidence.text_files import read_properties, whole_lines
 from evidence.wire.batches import Bytes, Scan
 
+_MOST_FOLDERS = 200
+
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFile:
@@ -385,6 +387,10 @@ def _walk(root: Path, location: Location, most: int) -> tuple[list[Path], list[t
                 f"{location}: more files than limits.capture_files = {most} allows. Name a folder that holds only the "
                 "capture, or raise the setting."
             )
+        if len(Path(folder).parts) - len(root.parts) > _MOST_FOLDERS:  # os.walk calls itself for each
+            special.append((spelled_out(os.path.relpath(folder, root)), f"below {_MOST_FOLDERS} folders: not read"))
+            folders.clear()
+            continue
         for local in (Path(folder, name) for name in (*folders, *names)):
             if local.is_symlink():
                 special.append((spelled_out(str(local.relative_to(root))), "a link: not followed"))

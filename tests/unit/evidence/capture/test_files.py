@@ -170,6 +170,13 @@ def test_links_and_special_files_in_a_folder_are_named_and_left_alone(tmp_path: 
     ]
 
 
+def test_what_is_below_very_many_folders_is_named_and_left_alone(tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "capture", {**FILES, "/".join(["a"] * 300) + "/deep.log": LOG})
+    capture = opened(folder)
+    assert [f.path for f in capture.files] == sorted(FILES)
+    assert capture.refused == [("/".join(["a"] * 201), "below 200 folders: not read")]
+
+
 def test_a_name_that_is_no_utf8_is_spelled_out(tmp_path: Path) -> None:
     folder = write_files(tmp_path / "capture", FILES)
     Path(os.fsdecode(os.fsencode(folder) + b"/odd-\xff.log")).write_bytes(b"x")
@@ -398,6 +405,16 @@ def test_a_header_that_claims_a_great_size_is_bounded_too(tmp_path: Path) -> Non
     (tmp_path / "target").mkdir()
     with pytest.raises(CaptureError, match="it may be a decompression bomb"):
         unpack(packed, tmp_path / "target", Limits(capture_bytes=4 << 20))
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_very_many_headers_before_a_member_are_refused(kind: bytes, tmp_path: Path) -> None:
+    header = info("x", kind)
+    header.size = len(text := b"20 mtime=1234567890\n")
+    packed = tmp_path / "headers.tar"
+    packed.write_bytes((header.tobuf(tarfile.USTAR_FORMAT) + text.ljust(512, b"\0")) * 2000 + bytes(1024))
+    with pytest.raises(CaptureError, match=r"headers\.tar: the archive cannot be read: maximum recursion depth"):
+        opened(packed)
 
 
 def cut(data: bytes) -> bytes:
