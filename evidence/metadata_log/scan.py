@@ -148,8 +148,9 @@ def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool, framed:
         )
     damage = list(scan.damage)
     path = PurePosixPath(file.path)
-    if scan.batches and kinds.is_segment(path) and int(path.stem) != scan.batches[0].base_offset:
-        first = scan.batches[0].base_offset
+    # Damage before the first good batch may have been the batch that the name is of.
+    begins_well = scan.batches and not scan.batches[0].position
+    if begins_well and kinds.is_segment(path) and int(path.stem) != (first := scan.batches[0].base_offset):
         message = f"the name gives base offset {int(path.stem)}, the first batch has {first}; the bytes are trusted"
         damage.append(Damage(0, 0, first, "name_mismatch", message))
     scanned.accounts[file.path] = _account(scan, damage)

@@ -66,6 +66,13 @@ def test_a_segment_whose_name_is_not_its_first_offset_is_reported_and_its_bytes_
     assert [(d.reason, d.length_bytes, d.offset) for d in account.damage] == [("name_mismatch", 0, 0)]
 
 
+def test_the_name_of_a_segment_that_begins_with_damage_is_not_doubted(tmp_path: Path) -> None:
+    (file,) = captured(tmp_path, {node(1): bytes(len(LOG[0])) + b"".join(LOG[1:])})
+    _, account, row = scanned(file)
+    assert row["base_offset"] == 1
+    assert [(d.reason, d.length_bytes) for d in account.damage] == [("bad_magic", len(LOG[0]))]
+
+
 @pytest.mark.parametrize(
     ("data", "status"),
     [
