@@ -207,8 +207,9 @@ def read_manifest(data: bytes, path: str) -> Manifest:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
+        message = first["msg"].removeprefix("Value error, ")
         raise CaptureError(
-            f"{path}: {place}: {first['msg']} (docs/evidence.md lists what a manifest may contain)"
+            f"{path}: {place}: {message} (docs/evidence.md lists what a manifest may contain)"
         ) from error
     except (ValueError, RecursionError) as error:
         raise CaptureError(f"{path}: the manifest cannot be read: {error}") from error

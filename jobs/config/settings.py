@@ -228,7 +228,7 @@ def load_settings(engine: str | None = None) -> Settings:
         name = ".".join(str(p) for p in first["loc"])
         if first["type"] == "extra_forbidden":
             raise _no_setting(f"setting {name}", name, map(".".join, _paths())) from error
-        raise SettingsError(f"setting {name}: {first['msg']} ({_MEANINGS})") from error
+        raise SettingsError(f"setting {name}: {first['msg'].removeprefix('Value error, ')} ({_MEANINGS})") from error
 
 
 def _check_variables() -> None:

@@ -160,6 +160,7 @@ def test_a_key_of_a_sites_session_does_not_drop_the_others(tmp_path: Path, monke
         ("[evidence]\nsnapshot_duration_ms = 31536000001\n", "evidence.snapshot_duration_ms"),
         ("[evidence]\nclock_eror_ms = 1\n", "clock_eror_ms: is no setting, evidence.clock_error_ms is"),
         ("[nothing]\na = 1\n", r"setting nothing: is no setting \("),
+        ("[evidence]\nlog_patterns = ['%p']\n", "^setting evidence.log_patterns: log pattern '%p' has no %m"),
         ("not toml", "site.toml"),
     ],
 )
