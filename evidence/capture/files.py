@@ -160,14 +160,13 @@ def capture_name(location: Location) -> str:
 
 
 def check_location(location: Location) -> None:
-    """Check that the location exists. Errors: CaptureError when it does not, or when a URL's store cannot be
-    reached."""
+    """Check that the location is a file or a folder. Errors: CaptureError when it is none, or when a URL's store cannot
+    be reached."""
     if isinstance(location, Remote):
         remote.check(location)
-    elif not location.exists():
-        raise CaptureError(
-            f"{location}: no such file or folder. Name a capture: a folder, an archive or a log segment."
-        )
+    elif not location.is_dir() and not location.is_file():
+        what = "neither a file nor a folder" if location.exists() else "no such file or folder"
+        raise CaptureError(f"{location}: {what}. Name a capture: a folder, an archive or a log segment.")
 
 
 @contextmanager
@@ -186,10 +185,6 @@ def open_capture(location: Location, limits: Limits = DEFAULT_LIMITS) -> Iterato
         return
     check_location(location)
     location = location.resolve()
-    if not location.is_dir() and not location.is_file():
-        raise CaptureError(
-            f"{location}: neither a file nor a folder. Name a capture: a folder, an archive or a log segment."
-        )
     with _opened(location, location, [], {}, limits) as capture:
         yield capture
 
