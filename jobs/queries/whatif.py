@@ -114,6 +114,10 @@ def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Setting
         raise WhatifError(f"no history of {about}. Run `kraft-forensics replay` first, or check the name.")
     clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
     state, facts = judging_inputs(lake, cluster, settings, clocks)
+    designated_too = () if question.designate is None else (question.designate,)
+    named = {*designated_too, *(broker for broker, _, _ in question.deprioritized)}
+    for broker in sorted(named - facts.brokers.states.keys()):
+        show_message(f"broker {broker} registers nowhere in the known log: is it the id that was meant?")
     offsets = lake.read("log_end_offsets", cluster, LOG_END_OFFSETS.names, only)
     lifetimes = lifetimes_of(topics)
     offsets = with_topic_ids(offsets, lifetimes)

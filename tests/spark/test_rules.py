@@ -72,6 +72,14 @@ def test_an_invalid_question_is_an_error(job: Job, options: tuple[str, ...], mes
     assert message in f"{result.output} {result.exception}".replace("\n", " ").replace("│", "").replace("  ", " ")
 
 
+@pytest.mark.parametrize("options", [("--designate", "99"), ("--deprioritized", "1,99@5-9")])
+def test_a_broker_that_there_is_not_is_told(job: Job, options: tuple[str, str]) -> None:
+    result = cli("whatif", *options, "--lake", job.pipeline.root, "--cluster", job.clusters["elr"])
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("broker 99 registers nowhere in the known log") == 1
+    assert "broker 1 " not in result.stderr
+
+
 def test_deprioritized_brokers_may_have_their_own_ranges() -> None:
     question = WhatifQuestion(deprioritized=((1, None, None), (2, 500, 900)), from_offset=100, to_offset=1000)
     assert question.ranges() == ((1, 100, 1001), (2, 500, 901))
