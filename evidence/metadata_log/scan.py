@@ -178,7 +178,8 @@ def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:
     """
     data = file.sliced()
     scan = file.scan or scan_batches(data)
-    problem = scan.damage[0].message if scan.damage else _snapshot_problem(data, scan.batches)
+    damaged = next((f"byte {found.position}: {found.message}" for found in scan.damage), None)
+    problem = damaged or _snapshot_problem(data, scan.batches)
     if problem is not None:
         message = f"the snapshot is incomplete: {problem}; it is not used as state"
         damage = Damage(0, len(data), None, "bad_snapshot", message)
