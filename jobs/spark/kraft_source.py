@@ -17,9 +17,10 @@ constants are pushed down: whole batches outside of them are not decoded. That i
 rows.
 
 A stream gives the records of segments as files grow, up to the last whole batch; what is torn or damaged after it waits
-for the next whole one. Spark's checkpoint has the place in each file, so a restart neither repeats nor skips a record.
-Rows are what the file has. The end of a log may not be committed yet: if a controller cuts it off, the query fails,
-and its error names the file and the byte from which rows no longer stand there.
+for the next whole one. Spark's checkpoint has the place in each file, so a restart neither repeats nor skips a record:
+if a segment was deleted before all of it was read, the query fails, unless failOnDataLoss is false. Rows are what the
+file has. The end of a log may not be committed yet: if a controller cuts it off, the query fails, and its error names
+the file and the byte from which rows no longer stand there.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class DamagedFile(KraftForensicsError):
 
 
 class CutFile(KraftForensicsError):
-    """A file that a stream has read was cut off or rewritten since."""
+    """A file that a stream has read was cut off or rewritten since, or deleted before all of it was read."""
 
 
 _OPTIONS = {
@@ -92,6 +93,7 @@ _OPTIONS = {
     "mode": "PERMISSIVE: damage becomes a row with _corrupt_record; FAILFAST: damage is an error",
     "splitBytes": "several tasks read a larger segment, default 8388608",
     "pushFilters": "true: batches that a filter leaves out are not decoded; for a DataFrame with one query only",
+    "failOnDataLoss": "false: a stream goes on if a segment was deleted before all of it was read",
 }
 
 
@@ -106,6 +108,7 @@ class _Options:
     split_bytes: int
     columns: tuple[str, ...]
     push_filters: bool = False
+    fail_on_loss: bool = True
 
 
 @dataclass
@@ -161,9 +164,6 @@ def _options(given: Mapping[str, str], schema: StructType) -> _Options:
     mode = given.get("mode", "PERMISSIVE").upper()
     if mode not in ("PERMISSIVE", "FAILFAST"):
         raise KraftForensicsError(f"kraft: mode {mode!r} is neither PERMISSIVE nor FAILFAST")
-    pushed = given.get("pushFilters", "false").lower()
-    if pushed not in ("true", "false"):
-        raise KraftForensicsError(f"kraft: pushFilters {pushed!r} is neither true nor false")
     types = frozenset(name.strip().upper() for name in given.get("types", "").split(",") if name.strip())
     known_types = type_names() if types else set()
     for name in sorted(name for name in types - known_types if not name.startswith("UNKNOWN_")):
@@ -179,8 +179,16 @@ def _options(given: Mapping[str, str], schema: StructType) -> _Options:
         fail_fast=mode == "FAILFAST",
         split_bytes=max(1, _number(given, "splitBytes", 8 << 20)),
         columns=_columns(schema),
-        push_filters=pushed == "true",
+        push_filters=_is_true(given, "pushFilters", "false"),
+        fail_on_loss=_is_true(given, "failOnDataLoss", "true"),
     )
+
+
+def _is_true(given: Mapping[str, str], name: str, default: str) -> bool:
+    text = given.get(name, default).lower()
+    if text not in ("true", "false"):
+        raise KraftForensicsError(f"kraft: {name} {text!r} is neither true nor false")
+    return text == "true"
 
 
 def _number(given: Mapping[str, str], name: str, default: int) -> int:
@@ -254,8 +262,9 @@ def _within(options: _Options, column: str, lowest: int, highest: int) -> _Optio
 
 
 class _StreamReader(DataSourceStreamReader):
-    """Offsets: by a segment's path, the byte `position` up to which it was read, and the byte and CRC32C of the last
-    batch before that, by which a file that was cut off is recognised."""
+    """Offsets: by a segment's path, the byte `position` up to which it was read, the byte and CRC32C of the last batch
+    before that, by which a file that was cut off is recognised, and the metadata offset after it, `next`: the name of
+    the segment that follows, if the file was read to its end."""
 
     def __init__(self, options: _Options) -> None:
         self.options = options
@@ -265,15 +274,25 @@ class _StreamReader(DataSourceStreamReader):
 
     def latestOffset(self, start: Row, limit: Any) -> Row:
         segments = [file for file in _files(self.options, (kinds.METADATA_SEGMENT,)) if isinstance(file, Path)]
-        return start | {str(file): at for file in segments if (at := _followed(file, start.get(str(file))))}
+        found = start | {str(file): at for file in segments if (at := _followed(file, start.get(str(file))))}
+        known = {*start, *map(str, segments)}
+        for path in known - {*map(str, segments)} if self.options.fail_on_loss else ():
+            if str(Path(path).with_name(f"{start[path]['next']:020}.log")) not in known:
+                raise _deleted(path, start[path])
+        return found
 
     def partitions(self, start: Row, end: Row) -> Sequence[InputPartition]:
         found: list[_Split] = []
         for path, at in end.items():
             begin = start.get(path, {"position": 0})["position"]
             if begin < at["position"]:
-                _check_batch(Path(path), at)
-                found += _splits(Path(path), self.options, begin, at["position"])
+                try:
+                    _check_batch(Path(path), at)
+                    found += _splits(Path(path), self.options, begin, at["position"])
+                except FileNotFoundError:
+                    if not self.options.fail_on_loss:
+                        raise
+                    raise _deleted(path, start.get(path, {})) from None
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -293,7 +312,18 @@ def _followed(path: Path, last: Row | None) -> Row | None:
         return last
     if not batches:
         return last
-    return {"position": begin + batches[-1].end, "batch": begin + batches[-1].position, "crc": batches[-1].crc}
+    end = batches[-1]
+    place = {"position": begin + end.end, "batch": begin + end.position}
+    return place | {"crc": end.crc, "next": end.last_offset + 1}
+
+
+def _deleted(path: str, last: Row) -> CutFile:
+    """The error of a segment that is gone and was not read to its end. last: the place up to which it was read."""
+    what = f"its records from metadata offset {last['next']} on are" if "next" in last else "records of it are"
+    return CutFile(
+        f"{path}: deleted before all of it was read: {what} missing. A snapshot has the state that they led to. "
+        "Start the query anew, with a new checkpoint."
+    )
 
 
 def _check_batch(path: Path, last: Row) -> None:

@@ -120,7 +120,8 @@ def _followed(session: SparkSession, folders: Sequence[Path], follower: Follower
             raise
 
     places = json.dumps([str(folder) for folder in folders])
-    stream = session.readStream.format("kraft").option("paths", places).load()
+    # What one controller has deleted another one may have: the follower finds holes of the log itself.
+    stream = session.readStream.format("kraft").options(paths=places, failOnDataLoss="false").load()
     writer = stream.writeStream.foreachBatch(process).option("checkpointLocation", str(follower.checkpoint))
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{every_s} seconds")
     query = writer.start()
