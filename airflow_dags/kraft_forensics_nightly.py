@@ -52,6 +52,7 @@ def answer(name: str, lake: str, ended: dict[str, Any]) -> dict[str, Any]:
     """Verdict (docs/verdict.md), loss and links of a cluster: {cluster, lake, valid, text, loss, status, findings,
     report, verdict, note}. The note is the task's label in Airflow's pages."""
     context = get_current_context()
+    context["note"] = name  # unless it ends well
     document = json.loads(run_command("verdict", "--lake", lake, "--format", "json", quiet=True)[1])
     text = [printable(line) for line in document["answer"]["text"]]
     shown = setting("LINKS", "")

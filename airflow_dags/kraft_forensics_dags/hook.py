@@ -24,7 +24,8 @@ def call_hook(event: str, context: Any, **details: Any) -> None:
     Errors: those of the hook; ValueError if it is no `module:function`, ImportError, AttributeError."""
     if name := hook_name():
         task = context["ti"]
-        place = {key: getattr(task, key, None) for key in ("dag_id", "run_id", "task_id", "map_index", "try_number")}
+        keys = ("dag_id", "run_id", "task_id", "map_index", "rendered_map_index", "try_number")
+        place = {key: getattr(task, key, None) for key in keys}
         pkgutil.resolve_name(name)({"event": event, **place, **details})
 
 

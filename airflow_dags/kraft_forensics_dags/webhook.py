@@ -78,11 +78,12 @@ def alertmanager(event: Event) -> None:
 
 
 def _subject(event: Event) -> str:
-    """The cluster, or the task that failed."""
+    """The cluster, or the task that failed, with its cluster: a map index is of another one in the next run."""
     if "cluster" in event:
         return str(event["cluster"])
     index = event.get("map_index")
-    return f"{event['dag_id']} {event['task_id']}" + (f" {index}" if isinstance(index, int) and index >= 0 else "")
+    label = event.get("rendered_map_index") or (index if isinstance(index, int) and index >= 0 else "")
+    return f"{event['dag_id']} {event['task_id']} {label}".rstrip()
 
 
 def _lines(event: Event) -> list[str]:

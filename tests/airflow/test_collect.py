@@ -147,6 +147,7 @@ def test_a_node_that_is_missing_is_an_alarm_and_the_others_are_kept(
     assert "node-3000/logdir0/meta.properties" in names_in(path)
     [event] = map(json.loads, events.read_text().splitlines())
     assert (event["event"], event["dag_id"], event["task_id"], event["map_index"]) == ("failure", COLLECT, "collect", 0)
+    assert event["rendered_map_index"] == "alpha"
     assert f"{path} is incomplete" in event["text"]
     assert "node 2: " in event["text"]
 

@@ -47,10 +47,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 CONTEXT = {
-    "ti": SimpleNamespace(dag_id="d", run_id="r", task_id="cluster.run", map_index=2, try_number=3),
+    "ti": SimpleNamespace(
+        dag_id="d", run_id="r", task_id="cluster.run", map_index=2, rendered_map_index="beta", try_number=3
+    ),
     "exception": ValueError("last words"),
 }
-PLACE = {"dag_id": "d", "run_id": "r", "task_id": "cluster.run", "map_index": 2, "try_number": 3}
+PLACE = vars(CONTEXT["ti"])
 
 
 def test_without_a_hook_nothing_happens() -> None:
@@ -133,7 +135,7 @@ def test_slack_gets_the_sentences_and_a_link(server: Any, monkeypatch: pytest.Mo
     assert message["text"].startswith("*alpha*\nLOST: at least 170 records of a&lt;b.\nxxx")
     assert message["text"].endswith("\nhttps://web.example.com/alpha/report.html")
     (message,) = sent(server, "slack", monkeypatch, "failure", text="last words")
-    assert message["text"] == "*d cluster.run 2*\nlast words"
+    assert message["text"] == "*d cluster.run beta*\nlast words"
     assert sent(server, "slack", monkeypatch, "clear", **ANSWER) == []
 
 
@@ -148,6 +150,12 @@ def test_pagerduty_resolves_what_was_acknowledged(server: Any, monkeypatch: pyte
     (failed,) = sent(server, "pagerduty", monkeypatch, "failure", text="last words")
     assert (failed["payload"]["severity"], failed["payload"]["source"]) == ("error", "d")
     assert failed["dedup_key"] not in (opened["dedup_key"], "")
+    # The next night beta has another index: its failure is the same incident, that of index 2 is not.
+    for index, label, is_same in ((3, "beta", True), (2, "gamma", False), (2, None, False)):
+        context = {**CONTEXT, "ti": SimpleNamespace(**PLACE | {"map_index": index, "rendered_map_index": label})}
+        server.events.clear()
+        hook.call_hook("failure", context, text="last words")
+        assert (server.events[0]["dedup_key"] == failed["dedup_key"]) == is_same
 
 
 def test_alertmanager_ends_what_it_began(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
