@@ -76,6 +76,7 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         SparkContext._ensure_initialized()  # only then spark-submit's settings are known
     conf = SparkConf()
     if not submitted:
+        os.environ.pop("SPARK_REMOTE", None)  # it is empty (`is_remote`), and Java takes it for an address all the same
         # Workers must use the interpreter that has this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

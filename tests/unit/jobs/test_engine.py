@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -177,3 +178,17 @@ def test_sql_refuses_a_server_whose_parser_it_cannot_ask(tmp_path: Path, monkeyp
     monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
     done = CliRunner().invoke(app, ["sql", "select 1", "--lake", str(tmp_path)])
     assert "Unset SPARK_REMOTE for this command" in str(done.exception)
+
+
+def test_an_empty_address_is_none_for_java_too() -> None:
+    """`SPARK_REMOTE= kraft-forensics sql`: spark-submit refuses a master beside it, whatever it is."""
+    started = "build_context(load_settings('spark').spark).master"
+    imports = "from jobs.config.settings import load_settings; from jobs.spark.session import build_context"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{imports}; print({started})"],
+        env={**os.environ, "SPARK_REMOTE": ""},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith("local["), done.stderr
