@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.broker_logs.anchors import boots_in_utc, least_error_ms, node_clocks, with_utc
+from replay.arrow import schemas
 from replay.bucket import Detected, detect
 from replay.cluster.boots import boots_of, processes_of
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
@@ -22,7 +23,13 @@ from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.log import is_complete
 from replay.cluster.state import ClusterState
+from replay.controller.transitions import Bucket
+from replay.findings.replica_losses import truncations
+from replay.findings.windows import window_findings, window_id
+from replay.loss.election_facts import Contradictions
+from replay.loss.judged_windows import judged_windows
 from replay.offsets import topic_ids
+from replay.whatif.counterfactuals import counterfactuals
 from tests.support.pure import Decoded
 from tests.support.scenario import elr_levels, evidence, ms, offsets_table, states
 
@@ -169,9 +176,22 @@ def judged_window(
     own logs. known: of ClusterFacts. The session margin is 4 s."""
     times = {"log_end_ms": ms(1_000), "session_timeout_ms": 2_000, "checkpoint_interval_ms": 1_000}
     cluster = ClusterFacts("c", brokers, elr_levels(elr), **times, **known)
-    found = detect(states(*history, topic=topic), offsets_table(evidence(*lines)), cluster, events=logs)
-    (window,) = (window for window in windows(found.findings) if window["election_offset"] == at)
+    found = windows_of(states(*history, topic=topic), offsets_table(evidence(*lines)), cluster, logs)
+    (window,) = (window for window in found if window["election_offset"] == at)
     return window
+
+
+def windows_of(
+    history: pa.Table, offsets: pa.Table, cluster: ClusterFacts, events: pa.Table | None = None
+) -> list[Row]:
+    """The judged windows that `replay.bucket.detect` finds, without its other findings, which take as long again."""
+    bucket = Bucket(history, cluster)
+    against = Contradictions(truncations(bucket, offsets).unexplained)
+    judged = list(judged_windows(bucket, offsets, against, events))
+    ids = [window_id(window, cluster.cluster_id, KIND) for window in judged]
+    answers = zip(judged, ids, counterfactuals(judged, ids, bucket, None, None), strict=True)
+    found = [row for window, own, policies in answers for row in window_findings(window, own, policies, "c")]
+    return windows(pa.Table.from_pylist(found, schema=schemas.FINDINGS))
 
 
 def statements(finding: Row) -> dict[str, Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from replay.arrow.schemas import FINDINGS
@@ -15,7 +16,7 @@ from replay.cluster.facts import Clock, ClusterFacts
 from replay.findings.statements import prose
 from replay.loss.leader_terms import SETTLED_MS
 from replay.whatif.recovery_policies import POLICIES
-from tests.support.detection import statements, windows
+from tests.support.detection import statements, windows_of
 from tests.support.scenario import elr_levels, evidence, ms, offsets_table, running, sessions, states, together, up
 
 Row = dict[str, Any]
@@ -57,7 +58,7 @@ def quick(name: str = "c", **around: Any) -> ClusterFacts:
     )
 
 
-def found(
+def case(
     history: tuple[str, ...],
     *lines: str,
     brokers: BrokerTimeline = ALIVE,
@@ -69,16 +70,20 @@ def found(
     fail_overs: tuple[tuple[int, int], ...] = (),
     checkpoint_interval_ms: int = 1_000,
     lag_time_max_ms: int = 30_000,
-) -> Detected:
+) -> tuple[pa.Table, pa.Table, ClusterFacts]:
     times = {"log_end_ms": ms(log_end), "session_timeout_ms": 0, "checkpoint_interval_ms": checkpoint_interval_ms}
     more = {"boots": boots or {}, "compacted_topics": compacted_topics, "fail_overs": fail_overs}
     times["lag_time_max_ms"] = lag_time_max_ms
     cluster = ClusterFacts("c", brokers, elr_levels(elr), Clock(error_ms), **more, **times)
-    return detect(states(*history), offsets_table(evidence(*lines)), cluster)
+    return states(*history), offsets_table(evidence(*lines)), cluster
+
+
+def found(history: tuple[str, ...], *lines: str, **around: Any) -> Detected:
+    return detect(*case(history, *lines, **around))
 
 
 def findings(history: tuple[str, ...], *lines: str, **around: Any) -> dict[int, Row]:
-    return {f["election_offset"]: f for f in windows(found(history, *lines, **around).findings)}
+    return {f["election_offset"]: f for f in windows_of(*case(history, *lines, **around))}
 
 
 def verdict(history: tuple[str, ...], *lines: str, at: int = 40, **around: Any) -> tuple[str, int, int | None]:
@@ -237,7 +242,7 @@ def test_restarting_before_joining_does_not_matter() -> None:
 
 def test_a_restart_from_before_elr_was_turned_on_is_not_vouched_for() -> None:
     cluster = ClusterFacts("c", sessions(*RESTART), elr_levels(False, (38, True)), Clock(0))
-    (finding,) = windows(detect(states(*RESTARTED), offsets_table([]), cluster).findings)
+    (finding,) = windows_of(states(*RESTARTED), offsets_table([]), cluster)
     assert finding["verdict"] == "undetermined"
 
 
@@ -346,9 +351,7 @@ def test_evidence_of_another_topic_id_or_partition() -> None:
     for other in ({"topic_id": "U" * 22}, {"partition": 1}):
         for mine, theirs in (LOST, reversed(LOST)):
             rows = evidence(mine) + evidence(theirs, **other)
-            assert [f["verdict"] for f in windows(detect(history, offsets_table(rows), cluster).findings)] == [
-                "possible"
-            ]
+            assert [f["verdict"] for f in windows_of(history, offsets_table(rows), cluster)] == ["possible"]
 
 
 def test_a_log_end_from_before_the_replica_was_cut_back() -> None:
@@ -403,7 +406,7 @@ def test_without_a_known_end_of_the_log_the_last_record_is_it() -> None:
     cluster = quick()
     for time, expected in (("50", "proven"), ("80", "possible")):
         rows = offsets_table(evidence(LOST[0], f"{time} b2 isr=1 leo=60"))
-        assert [f["verdict"] for f in windows(detect(states(*UNCLEAN), rows, cluster).findings)] == [expected]
+        assert [f["verdict"] for f in windows_of(states(*UNCLEAN), rows, cluster)] == [expected]
 
 
 def test_a_log_end_of_zero_while_a_broker_starts() -> None:
@@ -457,7 +460,7 @@ def test_a_file_of_a_directory_that_is_no_longer_in_log_dirs_says_nothing(value:
     old = [{**row, "path": "25/b1/old/replication_offset", "high_watermark": value} for row in rows[:2]]
     old = [row for row in old if row["source"] == "replication_offset"]
     cluster = replace(quick(log_end_ms=ms(10_000)), brokers=one)
-    (window,) = windows(detect(states(*UNCLEAN), offsets_table([*rows, *old]), cluster).findings)
+    (window,) = windows_of(states(*UNCLEAN), offsets_table([*rows, *old]), cluster)
     assert (window["verdict"], window["high_watermark_min"]) == ("possible", 80)
 
 
@@ -597,7 +600,7 @@ def test_a_leader_that_is_no_replica_is_judged_too() -> None:
 def test_a_file_with_a_line_missing_gives_no_exact_log_end() -> None:
     rows = [r for r in evidence(*LOST) if r["leader_epoch"] != 0]
     cluster = quick()
-    (finding,) = windows(detect(states(*UNCLEAN), offsets_table(rows), cluster).findings)
+    (finding,) = windows_of(states(*UNCLEAN), offsets_table(rows), cluster)
     assert (finding["verdict"], finding["loss_min"], finding["first_lost_offset"]) == ("proven", 70, None)
 
 
@@ -767,7 +770,7 @@ def test_findings_ids_are_stable_and_differ_by_place() -> None:
 def test_partitions_do_not_share_evidence_or_lineage() -> None:
     both = together(states(*UNCLEAN), states(*UNCLEAN, partition=1))
     rows = evidence(*LOST) + evidence("25 b1 hw=90", "50 b2 e0@0 e2@85", partition=1)
-    found = windows(detect(both, offsets_table(rows), quick()).findings)
+    found = windows_of(both, offsets_table(rows), quick())
     assert [(f["partition"], f["verdict"], f["loss_min"]) for f in found] == [(0, "proven", 70), (1, "proven", 5)]
 
 
@@ -889,7 +892,7 @@ def test_what_is_missing_is_said() -> None:
 def test_kafkas_own_topics_are_called_out(topic: str) -> None:
     history = states(*UNCLEAN, topic=topic)
     cluster = ClusterFacts("c", ALIVE, elr_levels(), Clock(0), ms(100))
-    (finding,) = windows(detect(history, offsets_table(evidence("50 b2 e0@0 e2@80", topic=topic)), cluster).findings)
+    (finding,) = windows_of(history, offsets_table(evidence("50 b2 e0@0 e2@80", topic=topic)), cluster)
     meanings = [s["code"] for s in finding["reason"] if s["nature"] == "meaning"]
     expected = {"__consumer_offsets": ["consumer_offsets"], "__transaction_state": ["transaction_state"], "t": []}
     assert meanings == expected[topic]
