@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
+from typer.main import get_command
 
 # A test that is about Spark, or about the default, says so. Programs that a test starts inherit it.
 os.environ.setdefault("KRAFT_FORENSICS_ENGINE", "auto")
@@ -28,4 +30,12 @@ def _no_terminal() -> Iterator[None]:
     """pytest-xdist gives its processes a terminal's width. A test that wants one sets it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("COLUMNS", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_once() -> Iterator[None]:
+    """typer makes the tree of all commands at each call, which takes longer than most commands do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
         yield

@@ -6,14 +6,11 @@ import csv
 import io
 import json
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
 
 from jobs.lake.lake import Lake
 from tests.spark.conftest import Job
@@ -133,28 +130,6 @@ def test_quality_exits_with_4_when_an_invariant_is_broken(job: Job, tmp_path: Pa
     assert "partition_history.isr_within_replicas: 1 of " in result.stderr
     failed = lake.rows("quality_results", cluster, ("expectation",), ~pc.field("success"))
     assert {r["expectation"] for r in failed} == {"isr_within_replicas", "electable_reproduced"}
-
-
-def test_a_missing_capture_is_a_one_line_error_before_spark_starts(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "jobs.cli", "run", "no such {{ capture }}", "--lake", tmp_path / "lake"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert done.stdout == ""
-    expected = (
-        "error: no such {{ capture }}: no such file or folder. Name a capture: a folder, an archive or a log segment."
-    )
-    assert done.stderr.strip() == expected
-
-
-@pytest.mark.parametrize("command", ["replay", "detect", "quality", "report"])
-def test_the_error_of_a_stage_without_a_lake_has_advice(command: str, tmp_path: Path) -> None:
-    result = cli(command, "--lake", tmp_path)
-    assert result.exit_code == 1
-    assert "kraft-forensics ingest" in str(result.exception)
 
 
 def test_status_says_what_was_found_the_worst_first(job: Job) -> None:

@@ -12,15 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import Result
 
-from evidence.errors import KraftForensicsError
-from jobs.cli import main
 from jobs.console.run_log import discard, one_line
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import views
 from jobs.views.read_only import NotReadOnlyError, tables_of
 from jobs.views.sql import ReadOnlySql, SqlError
-from tests.support.invoked import invoke
+from tests.support.invoked import invoke, printed_by_main
 from tests.support.report_rows import evidence_file, lake_of
 
 CLUSTER = "c1"
@@ -268,33 +266,17 @@ def test_an_error_ends_a_script(sql: ReadOnlySql, lake: Lake) -> None:
     assert isinstance(result.exception, NotReadOnlyError)
 
 
-def test_the_prompt_goes_on_after_an_error(
-    sql: ReadOnlySql, lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_prompt_goes_on_after_an_error(sql: ReadOnlySql, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
     monkeypatch.setattr("sys.stdin", Terminal("drop table findings;\nselect 2\n as b;\nexit;\n"))
-    monkeypatch.setattr("sys.argv", ["kraft-forensics", "sql", "--lake", str(lake.root), "--format", "csv"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code in (0, None)
-    printed = capsys.readouterr()
-    assert printed.out.replace("sql> ", "").replace("...> ", "") == "b\n2\n"
-    assert "error: sql only reads, and DropTable is refused." in printed.err
+    code, out, err = printed_by_main("sql", "--lake", lake.root, "--format", "csv")
+    assert (code, out.replace("sql> ", "").replace("...> ", "")) == (0, "b\n2\n")
+    assert "error: sql only reads, and DropTable is refused." in err
 
 
-def test_a_refusal_is_one_line_and_exit_code_2(
-    sql: ReadOnlySql, lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["kraft-forensics", "sql", "delete from findings", "--lake", str(lake.root)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_sql_without_a_lake_is_an_error_before_spark_starts(tmp_path: Path) -> None:
-    with pytest.raises(KraftForensicsError, match="no lake here"):
-        ReadOnlySql(tmp_path)
+def test_a_refusal_is_one_line_and_exit_code_2(sql: ReadOnlySql, lake: Lake) -> None:
+    code, _, err = printed_by_main("sql", "delete from findings", "--lake", lake.root)
+    assert (code, err.count("\n")) == (2, 1)

@@ -56,6 +56,16 @@ class Store:
     client: Any = field(repr=False)
     log: Path
 
+    @contextmanager
+    def asking_for_permissions(self) -> Iterator[None]:
+        """From the first request on: nobody has any."""
+        address, plain = f"{self.endpoint}/moto-api/reset-auth", {"Content-Type": "text/plain"}
+        urllib.request.urlopen(urllib.request.Request(address, b"0", plain)).close()
+        try:
+            yield
+        finally:
+            urllib.request.urlopen(urllib.request.Request(address, b"inf", plain)).close()
+
     def reads(self) -> Counter[str]:
         """How often each path was asked for until now, as `GET /bucket/key`."""
         return Counter(re.findall(r"GET /[^ ?]*", self.log.read_text(errors="replace")))

@@ -23,7 +23,7 @@ from evidence.metadata_log.rows import read_byte_range, work_of
 from evidence.metadata_log.scan import scan_files
 from jobs.lake.storage import LakeError
 from tests.support import s3, writer
-from tests.support.invoked import invoke
+from tests.support.invoked import invoke, printed_by_main
 from tests.support.paths import ROOT, capture, unpacked
 from tests.support.small_captures import write_files
 
@@ -208,11 +208,9 @@ def test_without_credentials(real: Path, client: pytest.MonkeyPatch) -> None:
     assert refusal("s3://real/sites").startswith("s3://real/sites: no credentials. Set AWS_ACCESS_KEY_ID")
 
 
-def test_without_permission(store: s3.Store, tmp_path: Path, client: pytest.MonkeyPatch) -> None:
-    """moto asks for permissions after so many requests; this server asks from the first one on."""
-    client.setenv("INITIAL_NO_AUTH_ACTION_COUNT", "0")
-    with s3.moto(tmp_path / "log") as strict:
-        client.setenv("AWS_ENDPOINT_URL", strict.endpoint)
+def test_without_permission(real: Path, store: s3.Store) -> None:
+    """moto asks for permissions after so many requests."""
+    with store.asking_for_permissions():
         message = refusal("s3://real/sites")
     assert message.startswith("s3://real/sites: no permission to read it, or wrong credentials.")
     assert_no_secret(message)
@@ -377,11 +375,10 @@ def test_a_package_that_is_missing_is_named(url: str, package: str, tmp_path: Pa
 def test_a_wrong_url_is_reported_before_spark_starts(real: Path, tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
     words = ["run", "s3://me:hunter2@real/sites?hunter2", "--lake", lake]
-    done = subprocess.run([sys.executable, "-m", "jobs.cli", *words], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("error: s3://real/sites: ")
-    assert done.stderr.count("\n") == 1
-    assert_no_secret(done.stderr)
+    code, out, err = printed_by_main(*words)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("error: s3://real/sites: ")
+    assert_no_secret(err)
     for words, message in (
         (["ingest", "s3://real/nowhere", "--lake", lake], "s3://real/nowhere: no such object or folder."),
         (
@@ -418,22 +415,3 @@ def test_a_lake_at_a_url_that_cannot_be_used_is_refused_by_every_command(
         assert isinstance(result.exception, LakeError)
         assert_no_secret(str(result.exception))
     assert [path.name for path in tmp_path.iterdir()] == ["temp"]
-
-
-def test_a_lake_that_is_not_there(client: pytest.MonkeyPatch) -> None:
-    for words in (["detect"], ["windows"], ["sql", "select 1"]):
-        result = invoke([*words, "--lake", "s3://real/no-lake"])
-        assert result.exit_code == 1
-        assert str(result.exception).startswith("s3://real/no-lake: no lake here.")
-
-
-def test_fsspec_is_imported_for_a_url_alone(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; from jobs.cli import app\n"
-        "from evidence.capture.files import open_capture\n"
-        "with open_capture(Path(sys.argv[1])) as found: pass\n"
-        "print([name for name in ('fsspec', 's3fs', 'botocore', 'aiohttp') if name in sys.modules])"
-    )
-    command = [sys.executable, "-c", code, str(capture("jbod-4.1.1"))]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

@@ -164,7 +164,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_real_capture(source: Path, tmp_path: Path) -> None:
-    assert check(source) == (0, [])
     done = CliRunner().invoke(app, ["check", str(source)])
     assert (done.exit_code, done.stdout) == (0, "Nothing that is needed is missing.\n")
     less = tmp_path / "less"
@@ -192,14 +191,9 @@ def test_a_real_capture(source: Path, tmp_path: Path) -> None:
         ("no_configs", 3001, False),
         ("damaged_file", 3000, True),
     }
-    text = CliRunner().invoke(app, ["check", str(less)]).stdout
-    assert (
-        "  node 3: no leader-epoch-checkpoint: no exact log end (costs P7, P8, E2). Get: leader-epoch-checkpoint"
-        in text
-    )
 
 
-def test_a_record_that_cannot_be_decoded_is_damage_of_its_file(source: Path, tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_decoded_is_damage_of_its_file(tmp_path: Path) -> None:
     """Its batch is sound, so that nothing is missing by the batches."""
     place = tmp_path / "odd" / "controllers" / "3000" / "__cluster_metadata-0"
     place.mkdir(parents=True)
@@ -208,6 +202,8 @@ def test_a_record_that_cannot_be_decoded_is_damage_of_its_file(source: Path, tmp
     found = [lack for lack in check(tmp_path / "odd")[1] if lack["code"] == "damaged_file"]
     assert [lack["node_id"] for lack in found] == [3000]
     assert "(offset 1): found 1 byte(s) of garbage after TOPIC_RECORD" in found[0]["what"]
+    line = f"  node 3000: {found[0]['what']} (costs every verdict). Get: copy the file again, or from another node"
+    assert line in CliRunner().invoke(app, ["check", str(tmp_path / "odd")]).stdout.splitlines()
 
 
 def test_a_window_before_the_year_1() -> None:

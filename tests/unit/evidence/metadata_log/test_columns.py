@@ -5,8 +5,6 @@ from __future__ import annotations
 import lzma
 import mmap
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,7 @@ from evidence.metadata_log.columns import DECODED, CompiledDecoder, decode_arrow
 from evidence.metadata_log.rows import ByteRange, work_of
 from evidence.metadata_log.scan import scan_files
 from tests.support import writer
-from tests.support.paths import ORACLE, ROOT, controllers
+from tests.support.paths import ORACLE, controllers
 from tests.support.printed_lines import printed_both_ways
 from tests.support.writer import batch, flip, int32s, record, tagged, uvarint
 
@@ -362,16 +360,3 @@ def test_without_a_place_for_the_cache_it_compiles_in_memory(monkeypatch: pytest
 
     monkeypatch.setattr(numba, "njit", no_place)
     assert batch_kernel.compiled(lambda value: value + 1)(1) == 2
-
-
-def test_small_files_do_not_wait_for_the_compiler() -> None:
-    """A process that decodes little never loads it."""
-    program = (
-        "import sys; from evidence.metadata_log.columns import decode_arrow;"
-        "from evidence.metadata_log.rows import ByteRange;"
-        f"data = open({str(ORACLE / 'every-record.log')!r}, 'rb').read();"
-        "n = sum(map(len, decode_arrow(data, ByteRange('l', 'l', '0', 'metadata_segment', 0, len(data)), 'c')));"
-        "print(n, 'numba' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout.split() == ["740", "False"]

@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from tests.support.paths import ORACLE, ROOT
+from tests.support.invoked import printed_by_main
+from tests.support.paths import ORACLE, capture
 from tests.support.report_rows import evidence_file, lake_of
-from tests.support.small_captures import with_rounds
 
 
 def test_inspect_prints_one_json_object_a_record() -> None:
@@ -45,11 +45,12 @@ def test_inspect_says_when_a_file_is_no_log(tmp_path: Path) -> None:
     assert str(file) in result.stderr
 
 
-def test_inspect_of_a_missing_file_is_an_error_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "jobs.cli", "inspect", str(tmp_path / "gone.log")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == f"error: {tmp_path / 'gone.log'}: cannot be read: No such file or directory\n"
+def test_a_missing_file_or_capture_is_an_error_line(tmp_path: Path) -> None:
+    gone = tmp_path / "gone.log"
+    assert printed_by_main("inspect", gone) == (1, "", f"error: {gone}: cannot be read: No such file or directory\n")
+    what = "no such file or folder. Name a capture: a folder, an archive or a log segment."
+    error = f"error: no such {{{{ capture }}}}: {what}\n"
+    assert printed_by_main("run", "no such {{ capture }}", "--lake", tmp_path / "lake") == (1, "", error)
 
 
 @pytest.mark.parametrize("words", [["inspect", "--help"], ["config", "show"], ["coordinator", "x"]])
@@ -84,17 +85,6 @@ def test_a_lake_is_in_no_other_store(command: list[str]) -> None:
     )
 
 
-def test_the_local_engine_needs_no_java(tmp_path: Path) -> None:
-    """The whole job, with an environment in which Spark cannot start."""
-    words = ["run", with_rounds("elr", tmp_path, 2), "--lake", tmp_path / "lake", "--engine", "local"]
-    command = [sys.executable, "-m", "jobs.cli", *words]
-    environment = {"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "no window was flagged" in done.stdout
-    assert (tmp_path / "lake" / "report.html").exists()
-
-
 def test_doctor_checks_java_jars_disk_and_permissions(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["doctor", "--lake", str(tmp_path), "--format", "json"])
     checks = {row["check"]: row["ok"] for row in json.loads(result.stdout)}
@@ -103,18 +93,29 @@ def test_doctor_checks_java_jars_disk_and_permissions(tmp_path: Path) -> None:
     assert result.exit_code == (0 if set(checks.values()) == {"ok"} else 1)
 
 
-def test_commands_that_only_read_import_neither_spark_nor_the_compiler(tmp_path: Path) -> None:
+def test_what_a_command_does_not_need_is_not_imported(tmp_path: Path) -> None:
+    """Neither Spark nor the compiler by commands that only read, nor by what decodes little; no client of a store for
+    files on this machine."""
     row = {"finding_id": "abcdef12", "kind": "leaderless", "verdict": "proven", "severity": "low", "topic": "t"}
     lake = lake_of(tmp_path / "lake", "c1", findings=[row], evidence_files=[evidence_file()])
     words = [["explain", "abcdef12"], ["windows"], ["findings"], ["describe"], ["verdict"], ["report"]]
     words.append(["whatif", "--min-isr", "1"])  # there is no history to simulate
-    commands = [["inspect", str(ORACLE / "every-record.log")], *([*each, "--lake", str(lake.root)] for each in words)]
+    log = str(ORACLE / "every-record.log")
+    commands = [["inspect", log], *([*each, "--lake", str(lake.root)] for each in words)]
     code = (
-        "import json, sys; from typer.testing import CliRunner; from jobs.cli import app\n"
+        "import json, sys; from pathlib import Path; from typer.testing import CliRunner; from jobs.cli import app\n"
+        "from evidence.capture.files import open_capture; from evidence.metadata_log.columns import decode_arrow\n"
+        "from evidence.metadata_log.rows import ByteRange\n"
         "for words in json.loads(sys.argv[1]):\n"
         "    print(words[0], CliRunner().invoke(app, words).exit_code)\n"
-        "print([m for m in ('pyspark', 'delta', 'great_expectations', 'numba') if m in sys.modules])"
+        "with open_capture(Path(sys.argv[2])) as found: print(len(found.files))\n"
+        "data = Path(sys.argv[3]).read_bytes()\n"
+        "whole = ByteRange('l', 'l', '0', 'metadata_segment', 0, len(data))\n"
+        "print(sum(map(len, decode_arrow(data, whole, 'c'))))\n"
+        "print([m for m in ('pyspark', 'delta', 'great_expectations', 'numba', 'fsspec', 's3fs', 'botocore', 'aiohttp')"
+        " if m in sys.modules])"
     )
-    command = [sys.executable, "-c", code, json.dumps(commands)]
+    command = [sys.executable, "-c", code, json.dumps(commands), str(capture("jbod-4.1.1")), log]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [*(f"{words[0]} {int(words[0] == 'whatif')}" for words in commands), "[]"]
+    ended = [f"{words[0]} {int(words[0] == 'whatif')}" for words in commands]
+    assert done.stdout.splitlines() == [*ended, "5", "740", "[]"]

@@ -47,12 +47,13 @@ def faults_of(text: str) -> list[str]:
     return found
 
 
-@pytest.fixture
-def local_nodes(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def local_nodes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with two nodes of a real cluster, as folders of this machine."""
-    places = nodes(tmp_path / "cluster", (3000, 1))
+    folder = tmp_path_factory.mktemp("nodes")
+    places = nodes(folder / "cluster", (3000, 1))
     entries = (f'[[node]]\nid = {node}\nat = "local:"\npath = "{place}"\n' for node, place in places.items())
-    file = tmp_path / "nodes.toml"
+    file = folder / "nodes.toml"
     file.write_text("\n".join(entries))
     return file
 

@@ -136,12 +136,22 @@ def test_pieces_in_any_order_give_the_same_records(
     assert records(lake) == records(at_once)
 
 
-@pytest.mark.parametrize("lost", [(5,), (3, 11), (9, 28, 29, 200)])
-def test_a_batch_of_which_the_lake_has_only_some_records_is_completed(lost: tuple[int, ...], tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def of_bytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Lake]:
+    """A controller's folder, and a lake of it."""
+    folder = tmp_path_factory.mktemp("elr")
+    home = controllers("elr", folder) / "controllers" / "3000"
+    lake = Lake(folder / "lake")
+    ingested(lake, home)
+    return home, lake
+
+
+@pytest.mark.parametrize("lost", [(5,), (9, 28, 29, 200)])
+def test_a_batch_of_which_the_lake_has_only_some_records_is_completed(
+    lost: tuple[int, ...], of_bytes: tuple[Path, Lake], tmp_path: Path
+) -> None:
     """kafka-dump-log's text without some lines, then the log's bytes."""
-    home = controllers("elr", tmp_path) / "controllers" / "3000"
-    expected = Lake(tmp_path / "expected")
-    ingested(expected, home)
+    home, expected = of_bytes
     text = gzip.decompress((ORACLE / "elr-3000-dump-log.txt.gz").read_bytes()).decode()
     cut = [line for line in text.splitlines() if not line.startswith(tuple(f"| offset: {n} " for n in lost))]
     assert len(text.splitlines()) - len(cut) == len(lost)

@@ -68,10 +68,9 @@ def test_an_archive_ingested_three_times_equals_the_folder(files: Path, whole: L
     assert digests(lake_of(tmp_path / "lake", copies)) == digests(whole)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_pieces_in_any_order_equal_the_whole(files: Path, whole: Lake, tmp_path: Path, seed: int) -> None:
+def test_pieces_in_any_order_equal_the_whole(files: Path, whole: Lake, tmp_path: Path) -> None:
     """Ingests three captures of random files that overlap and together have all files."""
-    random = Random(seed)
+    random = Random(1)
     pieces = [tmp_path / name for name in "abc"]
     for file in files.rglob("*"):
         if not file.is_file():

@@ -25,9 +25,10 @@ from jobs.lake.storage import LakeError
 from jobs.lake.tables import LAYOUT, TABLES
 from tests.support.invoked import invoke
 from tests.support.paths import ROOT
+from tests.support.report_rows import lake_of
 
 PROGRAM = ROOT / "tests" / "cases" / "reads_a_table_and_ends" / "program.py"
-PROCESSES = 3
+PROCESSES = 2
 
 
 @pytest.fixture
@@ -93,9 +94,7 @@ def test_a_new_lake_may_be_created_by_several_at_once(tmp_path: Path) -> None:
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Lake:
-    files = Lake(tmp_path / "fresh")
-    files.create()
-    return files
+    return lake_of(tmp_path / "fresh", "c")
 
 
 def damage(*positions: int | None, reason: str = "crc") -> pa.Table:
@@ -107,9 +106,7 @@ def positions(lake: Lake, cluster: str) -> list[int | None]:
     return sorted((r["position"] for r in lake.rows("quarantine", cluster)), key=lambda p: -1 if p is None else p)
 
 
-@pytest.mark.parametrize(
-    "name", ["a b", "hash#tag", "q?x", "+", "é", "it's", "a:b", "a;b", "~", "{a}", '"', "`a`", "$x"]
-)
+@pytest.mark.parametrize("name", ["~", "a b#tag?x+é it's:;{a}\"`a`$x"])
 def test_other_names_of_folders_are_just_names(tmp_path: Path, name: str) -> None:
     lake = Lake(tmp_path / name)
     lake.create()

@@ -101,8 +101,11 @@ def test_the_commands(lake: Lake) -> None:
     assert cli(lake, "findings", "--topic", "none").stdout == "no findings\n"
 
 
-def test_a_lake_that_is_not_there_is_named(tmp_path: Path) -> None:
-    for command in ("windows", "findings", "verdict"):
-        result = CliRunner().invoke(app, [command, "--lake", str(tmp_path / "none")])
-        assert result.exit_code != 0
-        assert "no lake here" in str(result.exception)
+@pytest.mark.parametrize(
+    "command", ["windows", "findings", "verdict", "sql select", "replay", "detect", "quality", "report"]
+)
+def test_a_lake_that_is_not_there_is_named_with_what_makes_one(command: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, [*command.split(), "--lake", str(tmp_path / "none")])
+    assert result.exit_code == 1
+    assert str(result.exception).startswith(f"{tmp_path / 'none'}: no lake here.")
+    assert "kraft-forensics ingest" in str(result.exception)

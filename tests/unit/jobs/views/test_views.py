@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -101,28 +102,33 @@ def rows(lake: Lake, query: str) -> list[tuple[Any, ...]]:
         return connection.sql(query).fetchall()
 
 
-def test_every_view_has_the_columns_that_it_documents(lake: Lake) -> None:
+@pytest.fixture(scope="module")
+def names(lake: Lake) -> Iterator[Any]:
+    """A connection with the names of the lake."""
     with kraft_forensics.duckdb(lake.root) as connection:
-        found = {name: connection.sql(f"select * from {name}").columns for name in views()}
-        comments = connection.sql("select view_name, comment from duckdb_views() where not internal").fetchall()
+        yield connection
+
+
+def test_every_view_has_the_columns_that_it_documents(names: Any) -> None:
+    found = {name: names.sql(f"select * from {name}").columns for name in views()}
+    comments = names.sql("select view_name, comment from duckdb_views() where not internal").fetchall()
     assert found == {name: list(view.columns) for name, view in views().items()}
     assert dict(comments).items() >= {name: view.comment for name, view in views().items()}.items()
     assert not views().keys() & TABLES.keys()
 
 
-def test_times_are_timestamps_in_utc_beside_ms(lake: Lake) -> None:
-    (found,) = rows(lake, "select from_at, from_ms, until_at, until_ms from captured_log")
+def test_times_are_timestamps_in_utc_beside_ms(names: Any) -> None:
+    (found,) = names.sql("select from_at, from_ms, until_at, until_ms from captured_log").fetchall()
     first, last = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), datetime(1970, 1, 1, 0, 0, 20, tzinfo=UTC)
     assert found == (first, 1_000, last, 20_000)
-    with kraft_forensics.duckdb(lake.root) as connection:
-        for view in views().values():
-            found_types = connection.sql(f"select * from {view.name}").types
-            types = dict(zip(view.columns, map(str, found_types), strict=True))
-            times = {name for name, type_ in types.items() if type_ == "TIMESTAMP WITH TIME ZONE"}
-            for name in times:
-                assert {f"{name}_ms", f"{name.removesuffix('_at')}_ms"} & types.keys(), (view.name, name)
-            assert {name for name in types if name.endswith("_at")} <= times
-            assert "offset" not in types
+    for view in views().values():
+        found_types = names.sql(f"select * from {view.name}").types
+        types = dict(zip(view.columns, map(str, found_types), strict=True))
+        times = {name for name, type_ in types.items() if type_ == "TIMESTAMP WITH TIME ZONE"}
+        for name in times:
+            assert {f"{name}_ms", f"{name.removesuffix('_at')}_ms"} & types.keys(), (view.name, name)
+        assert {name for name in types if name.endswith("_at")} <= times
+        assert "offset" not in types
 
 
 def test_a_time_outside_the_calendar_is_null(tmp_path: Path) -> None:
@@ -131,37 +137,38 @@ def test_a_time_outside_the_calendar_is_null(tmp_path: Path) -> None:
     assert rows(lake, "select changed_at, changed_ms from leader_changes") == [(None, 2**63 - 1)]
 
 
-def test_states_say_how_exposed_a_partition_is(lake: Lake) -> None:
+def test_states_say_how_exposed_a_partition_is(names: Any) -> None:
     query = "select {} from partition_states where topic_id = 't' order by metadata_offset"
-    assert rows(lake, query.format("metadata_offset, leader, is_leaderless, is_under_min_isr, has_one_replica")) == [
+    columns = "metadata_offset, leader, is_leaderless, is_under_min_isr, has_one_replica"
+    assert names.sql(query.format(columns)).fetchall() == [
         (2, 1, False, False, False),
         (4, 1, False, True, True),
         (6, None, True, True, False),
         (11, 2, False, False, False),
     ]
-    assert rows(lake, query.format("is_current, valid_to_ms, lasted_ms")) == [
+    assert names.sql(query.format("is_current, valid_to_ms, lasted_ms")).fetchall() == [
         (False, 5_000, 3_000),
         (False, 9_000, 4_000),
         (False, 12_500, 3_500),
         (True, None, 7_500),
     ]
-    assert rows(lake, "select topic, partition, leader, isr, since_ms from current_state") == [
+    assert names.sql("select topic, partition, leader, isr, since_ms from current_state").fetchall() == [
         ("orders", 0, 2, [2, 3], 12_500)
     ]
 
 
-def test_exposure_adds_up_the_states(lake: Lake) -> None:
-    names = "topic, observed_ms, under_min_isr_ms, one_replica_ms, leaderless_ms, longest_under_min_isr_ms"
+def test_exposure_adds_up_the_states(names: Any) -> None:
+    columns = "topic, observed_ms, under_min_isr_ms, one_replica_ms, leaderless_ms, longest_under_min_isr_ms"
     counts = "under_min_isr_stretches, leader_epochs, is_under_min_isr_now"
-    assert rows(lake, f"select {names}, {counts} from partition_exposure order by topic") == [
+    assert names.sql(f"select {columns}, {counts} from partition_exposure order by topic").fetchall() == [
         ("old", 3_000, 3_000, 3_000, 0, 3_000, 1, 1, False),
         ("orders", 18_000, 7_500, 4_000, 3_500, 7_500, 1, 3, False),
     ]
 
 
-def test_downtime_has_a_cause_and_two_parts(lake: Lake) -> None:
-    names = "cause, out_from_ms, out_to_ms, registered_ms, restart_class, out_ms, down_ms, starting_ms, is_out_now"
-    assert rows(lake, f"select {names} from broker_downtime order by out_from_ms") == [
+def test_downtime_has_a_cause_and_two_parts(names: Any) -> None:
+    columns = "cause, out_from_ms, out_to_ms, registered_ms, restart_class, out_ms, down_ms, starting_ms, is_out_now"
+    assert names.sql(f"select {columns} from broker_downtime order by out_from_ms").fetchall() == [
         ("first_start", 1_000, 1_200, 1_000, "first", 200, 0, 200, False),
         ("controlled_shutdown", 4_500, 7_500, 7_000, "clean", 3_000, 2_500, 500, False),
         ("fenced", 8_000, 8_600, None, None, 600, 0, 600, False),
@@ -169,15 +176,15 @@ def test_downtime_has_a_cause_and_two_parts(lake: Lake) -> None:
     ]
 
 
-def test_a_failover_has_the_time_without_a_controller(lake: Lake) -> None:
-    names = "previous_controller, controller, controller_epoch, epochs_skipped, without_controller_ms, until_ms"
-    assert rows(lake, f"select {names} from controller_failovers") == [(3000, 3001, 3, 1, 2_500, None)]
+def test_a_failover_has_the_time_without_a_controller(names: Any) -> None:
+    columns = "previous_controller, controller, controller_epoch, epochs_skipped, without_controller_ms, until_ms"
+    assert names.sql(f"select {columns} from controller_failovers").fetchall() == [(3000, 3001, 3, 1, 2_500, None)]
 
 
-def test_the_most_exact_log_end_of_each_time_is_taken(lake: Lake) -> None:
+def test_the_most_exact_log_end_of_each_time_is_taken(names: Any) -> None:
     """A metric of 0 says nothing; a copied log counts more than a metric; a file without a time comes last."""
-    names = "read_ms, log_end_offset, source, next_read_ms, topic, topic_id"
-    assert rows(lake, f"select {names} from log_ends order by log_end_offset") == [
+    columns = "read_ms, log_end_offset, source, next_read_ms, topic, topic_id"
+    assert names.sql(f"select {columns} from log_ends order by log_end_offset").fetchall() == [
         (6_000, 71, "replica_segment", 8_000, "orders", "t"),
         (8_000, 80, "jmx_exporter", None, "orders", "t"),
         (None, 90, "replica_segment", None, "orders", "t"),

@@ -50,12 +50,14 @@ def folders(capture: Path) -> list[Path]:
     return sorted(place.rglob("__cluster_metadata-0"))
 
 
+@cache
 def logged(capture: Path) -> pa.Table:
     rows = read_rows([str(folder) for folder in folders(capture)])
     return surviving_rows(rows.filter(rows["snapshot_end_offset"].is_null()))
 
 
-def played(capture: Path, cuts: Sequence[int]) -> tuple[list[Row], list[Row]]:
+@cache
+def played(capture: Path, cuts: Sequence[int] = ()) -> tuple[list[Row], list[Row]]:
     """(states, alarms) of a log in pieces that end at some rows."""
     rows = logged(capture)
     cluster, static = identity(folders(capture))
@@ -94,7 +96,7 @@ def test_a_log_whose_begin_was_deleted_goes_on_from_the_newest_snapshot(tmp_path
     segment.write_bytes(data[first.position :])
     live = begin([folder], *identity([folders(CHURN)[0]]))
     live, piece, _ = step(live, surviving_rows(read_rows([str(segment)])))
-    states, _ = played(CHURN, [])
+    states, _ = played(CHURN)
 
     assert piece is not None
     assert live.position > end > 0
@@ -108,11 +110,11 @@ def test_a_log_whose_begin_was_deleted_goes_on_from_the_newest_snapshot(tmp_path
 @given(st.lists(st.integers(0, 5_000), max_size=12))
 @settings(max_examples=6, deadline=None)
 def test_pieces_do_not_matter(cuts: list[int]) -> None:
-    assert played(ELR, cuts) == played(ELR, [])
+    assert played(ELR, tuple(cuts)) == played(ELR)
 
 
 def test_a_window_that_opens_an_election_and_the_last_copy_are_told(tmp_path: Path) -> None:
-    _, alarms = played(ELR, [])
+    _, alarms = played(ELR)
 
     assert {a["kind"] for a in alarms} >= {"window_opened", "window_closed"}
     assert len({a["alarm_id"] for a in alarms}) == len(alarms)
