@@ -78,7 +78,7 @@ def test_spark_reads_the_newest_version_of_a_table_that_it_read_before(job: Job,
 
 
 def with_many_buckets(settings: Settings, **spark: Any) -> Settings:
-    smaller = settings.replay.model_copy(update={"partitions_per_bucket": 4, "rows_per_bucket": 20})
+    smaller = settings.replay.model_copy(update={"partitions_per_bucket": 4, "rows_per_bucket": 100})
     return settings.model_copy(update={"replay": smaller, "spark": settings.spark.model_copy(update=spark)})
 
 

@@ -38,12 +38,14 @@ def findings(lake: Lake, cluster: str, kind: str) -> list[dict[str, Any]]:
     return lake.rows("findings", cluster, where=(pc.field("kind") == kind) | (pc.field("rule") == kind))
 
 
-def test_a_printed_state_that_never_existed_is_a_finding(tmp_path: Path) -> None:
+def test_a_printed_state_that_never_existed_and_a_snapshot_that_differs_are_findings(tmp_path: Path) -> None:
     def change(folder: Path) -> None:
         (file,) = (folder / "cli").glob("*kafka-topics-final.txt")
         text = file.read_text()
         line = next(x for x in text.splitlines() if "\tTopic: ledger\tPartition: 1\t" in x)
         file.write_text(text.replace(line, line.replace("Leader: 2", "Leader: 3")))
+        for path in folder.glob("controllers/*/__cluster_metadata-0/*248-0000000001.checkpoint"):
+            path.write_bytes(with_another_leader(path.read_bytes(), "ledger", 2))
 
     lake, cluster, found = judged(tmp_path, change)
     assert (found.described, found.contradicted) == (84, 1)
@@ -52,6 +54,11 @@ def test_a_printed_state_that_never_existed_is_a_finding(tmp_path: Path) -> None
     assert "printed leader 3" in row["explanation"]
     assert row["evidence"][0]["path"].endswith("kafka-topics-final.txt")
     assert row["evidence"][1]["source"] == "partition_history"
+    (row,) = findings(lake, cluster, "snapshot_mismatch")
+    assert (row["topic"], row["partition"], row["start_offset"]) == ("ledger", 2, 248)
+    assert (row["verdict"], row["severity"]) == ("proven", "critical")
+    assert "leader" in row["explanation"]
+    assert (found.mismatches, found.compared > 20) == (1, True)
 
 
 def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(tmp_path: Path) -> None:
@@ -87,19 +94,6 @@ def test_diverging_controllers_are_a_finding(tmp_path: Path) -> None:
     assert row["explanation"].endswith("Nodes 3000, 3002 went on from offset 46 in epoch 3: committed.")
     replaced = (pc.field("controller_epoch") == 1) & (pc.field("offset") >= 46)
     assert not lake.count("partition_history", cluster, replaced)
-
-
-def test_a_snapshot_that_differs_from_the_replay_is_a_finding(tmp_path: Path) -> None:
-    def change(folder: Path) -> None:
-        for path in folder.glob("controllers/*/__cluster_metadata-0/*248-0000000001.checkpoint"):
-            path.write_bytes(with_another_leader(path.read_bytes(), "ledger", 2))
-
-    lake, cluster, found = judged(tmp_path, change)
-    (row,) = findings(lake, cluster, "snapshot_mismatch")
-    assert (row["topic"], row["partition"], row["start_offset"]) == ("ledger", 2, 248)
-    assert (row["verdict"], row["severity"]) == ("proven", "critical")
-    assert "leader" in row["explanation"]
-    assert (found.mismatches, found.compared > 20) == (1, True)
 
 
 def with_another_leader(snapshot: bytes, topic: str, partition: int) -> bytes:

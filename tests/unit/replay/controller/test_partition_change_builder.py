@@ -119,13 +119,13 @@ def random_case(random: Random, sizes: Sequence[int] = (*range(1, 9), 12, 70)) -
 def test_vectorised_equals_scalar(profile: Profile) -> None:
     """Their widths are mixed, from no replica at all to 70."""
     random = Random(1)
-    cases = [random_case(random) for _ in range(3_000)]
+    cases = [random_case(random) for _ in range(1_000)]
     expected = [build(case, profile) for case in cases]
     assert predicted(cases, profile) == expected
     assert {len(case.replicas) for case in cases} >= {*range(9), 70}
     for field in fields(Record):
         held = sum(getattr(record, field.name) != getattr(Record(), field.name) for record in expected)
-        assert held > 100, field.name
+        assert held > 30, field.name
 
 
 def test_more_cases_than_are_predicted_in_one_piece() -> None:

@@ -51,6 +51,10 @@ class Simulated:
     def changes(self) -> Compared:
         return predict_all(self.bucket, self.bucket.changed_rows)
 
+    @cached_property
+    def judged(self) -> Any:
+        return losses(self.bucket, self.offsets)
+
     @property
     def states(self) -> States:
         return self.bucket.states
@@ -67,11 +71,10 @@ class Simulated:
     def compared(self, scenario: Scenario, begin: int = 0, end: int = END, rebalanced: Sequence[int] = ()) -> list[Any]:
         subjects = self.subjects(begin, end)
         course = self.course(scenario, begin, end, rebalanced)
-        judged = losses(self.bucket, self.offsets)
         missing = getattr(scenario.recover, "undetermined", {})
         by_subject = {s: missing[row] for s, row in enumerate(subjects.start.tolist()) if row in missing}
         end_ms = int(self.bucket.facts.log_end_ms or 0)
-        return compare(self.history, self.states, subjects, course, judged, end_ms, by_subject).to_pylist()
+        return compare(self.history, self.states, subjects, course, self.judged, end_ms, by_subject).to_pylist()
 
     def by_policy(self, policy: str) -> Scenario:
         return Scenario(recover=recovery(policy, self.history, self.states, self.offsets, self.bucket.facts.clock))
@@ -107,7 +110,7 @@ def steps_through(course: Course, subject: int) -> list[tuple[int, tuple[int, ..
 
 
 @pytest.mark.parametrize("name", ["unclean", "elr", "churn", "diverge", "jbod-4.0.2", "jbod-4.1.1"])
-@pytest.mark.parametrize("span", [(0, END), (100, END), (100, 200), (57, 133)])
+@pytest.mark.parametrize("span", [(0, END), (57, 133)])
 def test_with_the_recorded_rules_it_is_what_was(name: str, span: tuple[int, int]) -> None:
     """Every partition, every state: leader, ISR in its order, ELR."""
     known = real(name)
@@ -335,9 +338,8 @@ def test_who_is_asked_for_a_leader() -> None:
     assert told_of == [(31, [3], 2), (45, [3], 2), (50, [3], 2), (53, [1, 3], 2), (55, [1, 2, 3], 2)]
 
 
-@pytest.mark.parametrize("name", ["unclean", "elr"])
-def test_runs_that_are_simulated_at_once_are_what_each_is_alone(name: str) -> None:
-    known = real(name)
+def test_runs_that_are_simulated_at_once_are_what_each_is_alone() -> None:
+    known = real("unclean")
     rules = [
         RECORDED,
         *(Scenario(profile=profile) for profile in PROFILES.values()),
