@@ -27,6 +27,8 @@ os.environ |= {
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
     "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+    # A task runs the same command with any engine; by spark-submit it is Spark.
+    "KRAFT_FORENSICS_ENGINE": "local",
     "KRAFT_FORENSICS_DAG_RETRIES": "1",
     "KRAFT_FORENSICS_DAG_RETRY_DELAY_SECONDS": "1",
 }

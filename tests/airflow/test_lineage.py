@@ -33,7 +33,6 @@ def run(kraft_forensics: str, capture: Path, tmp_path_factory: pytest.TempPathFa
     environment = os.environ | {
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "test",
-        "KRAFT_FORENSICS_ENGINE": "local",
     }
     times = {"incident_from": "2026-11-21T00:39:00Z", "incident_to": "2026-11-21T00:42:00Z"}
     conf = {"captures": [str(capture)], "folder": str(folder / "out"), **times}
