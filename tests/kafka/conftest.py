@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,10 +18,7 @@ from pathlib import Path
 import pytest
 
 from drill.nodes import WAIT_S, Node, wait_for
-from jobs.config.settings import load_settings
-from jobs.spark.session import build_session
 from tests.support.paths import ROOT
-from tests.support.spark_lake import SparkLake
 
 KAFKA = ROOT / ".kafka"
 # KAFKA_RELEASE: one that is not in the list yet (`make new-release`).
@@ -114,10 +111,3 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Made]:
         return replayed_by_kafka(log, folder, classes)
 
     return make
-
-
-@pytest.fixture(scope="session")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkLake]:
-    lake = SparkLake(build_session(load_settings().spark), tmp_path_factory.mktemp("lake"))
-    yield lake
-    lake.spark.stop()

@@ -91,19 +91,14 @@ def test_links_are_cut_and_nothing_of_the_network_is_left(tmp_path: Path) -> Non
     assert f"drill-{os.getpid()}-" not in namespaces()
 
 
-# Sequences that were read in Kafka's source. Each fails, too, if it does not come about. What others left on 4.3.1 is
-# in tests/cases/drill_*; `make drill SCENARIO=...` plays them.
-MISLEADING = ("unregistered_high_watermark", "restart_inside_session")
-
-
-@pytest.mark.parametrize("name", MISLEADING)
-def test_what_misleads_rules_misleads_no_verdict(tmp_path: Path, name: str) -> None:
-    folder, result = played(name, tmp_path)
+def test_what_misleads_rules_misleads_no_verdict(tmp_path: Path) -> None:
+    """A sequence that was read in Kafka's source. It fails, too, if it does not come about. What others left on 4.3.1
+    is in tests/cases/drill_*; `make drill SCENARIO=...` plays them, `make new-release` all of them."""
+    folder, result = played("restart_inside_session", tmp_path)
     assert (result["wrong"], result["as_expected"]) == ([], True)
     manifest = max(folder.glob("capture-*/capture.json"))
     uptimes = {told["id"]: told["uptime_s"] for told in json.loads(manifest.read_text())["nodes"]}
-    assert min(up for node, up in uptimes.items() if node != 1) > RUNS_S
-    assert (uptimes[1] > RUNS_S) == (name != "restart_inside_session")
+    assert [node for node, up in uptimes.items() if up <= RUNS_S] == [1]
 
 
 def test_a_plan_that_is_followed_loses_nothing(tmp_path: Path) -> None:
