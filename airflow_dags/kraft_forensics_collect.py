@@ -10,8 +10,6 @@ A cluster's task fails if a node or a file is missing, and the capture without i
 describes parameters and settings.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -6,8 +6,6 @@
 findings stay. Captures are not touched. `airflow_dags/README.md` describes parameters and settings.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from airflow.sdk import chain, task, task_group

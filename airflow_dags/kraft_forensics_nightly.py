@@ -11,8 +11,6 @@
 `airflow_dags/README.md` describes parameters, settings, backfill and the hook.
 """
 
-from __future__ import annotations
-
 import json
 import textwrap
 from datetime import timedelta

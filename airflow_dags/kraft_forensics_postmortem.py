@@ -5,8 +5,6 @@
 `result` returns where the report is. `airflow_dags/README.md` describes the parameters.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from datetime import UTC, datetime

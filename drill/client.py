@@ -1,7 +1,5 @@
 """The client of a drill, which runs in a JVM: commands in, acknowledgements and answers out (DrillClient.java)."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import queue

@@ -1,8 +1,6 @@
 """What happens to disks: one is full (a file system of its own in memory), or a power loss takes the last batches,
 which were not on it yet."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

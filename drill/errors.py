@@ -1,7 +1,5 @@
 """The error of this room, and how it runs commands."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 from collections.abc import Iterable, Iterator

@@ -5,8 +5,6 @@ A record is lost by an order if it was acknowledged with acks=all, was on the di
 lead when the plan was made, and cannot be read afterwards from a partition that has a leader again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import re

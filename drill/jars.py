@@ -1,7 +1,5 @@
 """Kafka's jars of one release, from Maven."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What was acknowledged to the client, and what could be read afterwards."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -84,7 +82,7 @@ class Ledger:
         return [asdict(of) for of in self.partitions.values()]
 
     @staticmethod
-    def from_json(rows: Iterable[Mapping[str, Any]]) -> Ledger:
+    def from_json(rows: Iterable[Mapping[str, Any]]) -> "Ledger":
         """What `as_json` made, without ids."""
         every = (PartitionLedger(**{**r, "records": [SentRecord(**each) for each in r["records"]]}) for r in rows)
         return Ledger({(of.topic_id, of.partition): of for of in every})

@@ -3,8 +3,6 @@
 The namespaces are joined by a bridge in another one, and by nothing else: the machine's own network has no part in it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

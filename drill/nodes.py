@@ -1,7 +1,5 @@
 """The nodes of a drill: three controllers and four brokers, each a process of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Play a scenario, run the pipeline on what was captured, and score it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Get back what a drill has lost, from the disks that it kept, and compare with what the client knows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Scenarios: small TOML files that say what is done to a cluster (docs/drill.md has the steps)."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -89,7 +87,7 @@ class _Words(_Strict):
     last_known: list[Broker] | None = None
 
     @model_validator(mode="after")
-    def _one_action(self) -> _Words:
+    def _one_action(self) -> "_Words":
         if len(self._actions()) != 1:
             raise ValueError(
                 f"a step has one action, of {', '.join(ACTIONS)}; this one has {self._actions() or 'none'}"
@@ -149,7 +147,7 @@ class DrillScenario(_Strict):
     expected: Expected = Expected()
 
     @model_validator(mode="after")
-    def _known_topics(self) -> DrillScenario:
+    def _known_topics(self) -> "DrillScenario":
         for step in self.steps:
             for name in (step.topic, step.delete, step.create, *map(topic_of, step.partitions)):
                 if name is not None and name not in self.topics:

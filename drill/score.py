@@ -1,7 +1,5 @@
 """Verdicts compared with what the drill knows. A claim is wrong only if nothing that the drill saw allows it."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

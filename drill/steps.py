@@ -1,7 +1,5 @@
 """What each step of a scenario does to the cluster."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import random

@@ -5,8 +5,6 @@ In the end its tables are compared with those of a watch that reads the same log
 partition_history.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys

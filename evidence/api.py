@@ -1,7 +1,5 @@
 """The public names of evidence/ (docs/api.md). They stay from release to release; all other names may change."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """The error tree. Each message names the file, the byte position and the offset, and what to do next."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

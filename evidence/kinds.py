@@ -1,7 +1,5 @@
 """The kind of a captured file, from its name and folder; the node id and capture time in its path."""
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePosixPath
 

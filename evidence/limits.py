@@ -4,8 +4,6 @@ Larger times and durations are refused or left out where they are read, so that 
 cannot overflow an int64.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

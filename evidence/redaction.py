@@ -4,8 +4,6 @@ A secret becomes `[redacted]`, or with a site's key `[redacted <digest>]`: the f
 2104) with that key. Equal secrets have equal digests, and nobody without the key can try words.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

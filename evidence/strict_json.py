@@ -1,7 +1,5 @@
 """Strict JSON, as Kafka writes it: exact integers; no duplicate keys, NaN or excessive nesting."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, NoReturn
 

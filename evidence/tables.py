@@ -4,8 +4,6 @@ Null always means that the source does not give the value. Times are millisecond
 and byte positions are int64, replica lists keep Kafka's order.
 """
 
-from __future__ import annotations
-
 import tomllib
 from importlib.resources import files
 

@@ -4,8 +4,6 @@ Sources: Kafka's CheckpointFile (a version line, a count line, then one entry pe
 partition offset"), LeaderEpochCheckpointFile ("epoch startOffset"), PartitionMetadataFile.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

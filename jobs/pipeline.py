@@ -1,7 +1,5 @@
 """Run the stages in order, for every cluster of a lake."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,8 +1,6 @@
 """The process that forks Spark's Python workers: it imports what tasks need before the first fork, so that no worker
 does. Importing starts no thread that a fork would lose: Arrow, NumPy and delta-rs start theirs when they are used."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from pyspark import daemon, worker  # noqa: F401

@@ -1,8 +1,6 @@
 """Great Expectations for a process that does nothing else (jobs/quality/library.py), without what is not needed
 there."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from importlib import import_module

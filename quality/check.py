@@ -5,8 +5,6 @@ its head names; {table}, {key}, {subject} (the key without its last column) and 
 stand for the table's own. A second statement gives figures to keep, met or not: their name and value.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,7 +129,7 @@ class Outcome:
     sample: list[str] = field(default_factory=list)
     measured: dict[str, float] = field(default_factory=dict)
 
-    def merge(self, later: Outcome, most: int) -> None:
+    def merge(self, later: "Outcome", most: int) -> None:
         self.checked += later.checked
         self.broken += later.broken
         self.measured |= later.measured

@@ -1,7 +1,5 @@
 """Run checks in DuckDB: over all rows of a cluster, or over parts of them, in one process or in several."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

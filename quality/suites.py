@@ -5,8 +5,6 @@ break it: the first ones. Every expectation is that there is none. So the librar
 pages show the violations, with the true counts of rows.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

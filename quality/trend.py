@@ -1,7 +1,5 @@
 """A static HTML page with the trend of quality: the newest runs, and how often each expectation was broken in them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """The public names of replay/ (docs/api.md). They stay from release to release; all other names may change."""
 
-from __future__ import annotations
-
 from replay.controller.conformance import CaseError, differences
 from replay.controller.profiles import PROFILES, Profile
 from replay.plan.clients import coordinator_partition

@@ -3,8 +3,6 @@
 A task of jobs/detect/stage.py runs this for its bucket, and `make bench` times it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pyarrow as pa

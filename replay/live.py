@@ -5,8 +5,6 @@ piece is reduced as in a replay (replay/partitions/reducer.py), so the states ar
 (a test).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The tables as Airflow's assets, so that other DAGs can follow: `schedule=[Asset("kraft_forensics/findings")]`."""
 
-from __future__ import annotations
-
 from airflow.sdk import Asset
 
 # One event for each cluster and run, with `cluster` and `lake` as extra.

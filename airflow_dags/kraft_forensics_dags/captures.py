@@ -1,7 +1,5 @@
 """Which captures a run reads, and where collected ones go: clusters' folders, and dates in the names of captures."""
 
-from __future__ import annotations
-
 import logging
 import re
 import shutil

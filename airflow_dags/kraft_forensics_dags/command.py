@@ -5,8 +5,6 @@
 * The command is idempotent: a retry, a cleared task or another run over the same captures ends in the same tables.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

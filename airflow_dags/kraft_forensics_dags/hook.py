@@ -1,7 +1,5 @@
 """The hook: one function of yours that hears of findings and failures (airflow_dags/README.md)."""
 
-from __future__ import annotations
-
 import pkgutil
 import re
 from typing import Any

@@ -4,8 +4,6 @@ Needs the package apache-airflow-providers-cncf-kubernetes. KRAFT_FORENSICS_DAG_
 arguments, as JSON: `image` (with `kraft-forensics` on PATH), `namespace`, `env_from` and so on.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator

@@ -1,8 +1,6 @@
 """One task that runs one command of `kraft-forensics`, where KRAFT_FORENSICS_DAG_LAUNCHER says: on the worker (local),
 as a Spark application (spark-submit) or in a pod (kubernetes)."""
 
-from __future__ import annotations
-
 import pkgutil
 from typing import Any, Literal
 

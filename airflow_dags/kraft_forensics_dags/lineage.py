@@ -4,8 +4,6 @@ The provider asks an operator by the method `get_openlineage_facets_on_complete`
 Sources: the provider's guide "Implementing OpenLineage in Operators"; OpenLineage's spec of dataset names.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """What the DAGs share: arguments, and parameters (params.toml)."""
 
-from __future__ import annotations
-
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings of the DAGs: KRAFT_FORENSICS_DAG_<name> in the environment in which Airflow parses the DAG files."""
 
-from __future__ import annotations
-
 import os
 from datetime import timedelta
 from typing import Any

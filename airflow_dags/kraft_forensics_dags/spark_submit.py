@@ -4,8 +4,6 @@ Needs the package apache-airflow-providers-apache-spark and a `spark-submit`. KR
 operator's own arguments, as JSON: `conn_id`, `conf`, `archives`, `env_vars` and so on.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

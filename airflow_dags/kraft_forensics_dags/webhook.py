@@ -5,8 +5,6 @@
 Sources: Slack's incoming webhooks; PagerDuty's Events API v2; Alertmanager's api/v2/openapi.yaml (0.28), POST /alerts.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from base64 import b64encode

@@ -8,8 +8,6 @@ epochs and incarnation ids say which record is meant: no clock is compared to fi
 nothing: the active one applies records before it appends them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass

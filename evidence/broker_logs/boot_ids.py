@@ -5,8 +5,6 @@ the uptime: unlike `btime` in /proc/stat, which is wall-clock time and moves whe
 fs/proc/uptime.c, CLOCK_BOOTTIME) needs no clock of the node. It may only run too fast or too slow.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath

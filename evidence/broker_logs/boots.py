@@ -5,8 +5,6 @@ both were filtered out, with a server's `Transition from SHUTDOWN to STARTING`. 
 meanwhile (RuntimeLoggerManager), its last line is not known: lines may have been hidden since.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

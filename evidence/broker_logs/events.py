@@ -5,8 +5,6 @@ Texts: Kafka's source of 3.9, the class files of 3.9.1, 4.0.2, 4.1.1, 4.3.1 and 
 message's first character, so that what a client puts into a name or an error cannot pass for a broker's word.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections import defaultdict

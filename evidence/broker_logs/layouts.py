@@ -8,8 +8,6 @@ GELF) print an object a line. `docker logs -t`, `kubectl logs --timestamps` and 
 RFC 3339; journald prints `<time> <host> <unit>[<pid>]: `; Docker's own files hold {"log": line, "time": ...}.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -5,8 +5,6 @@ A chunk's lines are one Arrow array over its bytes, and two regular expressions 
 and which hold one of the words in question. Only those become Python objects.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -134,7 +132,7 @@ class LineScanner:
             self._before, self.last = self.last, lines.place(int(index))
         return found
 
-    def _line(self, lines: _Lines, heads: Positions, index: int, is_head: bool) -> Line:
+    def _line(self, lines: "_Lines", heads: Positions, index: int, is_head: bool) -> Line:
         number = int(np.searchsorted(heads, index, side="right")) - 1
 
         def head(at: int) -> Place | None:
@@ -146,7 +144,7 @@ class LineScanner:
         length = int(lines.bounds[index + 1] - lines.bounds[index])
         return Line(position, length, text, is_head, own[1] if own else text, head(number - 1))
 
-    def _leave_out_lead(self, lines: _Lines, lead: int, is_bad: Mask) -> None:
+    def _leave_out_lead(self, lines: "_Lines", lead: int, is_bad: Mask) -> None:
         """Lines before the first event: the header of a table, or the end of an event in the file before."""
         lengths = np.diff(lines.bounds)[:lead]
         skipped = np.flatnonzero(~is_bad[:lead])
@@ -157,7 +155,7 @@ class LineScanner:
                 self.notes.append("begins inside an event of the file before")
             self.trailing_bytes += int(lengths[skipped].sum())
 
-    def _hold_back_what_is_no_text(self, lines: _Lines, buffer: npt.NDArray[np.uint8]) -> Mask:
+    def _hold_back_what_is_no_text(self, lines: "_Lines", buffer: npt.NDArray[np.uint8]) -> Mask:
         bounds, lengths = lines.bounds, np.diff(lines.bounds)
         is_bad = lengths > MAX_LINE_BYTES + 1
         reasons = dict.fromkeys(np.flatnonzero(is_bad).tolist(), "line_too_long")

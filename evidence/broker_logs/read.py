@@ -3,8 +3,6 @@
 Lines that are no known message are counted, not stored: what applications and plugins log is nobody's business here.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A log file's text in chunks: as it is, or unpacked (gzip, zstd), within bounds."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

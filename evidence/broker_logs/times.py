@@ -3,8 +3,6 @@
 A wall-clock time is given in ms as if its zone were UTC. With a zone the time is also known in UTC.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import date

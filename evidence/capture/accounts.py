@@ -1,7 +1,5 @@
 """The byte account of each captured file, and the provenance columns of the rows read from it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath

@@ -6,8 +6,6 @@ files are taken, no member's name is used for a file, and bytes are counted whil
 in the headers cannot be trusted.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
@@ -159,7 +157,7 @@ class _Source(Protocol):
 class _Counted(io.BufferedIOBase):
     """A stream whose output counts against the archive's limit."""
 
-    def __init__(self, stream: _Source, work: _Unpacking) -> None:
+    def __init__(self, stream: _Source, work: "_Unpacking") -> None:
         self.stream = stream
         self.work = work
         self.count = 0
@@ -178,7 +176,7 @@ class _Header(tarfile.TarInfo):
     """A member's header. One that is damaged is an error: tarfile takes it for the end, and the rest would be lost."""
 
     @classmethod
-    def fromtarfile(cls, tar: tarfile.TarFile) -> _Header:
+    def fromtarfile(cls, tar: tarfile.TarFile) -> "_Header":
         position = tar.offset
         try:
             return super().fromtarfile(tar)

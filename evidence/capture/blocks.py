@@ -1,7 +1,5 @@
 """A file that arrives in blocks: sliced like bytes, hashed on the way, with a few blocks in memory."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ capturer's clock, like the capture time in its path, so the value was read by th
 (`cp -p`) gives the same bound if that time is not before the capture time: the source was not written afterwards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

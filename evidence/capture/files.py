@@ -5,8 +5,6 @@ must not be unpacked, and links, are reported and not followed. What a URL names
 except what can be read where it is (evidence/capture/remote.py). Nothing is ever written to a capture.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A small file out of an archive, in memory: what the readers of evidence need of a path."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -6,8 +6,6 @@ been moved to this machine from another one since. So an attached volume of a cl
 not taken for one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Detect the kind of a text file from its first bytes. For the output of tools, which may have any name."""
 
-from __future__ import annotations
-
 import re
 
 from evidence import kinds

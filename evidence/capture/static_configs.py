@@ -1,7 +1,5 @@
 """Static configs: from captured server.properties, and from the manifest for nodes whose file was not captured."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from evidence import kinds

@@ -1,7 +1,5 @@
 """What a capture has of each node, and what the metadata log says there should be: the input of lacks.py."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

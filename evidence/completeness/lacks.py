@@ -3,8 +3,6 @@
 The rules are those of docs/findings.md, by number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime

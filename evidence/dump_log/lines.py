@@ -5,8 +5,6 @@ classes: a tagged field with its default is left out, bytes are base64, NaN and 
 function takes one line without its end, accepts any bytes, and raises only DecodeError.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,8 +1,6 @@
 """Decode the records in kafka-dump-log's text: of batches that evidence/dump_log/scan.py framed, and bare payload
 lines."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

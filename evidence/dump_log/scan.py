@@ -6,8 +6,6 @@ evidence/dump_log/lines.py. No form holds unknown tagged fields or the bytes of 
 without UTF-8 printed cannot be distinguished from a real `?`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from evidence.dump_log import lines

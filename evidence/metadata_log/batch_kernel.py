@@ -4,8 +4,6 @@ many times as fast for small batches.
 Sources: Kafka's DefaultRecordBatch; the CRC of RFC 3720 (polynomial 0x1EDC6F41, reflected), eight bytes at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -2,8 +2,6 @@
 what the loops leave to evidence/wire/records.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """`inspect`: the records of metadata files as JSON objects, without a JVM; damage as objects with `error`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Lines of `inspect` from the compiled loops: many thousands of records in one buffer."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 

@@ -6,8 +6,6 @@ reference. Sources: as there; the field layout is that of evidence/wire/schemas/
 checked against the end of its container.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

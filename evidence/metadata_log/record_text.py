@@ -1,7 +1,5 @@
 """The JSON text of partition records, made from their typed columns: `payload` has only what these do not hold."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.compute as pc
 

@@ -1,7 +1,5 @@
 """Decode ranges of batches into rows of tables.METADATA_RECORDS / SNAPSHOT_RECORDS, and damage."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A batch that several nodes hold is one batch with several holders. Records are d
 (evidence/metadata_log/rows.py).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -65,7 +63,7 @@ class Scanned:
     accounts: dict[str, Account] = field(default_factory=dict)
 
     @cached_property
-    def batches(self) -> DistinctBatches:
+    def batches(self) -> "DistinctBatches":
         """Each distinct batch. If several files hold it, the fullest is used: bytes, then the text that lacks least."""
         return distinct_batches(sorted(self.logs, key=lambda log: (log.file.kind == kinds.DUMP_LOG, bool(log.lacks))))
 
@@ -84,7 +82,7 @@ class DistinctBatches:
     def __len__(self) -> int:
         return len(self.heads)
 
-    def take(self, rows: Array) -> DistinctBatches:
+    def take(self, rows: Array) -> "DistinctBatches":
         """Those of a mask, or of row numbers."""
         return replace(self, heads=self.heads[rows], file=self.file[rows], holders=self.holders[rows])
 

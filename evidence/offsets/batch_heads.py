@@ -10,8 +10,6 @@ batch after it begins), FileLogInputStream. A head's CRC is of the records, so i
 recovers may cut the log before a batch whose head is whole.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 

@@ -3,8 +3,6 @@
 A text with anything unusual gives None. It is left to the readers that go line by line, which are the reference.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A value takes about 70 bytes, whatever the length of its file's path, digest and
 outlives its file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any

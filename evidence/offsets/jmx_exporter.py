@@ -5,8 +5,6 @@ UnderMinIsr (Kafka's Partition) are the leader's own view; a broker that does no
 differ between sites, so the metric and label names are configurable: MetricNames.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

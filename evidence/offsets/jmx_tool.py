@@ -9,8 +9,6 @@ Facts, for 4.3.1:
   time.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

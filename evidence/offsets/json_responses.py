@@ -5,8 +5,6 @@ with an error code is left out with a remark (a Damage of no bytes). -1 gives no
 "unknown".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypeVar

@@ -4,8 +4,6 @@ Each source keeps its own meaning: replication-offset-checkpoint has the replica
 leader-epoch-checkpoint's start offset of an epoch is the log end offset of that epoch's leader at its election.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

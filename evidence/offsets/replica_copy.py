@@ -5,8 +5,6 @@ LeaderEpochFileCache (leader-epoch-checkpoint), PartitionMetadataFile. A copy of
 log if its segments were copied in order, for they are only appended to; `collect --replica-logs` copies so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

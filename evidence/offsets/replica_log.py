@@ -4,8 +4,6 @@ Sources: Kafka's FileLogInputStream (a batch shorter than the size in its head e
 broker that did not stop cleanly truncates the log at the first invalid batch); those of evidence/wire/data_batches.py.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ segment's name is its base offset). POSIX `ls -lnRA`: a section for each folder,
 each file; GNU, busybox and toybox print it alike.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Callable

@@ -5,8 +5,6 @@ ends the file), KafkaRaftClient.MAX_BATCH_SIZE_BYTES (8 MiB for writers; this re
 deletes everything after a damaged batch. This reader deliberately keeps the later batches as evidence.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from bisect import bisect_left, bisect_right
@@ -126,7 +124,7 @@ class Batches(Sequence[Batch]):
         self.heads = heads
 
     @classmethod
-    def of(cls, batches: Iterable[Batch]) -> Batches:
+    def of(cls, batches: Iterable[Batch]) -> "Batches":
         heads, some = [np.empty(0, HEADS)], list[tuple[int, ...]]()
         for batch in batches:
             some.append(_FIELDS(batch))
@@ -142,9 +140,9 @@ class Batches(Sequence[Batch]):
     def __getitem__(self, where: int, /) -> Batch: ...
 
     @overload
-    def __getitem__(self, where: slice, /) -> Batches: ...
+    def __getitem__(self, where: slice, /) -> "Batches": ...
 
-    def __getitem__(self, where: int | slice, /) -> Batch | Batches:
+    def __getitem__(self, where: int | slice, /) -> "Batch | Batches":
         if isinstance(where, slice):
             return Batches(self.heads[where])
         return Batch(*self.heads[where].item())

@@ -1,8 +1,6 @@
 """Decompress a batch's records within limits. KRaft writes no compressed batches, but the format allows them; producers
 do."""
 
-from __future__ import annotations
-
 import zlib
 
 import pyarrow as pa

@@ -8,8 +8,6 @@ may hold fewer records than its offsets span, or none), LogSegment.canConvertToR
 more than an int32 above its base offset), LeaderEpochFileCache (epochs never decrease in a log).
 """
 
-from __future__ import annotations
-
 import mmap
 import re
 import struct

@@ -7,8 +7,6 @@ AbstractLegacyRecordBatch.DeepRecordsIterator (formats 0 and 1: a compressed mes
 offsets are relative to the last one's), Lz4BlockInputStream (format 0 has a wrong LZ4 checksum).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple

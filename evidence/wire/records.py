@@ -5,8 +5,6 @@ version 1, api key, version, body, nothing after it), RecordsIterator (what a KR
 ControlRecordType.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

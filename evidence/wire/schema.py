@@ -5,8 +5,6 @@ fields, KIP-482). A tagged field with its default value is left out of the JSON,
 tagged field is kept as base64 in `_unknownTaggedFields`.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import struct

@@ -1,8 +1,6 @@
 """The entry point. It imports little, so that a signal is answered from the first moment on (jobs/console/first.py);
 the commands are in jobs/cli/commands.py."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jobs.console.first import answer_signals

@@ -1,8 +1,6 @@
 """Commands that answer from finished tables: they list, print and explain what was found, say which findings need no
 alarm (`acknowledge`), and show what was, or would be. Only `sql` starts a JVM."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -4,8 +4,6 @@ Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on (`ahead`
 lake is of another release, 130 Ctrl-C, 141 SIGPIPE, 143 SIGTERM.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import signal

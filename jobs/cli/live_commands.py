@@ -1,7 +1,5 @@
 """Commands about a cluster that lives: `watch` tells what happens, `ahead` what a step would do."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Commands that need no lake: `inspect`, `conformance`, `setup`, `doctor`, `config`, `bench`, and `drill`, which needs
 Java and Maven (docs/drill.md)."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

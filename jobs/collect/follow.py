@@ -4,8 +4,6 @@ Each node has a thread and one shell (node.sh), which is asked every few seconds
 all that is known of a node: a follower that was killed goes on from its copies.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import io

@@ -1,8 +1,6 @@
 """What node.sh prints, as files in a folder, facts, and what is missing. The node is not trusted: no name leads out of
 the folder, and nothing is written twice."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -6,8 +6,6 @@ lies between time - answered and time + granularity - asked: the smaller the rou
 answers hold at once, if no clock was set meanwhile.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """Collect from several nodes at once, and write what came as a capture: a folder or an archive that `run` reads."""
 
-from __future__ import annotations
-
 import hmac
 import json
 import os

@@ -1,7 +1,5 @@
 """The nodes to collect from: what --node and a file of nodes say, and the command that opens a shell on each."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tomllib

@@ -1,7 +1,5 @@
 """`doctor`: check that this machine has what the job needs, without starting Spark."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Delta's jars and Spark's connector to S3: which ones this version needs, and how they get into their folders."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Settings from conf/defaults.toml, then the site's own file, then environment variables; the last one wins."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -245,7 +243,7 @@ def _no_setting(what: str, name: str, known: Iterable[str], prefix: str = "") ->
     return SettingsError(f"{what}: is no setting{near} ({_MEANINGS})")
 
 
-def _paths() -> list[_Path]:
+def _paths() -> list["_Path"]:
     """Every section, and every setting in one."""
     models = {name: field.annotation for name, field in Settings.model_fields.items()}
     inner = {name: getattr(model, "model_fields", {}) for name, model in models.items()}

@@ -1,8 +1,6 @@
 """Signals while Python imports the program: nothing has begun, so the process ends at once. jobs/console/signals.py
 takes over when a command begins."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import suppress

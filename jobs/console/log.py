@@ -1,7 +1,5 @@
 """Messages on stderr: plain text, text with times and levels (--verbose), or a JSON object on each line."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -1,8 +1,6 @@
 """The options of all commands, the meaning of their values, and what --help says: options.toml, and the lines of
 examples.txt, each of which a test parses."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Results on stdout: a table, JSON or CSV; messages on stderr."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,7 +1,5 @@
 """Progress on stderr: a live bar on a terminal, with counts and the time left; otherwise a line for each message."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

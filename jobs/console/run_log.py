@@ -1,8 +1,6 @@
 """The log file of this run: what Spark and Java print, and errors in full. On stderr an error is one line, which names
 it."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

@@ -6,8 +6,6 @@ the process itself, and removes the temporary folders. Spark's JVM and its Pytho
 After 4.5 s the process and its children are gone in any case.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

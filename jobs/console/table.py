@@ -1,7 +1,5 @@
 """Tables that fit the terminal: less important columns are left out, names are shortened, no word is broken."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass

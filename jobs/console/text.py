@@ -1,8 +1,6 @@
 """Short text for people: what fits the terminal (its width, wrapped sentences, names shortened in the middle), and
 bounds of a number."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,8 +1,6 @@
 """Compare a lake with rows that are derived again: from the bytes of a capture, whose files are compared by SHA-256,
 and by a replay of the lake's evidence, all of it or a sample."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

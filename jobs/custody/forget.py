@@ -5,8 +5,6 @@ bytes can show: it is removed and ingested again. The commit of `evidence_files`
 forgotten, so a `forget` that was cut off goes on when it is repeated.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A compaction is a commit of the chain whose rows are those of the commit before 
 clean and nothing is made again. Deleting files makes no commit. Commits are never deleted: they hold the chain.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ A manifest, verdict.json and the JSON report name the digest of each ingested ca
 table. A lake whose chain of digests was made anew does not have these any more, however good the new chain is.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -7,8 +7,6 @@ rows are removed one table after the other, `evidence_files` and `captures` last
 when it is repeated.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ An ssh signature is beside the file in FILE.sig (`ssh-keygen -Y`, namespace NAME
 Keys of age are refused: age only encrypts.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from base64 import b64decode

@@ -3,8 +3,6 @@
 Everything is read, nothing is written. Rows are compared only where the files are not those that the commits name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory

@@ -1,8 +1,6 @@
 """What `detect`, `whatif` and `ahead` need beside the partitions, loaded from the lake: the cluster's facts, and the
 lines of nodes' own logs that verdicts use, with how far each node's clock was off."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Detect: partition_history + log_end_offsets -> elections, rule_differences, findings, counterfactuals."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field

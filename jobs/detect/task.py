@@ -5,8 +5,6 @@ topics, and a name may have been used again, so which topic a row belongs to is 
 replayed. The files are below the lake, where every task can read them, and are deleted at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Commands of Kafka's tools, and of this one, for the actions of a plan (replay/plan/step.py). No topic name
 that Kafka refuses is in an action."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ chains of causes.
 Page one is made once, here: the terminal, the ticket, the postmortem and the HTML page render it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any

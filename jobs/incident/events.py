@@ -3,8 +3,6 @@
 Every list is bounded: the worst, or what is nearest to the incident, comes first. `left_out` counts the rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter

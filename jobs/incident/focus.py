@@ -1,7 +1,5 @@
 """Narrow a report to a span of time and to a topic."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pyarrow.compute as pc

@@ -1,7 +1,5 @@
 """Look up rows by values of a column, and topics that were deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

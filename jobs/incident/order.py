@@ -3,8 +3,6 @@
 All findings of a lake are sorted by a few columns; only the findings that are shown are then read completely.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 

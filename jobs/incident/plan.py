@@ -1,8 +1,6 @@
 """Load what a plan follows from (replay/plan/plan.py), and make it the rows that are shown, for the report and for
 commands."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace

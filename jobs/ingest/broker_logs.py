@@ -1,7 +1,5 @@
 """Nodes' own logs as tasks: a task reads a file."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -2,8 +2,6 @@
 what its manifest says, and in the commit of its files who ingested it, with which version, when, and which files; of an
 archive its SHA-256, so that it is not unpacked again."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import socket

@@ -1,7 +1,5 @@
 """log_batches: every distinct batch, the nodes that hold it, and its commit state, derived from all the evidence."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ A batch that the lake already holds is not decoded again. Batches whose records 
 the lake holds only some records, are decoded by the driver, which compares each record with those of the lake.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -5,8 +5,6 @@ the metadata records and write them: of a batch that several nodes hold, one cop
 evidence_files is written last, so an interrupted ingest is repeated by ingesting the capture again.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -83,7 +81,7 @@ def ingest_opened(
         return undisturbed(lambda: _ingest(write, capture, settings, progress))
 
 
-def _ingest(write: _Writer, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
+def _ingest(write: "_Writer", capture: Capture, settings: Settings, progress: Progress) -> Ingested:
     lake = write.lake
     files = lake.read("evidence_files", None, ("path", "sha256", "cluster_id"), pc.field("capture") == capture.name)
     known = {(row["path"], row["sha256"]): row["cluster_id"] for row in files.to_pylist()}
@@ -94,7 +92,7 @@ def _ingest(write: _Writer, capture: Capture, settings: Settings, progress: Prog
     return _ingest_new(write, capture, settings, progress)
 
 
-def _ingest_new(write: _Writer, capture: Capture, settings: Settings, progress: Progress) -> Ingested:
+def _ingest_new(write: "_Writer", capture: Capture, settings: Settings, progress: Progress) -> Ingested:
     lake = write.lake
     progress(f"{capture.name}: reading log-end offsets")
     duration_ms = settings.evidence.snapshot_duration_ms

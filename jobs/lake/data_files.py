@@ -1,7 +1,5 @@
 """The Parquet files of a table: as its Delta log names them, and how they are written."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ The input fingerprint in a commit identifies the inputs of a derived table. It i
 another program has changed the table itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any

@@ -5,8 +5,6 @@ The footer of a file says how it is sliced, so each file may have its own number
 another program wrote, or rewrote, has no such footer: it is read whole, and its rows are filtered.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

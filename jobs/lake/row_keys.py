@@ -1,7 +1,5 @@
 """Compare the rows of two tables by a key of several columns, nulls included."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ row. What cannot be recorded is only a warning: it must not change how a run end
 took: how much they read, how long they ran, and how much memory that needed.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@ the files of its tables, and delta-rs the tables' logs. Both take credentials an
 (AWS_*, GOOGLE_*, AZURE_*).
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

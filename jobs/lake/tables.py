@@ -1,8 +1,6 @@
 """Every Delta table: its columns (from the Arrow schemas of evidence and replay, and tables.toml), with its key and
 comment (quality/checks/tables.toml)."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Great Expectations in a process of its own. To import it takes seconds of computing: in a thread of this process, all
 other threads would wait for the interpreter meanwhile."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A cluster's tables for the checks: held in memory if they are small, else read by tasks, by file and by bucket of
 topics."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

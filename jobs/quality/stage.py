@@ -1,7 +1,5 @@
 """Quality: check every table against its suite -> quality_results, Data Docs and a page with the trend."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping

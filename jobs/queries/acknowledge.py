@@ -1,7 +1,5 @@
 """`acknowledge`: say that findings are known and need no alarm; list and undo that. Needs no JVM."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`ahead`: what steps that are not taken yet would do, from a lake's newest state (replay/whatif/ahead.py)."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """`conformance`: compare the rules with the output of Kafka's own classes, case by case. Starts no JVM."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`describe`: show a cluster's partitions at any point in history, as `kafka-topics --describe` prints them."""
 
-from __future__ import annotations
-
 from itertools import groupby
 from typing import Any
 

@@ -5,8 +5,6 @@ a line `| offset: N`; a batch is a line `baseOffset: N` with its `position: P` i
 numbered from 0.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ On a terminal facts, bounds, assumptions, meanings and predictions have separate
 (jobs/report/templates/explain.txt.j2).
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The flagged windows that commands print. Needs no JVM."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from typing import Any

@@ -1,8 +1,6 @@
 """`findings`: list the rows of the findings table that pass the filters, in the report's order; find one by its id.
 Needs no JVM."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -2,8 +2,6 @@
 date, what a lake holds; as tables that fit the terminal, or as metrics. Reads the tables' logs and a few columns; needs
 no JVM and changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path

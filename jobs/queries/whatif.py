@@ -1,8 +1,6 @@
 """`whatif`: simulate a cluster's recorded triggers under other rules (replay/whatif/simulation.py), and print what
 differs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,8 +1,6 @@
 """A cluster's partitions in buckets of whole topics, one for each task. Topics are whole because every partition of a
 topic reads its partition 0."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Load the cluster-wide records of one cluster from the lake and resolve them (replay/cluster/state.py)."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ An existing history is extended if everything it was derived from is unchanged (
 new part of the log is read and reduced, and only the files of buckets that it touches are replaced.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass

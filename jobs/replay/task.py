@@ -1,7 +1,5 @@
 """The replay of one bucket, as a task does it: its records -> its history, and what it adds to the cluster's tables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 

@@ -4,8 +4,6 @@ Every function turns values of the tables into text. Null becomes "unknown", nev
 escape HTML: jinja2's autoescape and `Markup.format` do.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Load the rows of a cluster's report from the lake: the first rows of each list, and totals of all."""
 
-from __future__ import annotations
-
 from operator import itemgetter
 
 import pyarrow as pa

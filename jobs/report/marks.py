@@ -1,8 +1,6 @@
 """Marks of the timeline: what is known of each, as text. The first line of a text is its name, the others are
 "label: value"; the page's script shows them in the details panel. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby

@@ -5,8 +5,6 @@ for the timeline (a CSP forbids everything else); without it the page is complet
 the page has no creation time and no path of the machine that made it.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The templates of the page and of the texts, with the filters and functions that they share."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from contextlib import suppress

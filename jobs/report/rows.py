@@ -3,8 +3,6 @@
 Pure. jobs/report/stage.py loads the rows, jobs/report/page.py renders the page.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise

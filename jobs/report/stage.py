@@ -1,7 +1,5 @@
 """Report: write what was found in each cluster as HTML, Markdown or JSON; an index page over several clusters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from enum import StrEnum

@@ -1,8 +1,6 @@
 """The incident in plain text and Markdown: the verdict on a terminal, a ticket, and a draft of a postmortem; the report
 as JSON. Each renders page one (jobs/incident/document.py); names from a capture cannot mark anything up."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict

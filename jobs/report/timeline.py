@@ -5,8 +5,6 @@ lanes need no script. The script (templates/timeline.js) moves the marks when th
 their attributes. Pure; all text is escaped.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

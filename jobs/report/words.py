@@ -2,8 +2,6 @@
 what its words mean (templates/glossary.txt: a word, its meaning in one or two plain sentences, and where docs/ has
 more). Nothing here escapes HTML: jinja2's autoescape does."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable

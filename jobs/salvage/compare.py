@@ -4,8 +4,6 @@ Only heads of batches are held, and hashes of the records that are salvaged. No 
 the records that it returns.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,6 @@
 """Write salvaged records: Parquet, JSON lines and Kafka's own batches. Only this module and produce.py give payloads
 out, into files of mode 0600."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

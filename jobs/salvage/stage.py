@@ -1,8 +1,6 @@
 """Salvage: compare copies partition by partition, say how many records can be saved and which were certainly
 acknowledged, and write them where somebody asked for it."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

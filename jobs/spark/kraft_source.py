@@ -23,8 +23,6 @@ file has. The end of a log may not be committed yet: if a controller cuts it off
 the file and the byte from which rows no longer stand there.
 """
 
-from __future__ import annotations
-
 import glob
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

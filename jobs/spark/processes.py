@@ -9,8 +9,6 @@ and the C library keep hundreds of megabytes of it. Source: Linux, proc_pid_stat
 proc_pid_clear_refs(5).
 """
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import os

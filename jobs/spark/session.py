@@ -1,7 +1,5 @@
 """Spark, local by default: a context, which runs tasks, and a session with Delta Lake, UTC and ANSI SQL."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

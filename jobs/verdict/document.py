@@ -3,8 +3,6 @@
 As in Jepsen, `valid` is true, false or "unknown": if evidence is missing, the result is not called valid.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any

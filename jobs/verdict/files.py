@@ -1,7 +1,5 @@
 """The files of a lake's verdicts: verdict-<cluster>.json for each cluster, and verdict.json, the index over them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -5,8 +5,6 @@ A finding is identified by its id, its verdict and its severity: one that was po
 and an acknowledgement of it no longer holds. Detect replaces a cluster's findings; these two tables keep their rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pyarrow as pa

@@ -4,8 +4,6 @@ The files are written in the SQL that Spark and DuckDB share, and one function o
 since the Unix epoch as a timestamp. `View.query` puts an engine's expression in its place.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """The tables and views of lakes in DuckDB, which reads them through Arrow; the queries of rooms. Needs no Spark."""
 
-from __future__ import annotations
-
 import atexit
 from collections.abc import Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """The lake's tables and views under their names in a Spark session."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Sequence
 

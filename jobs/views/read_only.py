@@ -5,8 +5,6 @@ consist of, and the commands that show something. Everything else is refused, wh
 later one adds it.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """`sql`: run statements of Spark SQL that only read, one from the command line or many at a prompt."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Each batch of the stream -> new states and alarms, and what is kept for the next one."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """`watch`: metadata logs that grow, as a structured stream over `format("kraft")` (jobs/spark/kraft_source.py)."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import time

@@ -2,8 +2,6 @@
 once: a commit names the stream and the batch (Delta's transaction identifiers), and one that is there is not repeated.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

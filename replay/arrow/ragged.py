@@ -1,7 +1,5 @@
 """Ragged integer lists (replicas, ISR, ELR) in NumPy: padded matrices, and bit masks over each row's replica list."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Sorted rows: where a key changes, the nearest row with a mark, many ranges of row numbers at once, and a group's last
 event at or before an offset."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array

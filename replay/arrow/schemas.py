@@ -1,7 +1,5 @@
 """Arrow schemas of everything that `replay` produces, from schemas.toml. Null means "not known from the evidence"."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib.resources import files
 

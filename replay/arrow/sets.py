@@ -4,8 +4,6 @@ They loop over columns, since lists are short and there are many. A result may b
 it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import TypeVar

@@ -4,8 +4,6 @@ that was killed lost nothing of what it had written. And when the machines start
 Source: Linux, /proc/sys/kernel/random/boot_id (a new random id at every start of the machine), /proc/uptime.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -76,7 +74,7 @@ class LoggedProcess:
         """Whether the process after it, and no later one, wrote a line of that time."""
         return self.next_ms is not None and self.next_ms[0] <= timestamp_ms <= self.next_ms[1]
 
-    def unless_registered(self, broker_epoch: int, timestamp_ms: int, error_ms: int) -> LoggedProcess:
+    def unless_registered(self, broker_epoch: int, timestamp_ms: int, error_ms: int) -> "LoggedProcess":
         """What is left of it if the broker's next registration is that one: its process logged elsewhere, if the file
         does not have it and a later process, or the file's end, is later."""
         if broker_epoch == self.next_epoch:

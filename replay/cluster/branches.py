@@ -4,8 +4,6 @@ Sources: KIP-595 (truncation to the diverging epoch; an entry is committed once 
 replicated an entry of its own epoch), KIP-630 (a snapshot holds only committed records).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -41,7 +39,7 @@ class Holders:
     of: Array
 
     @classmethod
-    def of_column(cls, nodes: pa.ChunkedArray) -> Holders:
+    def of_column(cls, nodes: pa.ChunkedArray) -> "Holders":
         """From a column of lists: as text, of which few distinct ones become Python's."""
         sets: dict[tuple[int, ...], int] = {}
         found = [np.zeros(0, dtype=np.int32)]

@@ -9,8 +9,6 @@ Sources: Kafka's ReplicationControlManager (handleBrokerFenced, handleBrokerUnre
 handleBrokerInControlledShutdown, handleBrokerUncleanShutdown, handleDirectoriesOffline); KIP-858, KIP-841.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

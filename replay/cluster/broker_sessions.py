@@ -11,8 +11,6 @@ Sources: Kafka's ClusterControlManager.registerBroker, ReplicationControlManager
 PartitionChangeBuilder.maybePopulateTargetElr; KIP-966, KIP-858; KAFKA-18106 (a clean restart leaves the ISR, too).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

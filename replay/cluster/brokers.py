@@ -8,8 +8,6 @@ Sources: Kafka's ClusterControlManager (replay of the registration records), Bro
 QuorumController.unregisterController (4.4.0: it refuses the active controller, and ids that are not registered).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

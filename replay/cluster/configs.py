@@ -4,8 +4,6 @@ Resolution order (Kafka's KafkaConfigSchema, ConfigurationControlManager): topic
 controller > cluster default (broker resource "") > the active controller's static file > built-in default.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,7 +72,7 @@ class ConfigTimeline:
     topics: dict[str, tuple[list[int], list[str | None]]]
     cluster: ConfigSteps
 
-    def resolve(self, topics: Sequence[str], topic: Array, offset: Array) -> Resolved:
+    def resolve(self, topics: Sequence[str], topic: Array, offset: Array) -> "Resolved":
         """The effective value after the record at each offset. topic: indexes into `topics`, one per offset."""
         pairs = list(self.cluster.values)
         cluster = np.searchsorted(np.asarray(self.cluster.offsets, dtype=np.int64), offset, side="right") - 1

@@ -1,7 +1,5 @@
 """The cluster's facts: everything except the partitions that judging one bucket needs."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence

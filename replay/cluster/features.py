@@ -3,8 +3,6 @@
 Sources: FeatureLevelRecord; Kafka's MetadataVersion (the names of the levels).
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -25,7 +23,7 @@ class MetadataVersion:
     level: tuple[int, int, int]
 
     @classmethod
-    def parse(cls, text: str) -> MetadataVersion:
+    def parse(cls, text: str) -> "MetadataVersion":
         """Parse its text form. Errors: ValueError if it is not a metadata.version."""
         match = re.fullmatch(r"(\d+)\.(\d+)-IV(\d+)[A-Z]?", text)
         if match is None:

@@ -6,8 +6,6 @@ its configs), KafkaConfigSchema (which layer counts). The cap of min.insync.repl
 partition_history.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ snapshots, holes, transactions.
 Sources: KIP-868 (metadata transactions), KIP-630 (a snapshot's end offset is exclusive).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ class LogBatches(Sequence[Row]):
         self._columns: dict[str, Array] = {}
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> LogBatches:
+    def of(cls, rows: Sequence[Row]) -> "LogBatches":
         return rows if isinstance(rows, LogBatches) else cls(pa.Table.from_pylist(list(rows)))
 
     def __len__(self) -> int:

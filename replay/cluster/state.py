@@ -5,8 +5,6 @@ Plain Python and NumPy over the few records that are not about one partition; ev
 Sources: KIP-595 (branches), KIP-868 (transactions), Kafka's TopicsDelta, ConfigurationsDelta, FeaturesDelta.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -118,7 +116,7 @@ class ClusterState:
     controller_releases: ControllerReleases
     problems: list[Problem]
 
-    def for_tasks(self) -> ClusterState:
+    def for_tasks(self) -> "ClusterState":
         """A copy for Spark tasks, without what only the driver needs."""
         none = LogBatches.of([])
         shape = replace(self.shape, batches=none, live=none.column("epoch"), branches=[])

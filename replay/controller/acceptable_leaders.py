@@ -3,8 +3,6 @@
 Sources: Kafka's ClusterControlManager.isActive and defaultDir, BrokerRegistration.hasOnlineDir, DirectoryId (KIP-858).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

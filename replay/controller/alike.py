@@ -5,8 +5,6 @@ counts. So two changes are of one kind if they are equal once the brokers of eac
 own replica lists, and the ids hash in the same order. The same holds for directories.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@ target_adding_replicas and target_removing_replicas; and Kafka's answer: change 
 state_after.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables that compare recorded partition changes with the rules: the differences, and each election's predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

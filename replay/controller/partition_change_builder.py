@@ -4,8 +4,6 @@ Vectorised over cases; the rules are data (replay/controller/profiles.py). Sourc
 the order of its steps, since the order matters; PartitionReassignmentReplicas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar

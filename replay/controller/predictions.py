@@ -7,8 +7,6 @@ would explain it) or UNEXPLAINED. Changes that all rules treat alike share one p
 Vectorised, in pieces that fit the processor's cache.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any

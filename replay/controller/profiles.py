@@ -8,8 +8,6 @@ identifies the minor release; and a manifest that names the release. A registrat
 unregistered (UnregisterControllerRecord, Kafka 4.4).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """Partition changes of a history, each with the previous state and what the controller knew at that moment."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 

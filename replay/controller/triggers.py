@@ -6,8 +6,6 @@ Sources: Kafka's ReplicationControlManager (generateLeaderAndIsrUpdates and its 
 changePartitionReassignment, cancelPartitionReassignment, handleAssignReplicasToDirs), PartitionReassignmentRevert.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial

@@ -4,8 +4,6 @@ Sources: schemas.RULE_DIFFERENCES (docs/rules.md) and catalogue.INVARIANT_VIOLAT
 tables keep every row; this module picks the rows worth looking at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -3,8 +3,6 @@
 For each finding the columns hold what `statements.statement` and `statements.prose` would return.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter

@@ -6,8 +6,6 @@ every partition gets a finding.
 Sources: Kafka's PartitionChangeBuilder (who may be elected from where), KIP-966.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 A fault is a fact about the evidence, or about what cannot be known. Nothing here judges a loss.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter

@@ -3,8 +3,6 @@
 An unregistered kind is an error, so a new kind starts here. CONTRIBUTING.md has the whole recipe.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum

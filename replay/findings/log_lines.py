@@ -10,8 +10,6 @@ Sources: Kafka's Partition.makeLeader and makeFollower (state-change.log), Parti
 and QuorumController.handleCommit (controller.log).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any

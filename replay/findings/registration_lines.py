@@ -14,8 +14,6 @@ Sources: Kafka's ClusterControlManager.registerBroker, ReplicationControlManager
 LogManager.readBrokerEpochFromCleanShutdownFiles.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

@@ -8,8 +8,6 @@ Sources: KIP-101 and KIP-279 (what a replica truncates after an election), KAFKA
 replication-offset-checkpoint), KIP-858 (a replica's directory).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 Every statement has one nature and never mixes two: sentences.toml has nature and sentence of each code.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files

@@ -4,8 +4,6 @@ Each statement of a reason has one nature (replay/findings/sentences.toml): fact
 evidence proves, assumptions and predictions are never mixed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Only proven windows count in a sum. What is undecided stays unknown, with the ev
 the key `answer` of the verdict document (docs/verdict.md); the terminal, the report and Markdown show its sentences.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ gives the bounds of the finding. Where no record shows a cause, the line says so
 Sources: docs/rules.md (triggers), KIP-966, KIP-101.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any

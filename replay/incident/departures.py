@@ -6,8 +6,6 @@ has a way that is recorded, or one that is deduced from what came after it. The 
 Sources: BrokerHeartbeatManager.calculateNextBrokerState, KIP-966 (clean and unclean registrations).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Source: docs/broker_logs.md, which says why windows stay undecided with the nodes' own logs.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

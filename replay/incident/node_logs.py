@@ -6,8 +6,6 @@ UTC. They explain a verdict and are no evidence for it. A line that is missing s
 Source: docs/broker_logs.md.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

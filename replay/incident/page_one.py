@@ -4,8 +4,6 @@ Every sentence is a fact of the log, the bound of a finding, or says that it is 
 proven loss only: for other windows the sentence says what made a loss possible.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

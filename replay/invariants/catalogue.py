@@ -4,8 +4,6 @@ What the evidence does not show (min ISR without its configs, a broker or a feat
 nothing.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files

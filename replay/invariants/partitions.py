@@ -6,8 +6,6 @@ two also follow changes elsewhere: broker registrations, and the configs of the 
 Sources: replay/invariants/catalogue.toml names them for each invariant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

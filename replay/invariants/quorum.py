@@ -6,8 +6,6 @@ one offset of one epoch (log_conflict), diverging logs (controller_divergence) a
 Sources: KIP-595 (Fetch, Vote, LeaderChangeMessage), KIP-630 (a snapshot holds only committed records).
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

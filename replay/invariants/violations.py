@@ -3,8 +3,6 @@
 Vectorised over all partitions, without a loop over states.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

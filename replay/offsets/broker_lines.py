@@ -7,8 +7,6 @@ Sources: Kafka's Partition.makeLeader and makeFollower (state-change.log), Repli
 UnifiedLog.truncateTo (server.log). docs/broker_logs.md says what each line proves.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Rows of a finding's `evidence`: recorded states and observations of replicas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from replay.arrow.schemas import PROVENANCE_NAMES

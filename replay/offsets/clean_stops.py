@@ -4,8 +4,6 @@ Sources: Kafka's LogManager.shutdown (recovery points, log starts, then .kafka_c
 epoch in that file).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any

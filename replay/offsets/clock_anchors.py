@@ -5,8 +5,6 @@ This is a lower bound; nothing bounds a clock's error from above. Sources: Kafka
 written when a replica leads in an epoch or copies its first record), KIP-631.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -4,8 +4,6 @@ Plain Python, one partition at a time: only partitions that are already suspecte
 purpose: a value that cannot be ordered in time against an election proves nothing.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence

@@ -5,8 +5,6 @@ Sources: Kafka's UnifiedLog and LeaderEpochFileCache (the meaning of a log end a
 (log directory moves: a replica and its successor side by side).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
@@ -52,13 +50,13 @@ class Drop:
     line: Row | None
     end_ms: int | None
 
-    def overlaps(self, other: Drop) -> bool:
+    def overlaps(self, other: "Drop") -> bool:
         """Whether the two may be the same event of a replica."""
         ends = (self.end_ms, other.end_ms)
         begins = (other.before["captured_at_ms"], self.before["captured_at_ms"])
         return all(end is None or begin <= end for begin, end in zip(begins, ends, strict=True))
 
-    def with_line(self, line: Row) -> Drop:
+    def with_line(self, line: Row) -> "Drop":
         """The same event, with a line that shows it too."""
         return replace(self, low=min(self.low, line["epoch_start_offset"]), line=line)
 

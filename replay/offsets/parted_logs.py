@@ -6,8 +6,6 @@ where the last epoch that both have ends in the first of them), LeaderEpochFileC
 ends its transaction; it has one at a time).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Rows of log-end offsets by partition of a bucket."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 

@@ -1,7 +1,5 @@
 """Up to where the log of an elected leader was the partition's log, by the leader-epoch-checkpoints."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which topic a captured value belongs to: files and scrapes name topics, and a name may be used again."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@ reached, and every later election passes on only what is below its winner's log 
 that is unknown passes nothing on: missing evidence lowers the floor and never raises it.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

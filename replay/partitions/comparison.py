@@ -1,7 +1,5 @@
 """Compare replayed states with states that Kafka itself wrote (snapshots) or that its tools printed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@ Sources: Kafka's ReplicationControlManager.getTopicEffectiveMinIsr (the cap by p
 KafkaConfigSchema.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

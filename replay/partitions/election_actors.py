@@ -5,8 +5,6 @@ Sources: Kafka's ReplicationControlManager (which events change partitions, and 
 alterPartition adds members to an ISR), PartitionReassignmentReplicas and PartitionReassignmentRevert.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ would have done. Sources: Kafka's PartitionChangeBuilder (who may be elected), R
 controller does on each event), PartitionReassignmentRevert (a cancelled reassignment), KIP-966, KIP-704, KIP-858.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -11,8 +11,6 @@ terms of recorded state (docs/metrics.md):
 - electable_replicas_count: |ISR| + |ELR| of one partition.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ Each field of a state has the last value that a record set; leader epoch and par
 whole history takes a few segmented forward fills over arrays, without a loop over records.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 The law (KIP-630): replay(state at N + what follows N) equals replay(everything). Here the state at N is the history's.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ A window opens when the partition becomes leaderless, or gets a leader that need
 in the ISR or the ELR). It closes at the first state with a leader and |ISR| >= min ISR. Vectorised.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

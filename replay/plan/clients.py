@@ -5,8 +5,6 @@ __consumer_offsets and __transaction_state holds an id), Utils.abs, KIP-320 (a c
 (hanging transactions).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from replay.loss.verdicts import PROVEN

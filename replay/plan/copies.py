@@ -5,8 +5,6 @@ and BrokerMetadataPublisher.initializeManagers (a broker registers before it loa
 3.9.1 to 4.3.1): one that registered again and was never unfenced may have truncated nothing yet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from replay.plan.inputs import PlanInput, members_of, named, places_of

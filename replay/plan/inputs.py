@@ -1,7 +1,5 @@
 """What a plan follows from (replay/plan/plan.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

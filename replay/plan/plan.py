@@ -9,8 +9,6 @@ Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControl
 (a replica truncates its log), ConfigurationControlManager (a changed min.insync.replicas empties ELRs).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 
 from replay.cluster.features import ELR_VERSION

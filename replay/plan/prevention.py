@@ -1,8 +1,6 @@
 """The step that prevents the next loss: configs, features and releases that the log shows, and partitions that stood
 one failure from a loss."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from replay.findings.statements import prose

@@ -4,8 +4,6 @@ Sources: Kafka's ReassignPartitionsCommand (format of the plan), KIP-455 (a plan
 way; a partition without a leader cannot be reassigned).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Sequence
 

@@ -12,8 +12,6 @@ members had been killed, the last known leader lost power, and 6 to 12 records t
 Where the captured logs show it, the plan has the replica elected that holds most.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,11 +61,11 @@ class Copy:
     last_written_leader_epoch: int
     high_watermark: int = -1
 
-    def holds_more_than(self, other: Copy) -> bool:
+    def holds_more_than(self, other: "Copy") -> bool:
         end, other_end = ((c.last_written_leader_epoch, c.log_end_offset) for c in (self, other))
         return self > other and end != other_end
 
-    def goes_on_after(self, other: Copy) -> bool:
+    def goes_on_after(self, other: "Copy") -> bool:
         """Whether all of the other log is the begin of this one: both end in records of one leader epoch."""
         return self > other and self.last_written_leader_epoch == other.last_written_leader_epoch
 

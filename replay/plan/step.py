@@ -1,7 +1,5 @@
 """A plan as data: steps, and the actions in them that `jobs` renders as commands of Kafka's tools."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
