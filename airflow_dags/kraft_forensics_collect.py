@@ -65,11 +65,7 @@ def collect(name: str, nodes: str, folder: str, log_days: int | None) -> str:
 
 
 for name, description, times in (
-    (
-        "collect",
-        "Collect a capture of every Kafka cluster for the night",
-        schedule("COLLECT_SCHEDULE", "0 23 * * *"),
-    ),
+    ("collect", "Collect a capture of every Kafka cluster for the night", schedule("COLLECT_SCHEDULE", "0 23 * * *")),
     (
         "collect_light",
         "Collect boot ids, high watermarks and leader epochs of every Kafka cluster",

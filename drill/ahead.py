@@ -8,14 +8,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from drill.chance import write_led
 from drill.nodes import BROKERS, CLUSTER_ID, wait_for
 from drill.scenario import Step, name_of
 from drill.score import lake_of, states_of, wrong
 from jobs.config.settings import load_settings
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.queries.ahead import AheadAnswer, ahead
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION
 from replay.controller.profiles import profile_of
@@ -24,7 +24,6 @@ from replay.whatif.ahead import ELECT, SET, START, STOP, UNCLEAN, ClusterAction
 if TYPE_CHECKING:
     from drill.steps import Drill
 
-Row = dict[str, Any]
 # Until the controller has written what follows from a step.
 _WRITTEN_S, _SETTLE_S = 1.0, 30.0
 # unclean.leader.election.interval.ms of a drill, and a little more.

@@ -2,20 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from drill.nodes import CLUSTER_ID
 from drill.scenario import name_of, number_of, topic_of
 from drill.score import lake_of, wrong
 from drill.steps import Drill
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.salvage.live import LiveCluster
 from jobs.salvage.output import LINES
 from jobs.salvage.produce import ProduceOptions, produce
 from jobs.salvage.stage import salvage
 from replay.offsets.parted_logs import ABORTED, ABOVE, BELOW, OPEN_TRANSACTION
-
-Row = dict[str, Any]
 
 # Of `salvage` in drill.told. lost: records acknowledged with acks=all that are gone; found: how many of them were
 # salvaged; salvaged: all records that were; live: how many of these a comparison with the running cluster lists, too;

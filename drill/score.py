@@ -11,12 +11,11 @@ from typing import Any
 from drill.ledger import Ledger, Place, SentRecord
 from drill.nodes import CLUSTER_ID
 from drill.scenario import name_of
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from replay.findings.kinds import HWM_REGRESSION, INVARIANT_VIOLATION, RULE_MISMATCH
 from replay.loss.verdicts import VERDICTS
 from replay.plan.step import groups
 
-Row = dict[str, Any]
 _place = itemgetter("topic_id", "partition")
 PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bounds", "wrong first"
 MISMATCH, STATE = "contradiction", "wrong state"

@@ -12,17 +12,15 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
-from typing import Any
 
 from drill.errors import DIES_WITH_THIS, DrillError, call, spawn
 from drill.nodes import CLUSTER_ID, CONTROLLERS
 from drill.score import wrong
 from drill.steps import Drill
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.watch.tables import ALARMS, STATES, WatchTables
 from replay.live import PLAN_CHANGED
 
-Row = dict[str, Any]
 # What must be 0.
 FAULTS = ("missed", "false", "twice", "states_differ", "history_lacks")
 WATCHED, ANEW = "watch", "watch-anew"

@@ -6,9 +6,11 @@ and byte positions are int64, replica lists keep Kafka's order.
 
 import tomllib
 from importlib.resources import files
+from typing import Any
 
 import pyarrow as pa
 
+Row = dict[str, Any]
 INT32_LIST = pa.list_(pa.int32())
 STRING_LIST = pa.list_(pa.string())
 _COLUMNS = tomllib.loads(files("evidence").joinpath("tables.toml").read_text("utf-8"))

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +22,7 @@ from jobs.console.progress import progress_steps
 from jobs.detect.stage import DetectSummary, run_detect
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.integrity import digest_of
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.runs import Run
 from jobs.lake.storage import shown, within
 from jobs.lake.tables import CLUSTER_ID
@@ -37,8 +36,6 @@ from jobs.spark.tasks import engine, start_early
 from jobs.verdict.document import document
 from jobs.verdict.files import VerdictFiles
 from jobs.verdict.status import levels, remember
-
-Row = dict[str, Any]
 
 # A record of the metadata log takes more bytes than this, unless the capture is compressed.
 _LEAST_RECORD_BYTES = 40

@@ -29,10 +29,7 @@ from quality.check import Check, Outcome
 
 
 def run_suites(
-    checks: Sequence[Check],
-    found: Mapping[str, Outcome],
-    warns: Mapping[str, bool],
-    docs: Path,
+    checks: Sequence[Check], found: Mapping[str, Outcome], warns: Mapping[str, bool], docs: Path
 ) -> dict[str, bool]:
     """Validate what was found against the suite of each table, and write Data Docs to `docs` (docs/index.html).
 

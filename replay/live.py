@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import Array, bools
+from replay.arrow.ragged import Array, Row, bools
 from replay.arrow.runs import run_starts
 from replay.arrow.schemas import PARTITION_HISTORY, column
 from replay.arrow.sets import size
@@ -29,7 +29,6 @@ from replay.partitions.reducer import build_history
 from replay.partitions.resume import as_base, news
 from replay.partitions.windows import exposing
 
-Row = dict[str, Any]
 Place = tuple[str, int]  # topic id, partition
 
 WINDOW_OPENED, WINDOW_CLOSED, UNCLEAN, ONE_LEFT = "window_opened", "window_closed", "unclean_election", "one_left"
@@ -84,12 +83,7 @@ class Piece:
 
 
 def advance(
-    live: Live,
-    changes: pa.Table,
-    records: Sequence[Row],
-    epochs: Sequence[tuple[int, int, int]],
-    end: int,
-    end_ms: int,
+    live: Live, changes: pa.Table, records: Sequence[Row], epochs: Sequence[tuple[int, int, int]], end: int, end_ms: int
 ) -> tuple[Live, Piece]:
     """Move on to offset `end` (exclusive). No transaction may be open there.
 

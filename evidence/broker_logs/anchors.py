@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from evidence import tables
 from evidence.broker_logs.times import QUARTER_MS, quarter_hours, zone_between
+from evidence.tables import Row
 
 PRINTED, START_TIME, ANCHORS = "printed", "start_time", "anchors"
 _AFTER_ITS_RECORD = ("leader_started", "follower_started", "leader_unchanged", "follower_unchanged", "isr_updated")
@@ -33,8 +34,6 @@ _SUMMER_TIMES_MS = (1_800_000, 3_600_000)
 # A later capture may have another file under the same path.
 _FILE = ("capture", "path")
 _IN_FILES = ("node_id", *_FILE, "position")
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,7 @@ class _Anchor:
 
 
 def node_clocks(
-    events: pa.Table,
-    states: pa.Table,
-    registrations: pa.Table | None = None,
-    boots: pa.Table | None = None,
+    events: pa.Table, states: pa.Table, registrations: pa.Table | None = None, boots: pa.Table | None = None
 ) -> pa.Table:
     """tables.NODE_CLOCKS: for each node with an anchor a row, or several where its clock or zone was set meanwhile (no
     one offset satisfies all bounds), by time. A row's bounds hold for a clock that was not set between from_ms and

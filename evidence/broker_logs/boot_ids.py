@@ -73,11 +73,7 @@ def _round(
 def _machine(node: CapturedNode, began_ms: int | None, took_ms: int, error_ms: int) -> dict[str, Any]:
     """What is known of the machine. Both bounds of its start hold for a clock that was slewed all the time; the lower
     one not for a virtual machine that was paused: its uptime stood still."""
-    row: dict[str, Any] = {
-        "machine_id": node.machine_id,
-        "node_name": node.node_name,
-        "local_disks": node.local_disks,
-    }
+    row: dict[str, Any] = {"machine_id": node.machine_id, "node_name": node.node_name, "local_disks": node.local_disks}
     if began_ms is not None and node.uptime_s is not None:
         least_s, most_s = node.uptime_s, node.uptime_s + 1
         row["booted_by_ms"] = began_ms + took_ms + error_ms - int(least_s * (1000 - _SLEWED_MS_PER_S))

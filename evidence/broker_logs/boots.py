@@ -6,11 +6,9 @@ meanwhile (RuntimeLoggerManager), its last line is not known: lines may have bee
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from evidence.broker_logs.times import quarter_hours
-
-Row = dict[str, Any]
+from evidence.tables import Row
 
 CLEAN, UNCLEAN = "clean", "unclean"
 _STARTS = ("process_started", "server_starting")

@@ -6,7 +6,6 @@ Lines that are no known message are counted, not stored: what applications and p
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,9 +21,8 @@ from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
 from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.redaction import REDACTED, SECRET_WORDS, redact_text
+from evidence.tables import Row
 from evidence.text_files import IN_UTF_16, UTF_16
-
-Row = dict[str, Any]
 
 MAX_MESSAGE_CHARS = 2000
 # A secret that the cut would divide is redacted before the cut.

@@ -189,11 +189,7 @@ def open_capture(location: Location, limits: Limits = DEFAULT_LIMITS) -> Iterato
 
 @contextmanager
 def _opened(
-    local: Path,
-    location: Location,
-    refused: list[tuple[str, str]],
-    in_place: Mapping[Path, Framed],
-    limits: Limits,
+    local: Path, location: Location, refused: list[tuple[str, str]], in_place: Mapping[Path, Framed], limits: Limits
 ) -> Iterator[Capture]:
     """Open the local copy. local: where the location's bytes can be read; in_place: as in remote.Staged."""
     if local not in in_place and local.is_dir():

@@ -1,14 +1,11 @@
 """Static configs: from captured server.properties, and from the manifest for nodes whose file was not captured."""
 
-from typing import Any
-
 from evidence import kinds
 from evidence.capture.accounts import provenance
 from evidence.capture.files import Capture
 from evidence.redaction import config_value
+from evidence.tables import Row
 from evidence.text_files import read_properties
-
-Row = dict[str, Any]
 
 
 def static_configs(capture: Capture) -> list[Row]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,6 @@ from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from evidence.wire.batches import Batches
 
-Row = dict[str, Any]
 Partition = tuple[str, int]
 
 NO_LEADER, RECOVERING = -1, 1

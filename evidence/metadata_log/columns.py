@@ -20,12 +20,12 @@ from evidence.capture.accounts import damage_columns
 from evidence.errors import Damage
 from evidence.metadata_log.record_text import without_text
 from evidence.metadata_log.rows import PAYLOADS, ByteRange, decode_range, record_row
+from evidence.tables import Row
 
 if TYPE_CHECKING:
     from evidence.metadata_log.compiled_reader import Parsed
 
 Array = np.ndarray[Any, Any]
-Row = dict[str, Any]
 
 DAMAGE = pa.struct(
     [
@@ -42,15 +42,7 @@ DECODED = pa.schema([*tables.SNAPSHOT_RECORDS, pa.field("holds", pa.string()), p
 COMPILED_FROM_BYTES = 512 << 10
 LOADED_FROM_BYTES = 8 << 10
 _CHUNK_ROWS = 20_000
-_LIST_NAMES = (
-    "replicas",
-    "isr",
-    "removing_replicas",
-    "adding_replicas",
-    "elr",
-    "last_known_elr",
-    "directories",
-)
+_LIST_NAMES = ("replicas", "isr", "removing_replicas", "adding_replicas", "elr", "last_known_elr", "directories")
 _SCALAR_NAMES = ("leader", "leader_epoch", "partition_epoch", "leader_recovery_state")
 
 

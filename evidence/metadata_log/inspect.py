@@ -13,10 +13,9 @@ from evidence.dump_log.records import read_dumped, read_unplaced
 from evidence.dump_log.scan import scan_dump
 from evidence.errors import Damage, KraftForensicsError
 from evidence.metadata_log.rows import to_json
+from evidence.tables import Row
 from evidence.wire.batches import Batch, Scan, scan_batches
 from evidence.wire.records import Record, read_records
-
-Row = dict[str, Any]
 
 # Loading the compiled loops takes as long as printing some thousand records without them.
 COMPILED_FROM_BYTES = 4 << 20

@@ -24,11 +24,7 @@ _LINE = re.compile(
     rb"size (?P<size>\d{1,15})|skipped (?P<skipped>\d{1,15})|(?P<position>\d{1,15}) (?P<head>[0-9a-f]{122})|"
     rb"end (?P<end>\d{1,15}) (?P<why>whole|zeros|torn|bad)"
 )
-_NOTES = {
-    "whole": None,
-    "zeros": "zeros after the last batch: preallocated",
-    "torn": "a torn batch at the end",
-}
+_NOTES = {"whole": None, "zeros": "zeros after the last batch: preallocated", "torn": "a torn batch at the end"}
 
 
 class _Broken(Exception):

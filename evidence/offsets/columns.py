@@ -6,14 +6,12 @@ outlives its file.
 
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from evidence import tables
-
-Row = dict[str, Any]
+from evidence.tables import Row
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 # tables.LOG_END_OFFSETS with each string dictionary-encoded: `cast(tables.LOG_END_OFFSETS)` gives the plain table.

@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -17,9 +16,8 @@ from prometheus_client.samples import Sample
 from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS, int32_of
 from evidence.redaction import reason_for
+from evidence.tables import Row
 from evidence.text_files import text_lines
-
-Row = dict[str, Any]
 
 _METRIC = re.compile(rb"\s*([a-zA-Z_:][a-zA-Z0-9_:]*)")
 FUTURE_LABELS = ("is-future", "is_future", "isFuture")

@@ -11,14 +11,12 @@ Facts, for 4.3.1:
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT64, int32_of
 from evidence.redaction import excerpt, reason_for
+from evidence.tables import Row
 from evidence.text_files import text_lines
-
-Row = dict[str, Any]
 
 _FIELDS = {"LogEndOffset": "log_end_offset", "LogStartOffset": "log_start_offset"}
 _QUOTED = r'"(?:[^"\\]|\\.)*"'

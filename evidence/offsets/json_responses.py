@@ -7,7 +7,7 @@ with an error code is left out with a remark (a Damage of no bytes). -1 gives no
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -16,8 +16,7 @@ from evidence.errors import Damage, DecodeError
 from evidence.limits import int32_of
 from evidence.offsets.tool_output import METADATA_TOPIC
 from evidence.strict_json import read_object
-
-Row = dict[str, Any]
+from evidence.tables import Row
 
 MAX_BYTES = 256 << 20
 # The object begins on its own line: braces in log lines that the tool printed before it are skipped.

@@ -21,10 +21,11 @@ from evidence.limits import DEFAULT_LIMITS, Limits, int32_of
 from evidence.offsets import json_responses, tool_output
 from evidence.offsets.batch_heads import read_heads
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
-from evidence.offsets.columns import OffsetColumns, Row
+from evidence.offsets.columns import OffsetColumns
 from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.offsets.replica_log import read_tail
+from evidence.tables import Row
 from evidence.text_files import IN_UTF_16, UTF_16, partition_topic_id, read_checkpoint, read_properties, whole_lines
 
 _CHECKPOINT_COLUMN = {

@@ -17,9 +17,9 @@ from evidence.errors import Damage, DecodeError
 from evidence.limits import MAX_INT32, MAX_INT64
 from evidence.redaction import excerpt, reason_for
 from evidence.strict_json import read_object
+from evidence.tables import Row
 from evidence.text_files import text_lines
 
-Row = dict[str, Any]
 METADATA_TOPIC = "__cluster_metadata"
 
 _OFFSET = re.compile(r"([a-zA-Z0-9._-]{1,249}):([0-9]{1,10}):(-?[0-9]{0,19})")

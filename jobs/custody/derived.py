@@ -7,7 +7,6 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,14 +23,13 @@ from jobs.ingest.captures import files_digest
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.integrity import receipts
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import CLUSTER_ID, DETECTED, INGESTED, REPLAYED, TABLES
 from jobs.replay.buckets import HISTORY, BucketFiles, buckets, read_changes, read_table
 from jobs.replay.cluster_state import LogConflictError, load_cluster_state, replayed_from
 from jobs.replay.stage import replay
 from jobs.replay.task import reduced
 
-Row = dict[str, Any]
 _LOGS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.DUMP_LOG)
 # Of a record or batch that several files hold, the lake names the first that was read. Its commit state, and the nodes
 # that hold a batch, follow from all captures.

@@ -7,17 +7,15 @@ table. A lake whose chain of digests was made anew does not have these any more,
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.custody.tables import Difference
 from jobs.lake.integrity import made_from, receipts
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import CLUSTER_ID, TABLES
 
-Row = dict[str, Any]
 _FILE = ("path", "sha256", "size_bytes", "kind", "node_id")
 
 

@@ -9,7 +9,6 @@ when it is repeated.
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +28,6 @@ from jobs.verdict.status import change
 from replay.cluster.log import LogBatches
 from replay.cluster.state import ConflictError, log_shape
 
-Row = dict[str, Any]
 _FILES = INGESTED[-1]
 _PLACE = ("capture", "path", "sha256")
 # The column that says where in the metadata log a row is; from_offset is compared with it.

@@ -15,12 +15,10 @@ from pyarrow.dataset import Dataset
 
 from jobs.lake.data_files import DataFile
 from jobs.lake.integrity import has_had
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.marks import OWN_OPERATIONS, OpenedTable, author, link_of, metadata_of, stage_of
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES, TABLES
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,25 +3,18 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import Settings
-from jobs.detect.inputs import (
-    judging_events,
-    judging_inputs,
-    measured_clocks,
-    registration_mismatches,
-    topic_lifetimes,
-)
+from jobs.detect.inputs import judging_events, judging_inputs, measured_clocks, registration_mismatches, topic_lifetimes
 from jobs.detect.task import MAX_ORPHANS, WRITTEN, DetectTask, JudgedBucket, counts_of, write_evidence
 from jobs.ingest.records import RECORDS, SNAPSHOTS
 from jobs.lake.data_files import write_file
 from jobs.lake.integrity import completion, input_fingerprint, is_up_to_date, require_bytes, require_unchanged
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.marks import undisturbed
 from jobs.lake.tables import DETECTED
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
@@ -54,7 +47,6 @@ _INPUTS = (
 )
 MAX_PRINTED = 10_000
 _CLOCKS = "node_clocks"
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

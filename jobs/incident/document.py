@@ -6,7 +6,6 @@ Page one is made once, here: the terminal, the ticket, the postmortem and the HT
 
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +15,7 @@ from evidence.tables import NODE_CLOCKS
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.lookup import among, load_deleted
 from jobs.incident.plan import as_row, load_input
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.views.in_duckdb import ask
 from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
@@ -28,8 +27,6 @@ from replay.incident.page_one import members, page_one
 from replay.loss.verdicts import PROVEN
 from replay.plan.plan import make_plan
 from replay.plan.step import groups
-
-Row = dict[str, Any]
 
 _TIMES = ("logged_at_ms", "logged_at_utc_ms")
 _PLACE = ("topic_id", "partition")

@@ -6,14 +6,13 @@ Every list is bounded: the worst, or what is nearest to the incident, comes firs
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.lookup import load_deleted
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.views.in_duckdb import ask
 from replay.findings.kinds import HWM_REGRESSION, Section
 from replay.incident.departures import Departure, departures
@@ -21,7 +20,6 @@ from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
 from replay.loss.verdicts import EXCLUDED
 from replay.plan.step import groups
 
-Row = dict[str, Any]
 Span = tuple[int, int]
 
 MOST_WINDOWS, MOST_ELECTIONS, MOST_EXPOSURES, MOST_OTHERS = 10_000, 3000, 2000, 1000

@@ -6,10 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.views.in_duckdb import ask
-
-Row = dict[str, Any]
 
 # Other columns that rows are looked up by are texts.
 _TYPES = {"offset": pa.int64(), "position": pa.int64(), "partition": pa.int32(), "broker_id": pa.int32()}

@@ -5,14 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from types import MappingProxyType
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.incident.commands import commands_of, fill_in
 from jobs.incident.lookup import among
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.views.in_duckdb import ask
 from replay.cluster.facts import Clock
 from replay.controller.acceptable_leaders import UNASSIGNED
@@ -27,7 +26,6 @@ from replay.plan.prevention import MOST_LONGEST
 from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Copy, Waiting, to_elect
 from replay.plan.step import MOST_PLACES, UNCLEAN, PlanStep, is_active
 
-Row = dict[str, Any]
 Copies = Mapping[tuple[str, int], Mapping[int, Copy]]
 
 # At most this many findings of a kind are read for a plan; a cluster may have one for each of a million partitions.

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,10 +21,9 @@ from evidence.capture.remote import Location
 from evidence.errors import CaptureError
 from evidence.tables import CAPTURES
 from jobs.config.settings import CustodySettings
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.marks import undisturbed, writer
 
-Row = dict[str, Any]
 TABLE = "captures"
 _FILE = ("path", "sha256", "size_bytes", "node_id", "captured_at_ms", "last_timestamp_ms")
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +11,12 @@ import pyarrow.compute as pc
 from evidence.capture.files import Capture
 from evidence.metadata_log.scan import DistinctBatches, batch_table
 from evidence.tables import INT32_LIST
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import TABLES
 from replay.arrow.ragged import Array
 from replay.arrow.runs import run_starts
 from replay.cluster.branches import COMMIT_STATES, Holders, Point, commit_states
 
-Row = dict[str, Any]
 BatchKey = tuple[int, int, int]  # epoch, base offset, CRC
 
 # Records that name the quorum's voters.

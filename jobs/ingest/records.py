@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, groupby
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,17 +21,9 @@ from evidence.metadata_log.rows import PAYLOADS, SNAPSHOT, ByteRange, byte_range
 from evidence.metadata_log.scan import DistinctBatches, Scanned
 from evidence.redaction import digests_by
 from jobs.config.settings import Settings
-from jobs.ingest.log_batches import (
-    BatchKey,
-    CommitStates,
-    HeldBatches,
-    commit_column,
-    in_order,
-    keys_of,
-    places_of,
-)
+from jobs.ingest.log_batches import BatchKey, CommitStates, HeldBatches, commit_column, in_order, keys_of, places_of
 from jobs.lake.data_files import DataFile, merge_files, write_file
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.row_groups import power_of_two, slice_count
 from jobs.lake.row_keys import new_rows
 from jobs.lake.runs import Size
@@ -42,8 +33,6 @@ from jobs.spark.tasks import cores, run_tasks
 from replay.arrow.ragged import INT64_MAX, Array
 from replay.arrow.runs import run_starts
 from replay.cluster.branches import COMMIT_STATES
-
-Row = dict[str, Any]
 
 RECORDS, SNAPSHOTS = "metadata_records", "snapshot_records"
 # A task decodes about so many bytes: few files and row groups, within the memory of a worker.

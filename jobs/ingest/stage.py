@@ -8,7 +8,6 @@ evidence_files is written last, so an interrupted ingest is repeated by ingestin
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,12 +35,11 @@ from jobs.ingest.records import (
     plan_records,
 )
 from jobs.lake.integrity import heads_of
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.marks import undisturbed
 from jobs.lake.tables import INGESTED, STATIC_CONFIGS
 
 Progress = Callable[[str], None]
-Row = dict[str, Any]
 # Written last: a file in it has been ingested completely.
 _LAST = INGESTED[-1]
 

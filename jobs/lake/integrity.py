@@ -8,14 +8,11 @@ another program has changed the table itself.
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Any
 
 from evidence.capture.remote import Remote
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.marks import ChangedMeanwhileError, ChangedTableError, OtherReleaseError, changed
 from jobs.lake.tables import DETECTED, INGESTED, REPLAYED, STAGES
-
-Row = dict[str, Any]
 
 # Raise this when a code change changes what a stage writes.
 CODE_VERSION = 29

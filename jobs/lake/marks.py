@@ -25,14 +25,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from jobs.console.version import tool_version
-from jobs.lake.data_files import DataFile
+from jobs.lake.data_files import DataFile, Row
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import CLUSTER_ID, INGESTED, LAYOUT, STAGES, TABLES
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-Row = dict[str, Any]
 Stamp = tuple[int, ...]
 Result = TypeVar("Result")
 # Commits without a mark that this program makes, and that leave the rows as they are.

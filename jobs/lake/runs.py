@@ -20,12 +20,11 @@ from jobs.console.log import WARNING, about, log, log_figures
 from jobs.console.version import tool_version
 from jobs.lake.data_files import write_file
 from jobs.lake.integrity import CODE_VERSION
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.marks import OtherReleaseError
 from jobs.lake.tables import INGESTED, RUNS
 from replay.loss.verdict import RULE_VERSION
 
-Row = dict[str, Any]
 TABLE = "runs"
 DONE, FAILED, STOPPED = "done", "failed", "stopped"
 UNKNOWN = "unknown"  # the cluster of a run that ended before it knew one

@@ -1,18 +1,15 @@
 """`acknowledge`: say that findings are known and need no alarm; list and undo that. Needs no JVM."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import ACKNOWLEDGEMENTS as SCHEMA
 from jobs.lake.tables import CLUSTER_ID, TABLES
 from jobs.queries.listing import find_finding, only_one
 from jobs.verdict.status import ACKNOWLEDGED, ACKNOWLEDGEMENTS, KEY, STATUS, change, rows_of, with_status
-
-Row = dict[str, Any]
 
 COLUMNS = tuple(TABLES[ACKNOWLEDGEMENTS].schema.names)
 

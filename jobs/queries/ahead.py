@@ -17,7 +17,7 @@ from jobs.config.settings import Settings
 from jobs.console.options import DocumentFormat
 from jobs.console.output import plain, print_table, printable, show_message, utc
 from jobs.detect.inputs import judging_inputs
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from replay.arrow import schemas
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, is_usable
 from replay.cluster.facts import ClusterFacts
@@ -47,7 +47,6 @@ from replay.whatif.ahead import (
     rows_of,
 )
 
-Row = dict[str, Any]
 _STATE = pc.field("end_offset").is_null() & ~pc.field("removed")
 
 

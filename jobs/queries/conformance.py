@@ -5,16 +5,15 @@ import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from evidence.errors import KraftForensicsError
+from jobs.console.output import Row
 from replay.controller.conformance import CaseError, differences
 from replay.controller.profiles import PROFILES, Profile
 
 _CHUNK_CASES = 5_000
 _GZIP = b"\x1f\x8b"
 
-Row = dict[str, Any]
 Case = tuple[str, int, Row]  # its place in the file as text, the number of its line, and the case
 
 

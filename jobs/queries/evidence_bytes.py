@@ -20,8 +20,7 @@ from evidence.redaction import is_redacted, may_hold_secrets
 from evidence.wire.batches import HEAD_BYTES, Batch, read_head
 from evidence.wire.schema import read_varint
 from jobs.config.settings import load_settings
-
-Row = dict[str, Any]
+from jobs.console.output import Row
 
 SHOWN_BYTES = 64
 SHOWN_CHARACTERS = 200

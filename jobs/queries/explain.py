@@ -21,15 +21,13 @@ from jobs.console.options import DocumentFormat
 from jobs.console.output import Format, print_rows, utc
 from jobs.incident.document import load_causes
 from jobs.incident.lookup import among, load_deleted
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import TABLES
 from jobs.queries.evidence_bytes import commands, with_bytes
 from jobs.queries.listing import find_finding
 from jobs.report.rendering import for_terminal, rendered
 from jobs.report.rows import same_answers
 from replay.plan.step import groups
-
-Row = dict[str, Any]
 
 # The source of a piece of evidence is a table, a kind of file, or a kind of line in a node's log. These are the tables
 # for kinds of files.

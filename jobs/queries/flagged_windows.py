@@ -11,12 +11,10 @@ from jobs.console.text import range_text, wrapped
 from jobs.incident.document import load_answer
 from jobs.incident.lookup import load_deleted
 from jobs.incident.order import KEYS, ordered
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from replay.findings.kinds import HWM_REGRESSION, Section
 from replay.loss.verdicts import KEPT, LOST
 from replay.plan.step import moment
-
-Row = dict[str, Any]
 
 WINDOW_COLUMNS = (
     *("cluster_id", "topic", "topic_id", "partition"),

@@ -2,7 +2,6 @@
 Needs no JVM."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,13 +9,11 @@ import pyarrow.compute as pc
 from evidence.errors import KraftForensicsError
 from jobs.incident.focus import Focus
 from jobs.incident.order import KEYS, ordered
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import CLUSTER_ID
 from jobs.verdict.status import STATUS, STATUSES, with_status
 from replay.findings.kinds import KINDS, Section
 from replay.loss.verdicts import SEVERITIES, VERDICTS
-
-Row = dict[str, Any]
 
 MIN_PREFIX = 6  # of an id
 _MOST_NAMED = 5

@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from evidence.kinds import DUMP_LOG, METADATA_SEGMENT
 from jobs.console.output import print_table, printable, utc
 from jobs.lake.integrity import CODE_VERSION
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.marks import OpenedTable
 from jobs.lake.storage import shown
 from jobs.lake.tables import CLUSTER_ID, STAGES, TABLES
@@ -21,7 +21,6 @@ from jobs.verdict.status import KEY, with_status
 from jobs.views.in_duckdb import ask
 from replay.plan.step import size_text
 
-Row = dict[str, Any]
 _RUNS = "runs"
 _RUN = ("run_id", "command", "started_ms", "ended_ms", "outcome", "exit_code", "valid")
 _MORE = ("captures", "quality_failed", "error")
@@ -194,10 +193,7 @@ def print_status(lakes: Sequence[Row], with_evidence: bool = False, with_tables:
 
 _DROP = ("size", "outcome", "out of date", "lake", "last run (UTC)")
 # Columns that a narrow table leaves out.
-_LESS = {
-    "newest runs": ("exit", "captures", "took", "valid"),
-    "captures": ("nodes", "Kafka", "until (UTC)", "size"),
-}
+_LESS = {"newest runs": ("exit", "captures", "took", "valid"), "captures": ("nodes", "Kafka", "until (UTC)", "size")}
 
 
 def _line(row: Row) -> Row:

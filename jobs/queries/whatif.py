@@ -168,10 +168,7 @@ _ARROW = " -> "
 _KEPT = ("partition", "since (UTC)", "lost")
 _TIMES = {"leaderless": "leaderless_ms", "below min ISR": "under_min_isr_ms", "one replica left": "one_left_ms"}
 # Columns that a narrow table leaves out, the least important first.
-_DROP = (
-    *(f"{name} (s)" for name in reversed(_TIMES)),
-    *("elections", "from", "unclean", "since (UTC)", "leader"),
-)
+_DROP = (*(f"{name} (s)" for name in reversed(_TIMES)), *("elections", "from", "unclean", "since (UTC)", "leader"))
 
 
 def print_differences(found: pa.Table, form: Format, cluster: str | None = None) -> None:

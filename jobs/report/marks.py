@@ -1,7 +1,7 @@
 """Marks of the timeline: what is known of each, as text. The first line of a text is its name, the others are
 "label: value"; the page's script shows them in the details panel. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
@@ -22,8 +22,7 @@ from jobs.report.filters import (
 from jobs.report.rows import broker_state, restarts, verdict_of
 from replay.findings.kinds import HWM_REGRESSION
 from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure
-
-Row = Mapping[str, Any]
+from replay.plan.step import Row
 
 ELECTION, BROKER, CONTROLLER, CAPTURED = "election", "broker", "controller", "captured"
 DELETED, CONFIG, STATE = "deleted", "config", "state"

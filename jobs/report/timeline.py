@@ -20,9 +20,7 @@ from jobs.report.filters import axis_texts, partition_text, topic_text, visible
 from jobs.report.marks import BROKER, CONTROLLER, ELECTION, STATE, Mark
 from jobs.report.rows import VERDICTS, verdict_of
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, Section, kind_of
-from replay.plan.step import groups
-
-Row = Mapping[str, Any]
+from replay.plan.step import Row, groups
 
 WIDTH = 1000
 MOST_WINDOW_LANES = 30
@@ -36,11 +34,7 @@ _LEFT_OUT = {
     "brokers": ("brokers", "those that no window is about"),
     "controllers": ("terms of controllers", "earlier ones"),
 }
-_OTHERS = {
-    Section.CUT_LOGS: "truncated logs",
-    Section.RULES: "Kafka's rules",
-    Section.FAULTS: "faults",
-}
+_OTHERS = {Section.CUT_LOGS: "truncated logs", Section.RULES: "Kafka's rules", Section.FAULTS: "faults"}
 # (top, height) of a mark by its look: each is recognised without its colour, too. A lane has 20 units; one with the
 # states of a partition has a strip of them below. A dot is as wide as its line.
 _TICK, _BAR, _DOT, _STRIP = (0, 20), (4, 12), (9, 2), (22, 6)

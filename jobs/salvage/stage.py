@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 
 from evidence.errors import Damage
 from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.offsets.replica_copy import ReplicaCopy, open_copies
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.salvage.compare import Comparison, Current, compare, marks, salvaged
 from jobs.salvage.live import LiveCluster, SalvageError
 from jobs.salvage.output import write_segment, write_summary, writer
@@ -30,7 +29,6 @@ from replay.offsets.parted_logs import (
     watermark,
 )
 
-Row = dict[str, Any]
 Progress = Callable[[str], None]
 _WINDOW = ("finding_id", "verdict", "loss_min", "loss_max", "high_watermark_min", "election_offset")
 _ELECTION = ("offset", "leader_epoch", "leader", "previous_leader")

@@ -59,9 +59,7 @@ from evidence.metadata_log.record_text import with_text
 from evidence.metadata_log.rows import ByteRange, read_byte_range
 from evidence.wire.batches import Batch, read_head, scan_batches
 from evidence.wire.records import type_names
-from replay.arrow.ragged import INT64_MAX
-
-Row = dict[str, Any]
+from replay.arrow.ragged import INT64_MAX, Row
 
 _HIDDEN = {"capture", "sha256"}
 _PAYLOAD = tables.column("payload", pa.string(), "the record in Kafka's JSON form, secrets redacted")

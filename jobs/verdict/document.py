@@ -10,14 +10,12 @@ from typing import Any
 from jobs.console.version import tool_version
 from jobs.incident.document import load_incident, log_range
 from jobs.lake.integrity import made_from
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.report.rows import counted
 from jobs.verdict.status import ACKNOWLEDGED, KEY, NEW, STATUS, STATUSES, with_status
 from jobs.views.in_duckdb import ask
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
 from replay.loss.verdicts import EXCLUDED, PROVEN, SEVERITIES, VERDICTS
-
-Row = dict[str, Any]
 
 WITNESSES = 3
 MOST_IDS = 100

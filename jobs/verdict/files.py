@@ -4,16 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from evidence.capture.remote import Location, Remote, location
 from evidence.errors import KraftForensicsError
 from jobs.console.version import tool_version
+from jobs.lake.lake import Row
 from jobs.lake.storage import delete, first_bytes, write_whole
 from jobs.report.page import HEAD_BYTES, fingerprint_in
 from jobs.report.stage import file_of
-
-Row = dict[str, Any]
 
 _INDEX_BYTES = 1 << 26
 # Worst first: the index has the worst of its clusters.

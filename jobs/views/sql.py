@@ -4,7 +4,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -17,7 +16,7 @@ from jobs.console.log import ERROR, log
 from jobs.console.output import Format, print_rows, show_message
 from jobs.console.run_log import one_line
 from jobs.console.signals import StoppedError, go_on
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import TABLES
 from jobs.spark.session import SessionError, build_session, check_store
 from jobs.spark.tasks import is_remote
@@ -25,7 +24,6 @@ from jobs.views.catalogue import needed, views
 from jobs.views.in_spark import define_views
 from jobs.views.read_only import forbid_reflection, tables_of
 
-Row = dict[str, Any]
 DATABASE = "default"
 _PROMPT, _MORE = "sql> ", "...> "
 _END = ("quit", "exit")

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from jobs.incident.plan import WANTED, states_that_wait
+from jobs.lake.lake import Row
 from jobs.replay.buckets import changes_from
 from jobs.watch.tables import ALARMS, COMMITTED, SCHEMAS, STANDS, STATES, UNCOMMITTED, UNKNOWN, WITHDRAWN, WatchTables
 from replay.arrow.schemas import CHANGES
@@ -22,7 +22,6 @@ from replay.cluster.state import CLUSTER_TYPES
 from replay.live import PLAN_CHANGED, Live, Piece, advance, alarm
 from replay.plan.start_order import start_order
 
-Row = dict[str, Any]
 Tell = Callable[[Row], None]
 _FORMAT = 1
 _TIDY_EVERY = 100  # batches

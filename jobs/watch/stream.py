@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -17,14 +16,12 @@ from evidence.text_files import read_properties
 from jobs.collect.follow import Following
 from jobs.config.settings import SparkSettings
 from jobs.console.log import WARNING
-from jobs.console.output import show_message
+from jobs.console.output import Row, show_message
 from jobs.console.run_log import one_line
 from jobs.spark.kraft_source import CutFile, read_rows
 from jobs.spark.session import build_session
 from jobs.watch.follower import DamagedLog, Follower, Tell, WatchError, folders_of, step, surviving_rows
 from replay.live import Live
-
-Row = dict[str, Any]
 
 
 def load_hook(name: str) -> Callable[[Row], object]:

@@ -11,6 +11,7 @@ PAD = np.iinfo(np.int64).min
 WORD_BITS = 64
 
 Array = np.ndarray[Any, Any]
+Row = dict[str, Any]
 
 
 def to_matrix(column: pa.Array) -> Array:

@@ -21,14 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import schemas
-from replay.arrow.ragged import INT64_MAX, Array, bools, to_lengths, to_matrix
+from replay.arrow.ragged import INT64_MAX, Array, Row, bools, to_lengths, to_matrix
 from replay.arrow.runs import Events, place_in_run, ranges, run_starts
 from replay.arrow.sets import all_within
 from replay.cluster.brokers import BROKER_TYPES, BrokerState, broker_of, broker_timeline
 from replay.cluster.features import ELR_VERSION
 from replay.cluster.histories import place, with_validity
-
-Row = dict[str, Any]
 
 FIRST, CLEAN_SHUTDOWN, UNCLEAN_SHUTDOWN, UNKNOWN = "first", "clean", "unclean", "unknown"
 EVIDENCE_LIMIT = 32

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from replay.arrow.ragged import PAD, Array
+from replay.arrow.ragged import PAD, Array, Row
 from replay.arrow.runs import Events
 from replay.cluster.log import Problem, json_int
 
@@ -234,8 +234,6 @@ def _apply(current: BrokerState | None, record: dict[str, Any], broker: int) -> 
         )
     return replace(current, **where, fenced=kind == "FENCE_BROKER_RECORD")
 
-
-Row = dict[str, Any]
 
 REGISTER_CONTROLLER, UNREGISTER_CONTROLLER = "REGISTER_CONTROLLER_RECORD", "UNREGISTER_CONTROLLER_RECORD"
 CONTROLLER_TYPES = frozenset({REGISTER_CONTROLLER, UNREGISTER_CONTROLLER})

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from replay.arrow.ragged import Array
+from replay.arrow.ragged import Array, Row
 from replay.arrow.schemas import PARTITION_HISTORY, PROVENANCE_NAMES, TOPIC_EVENTS
 from replay.cluster.boots import Boots, Processes
 from replay.cluster.broker_events import BrokerEvents, broker_events
@@ -29,8 +28,6 @@ from replay.cluster.configs import (
 )
 from replay.cluster.features import FeatureLevels
 from replay.cluster.state import ClusterState, LogShape
-
-Row = Mapping[str, Any]
 
 # Records that affect partitions without being partition records: of configs, brokers and the active controller.
 CLUSTER_RECORDS = pa.schema([PARTITION_HISTORY.field(name) for name in ("offset", "timestamp_ms", *PROVENANCE_NAMES)])

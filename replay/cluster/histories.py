@@ -14,12 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow import schemas
-from replay.arrow.ragged import INT64_MAX
+from replay.arrow.ragged import INT64_MAX, Row
 from replay.cluster.brokers import CONTROLLER_TYPES, registered_after
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigTimeline, ElectionConfigs
 from replay.cluster.state import LogShape
 
-Row = dict[str, Any]
 RESOURCE_TYPES = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
 Key = tuple[Any, ...]
 # (resource type, resource name, config name, offset)

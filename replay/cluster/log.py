@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import INT64_MAX, Array
+from replay.arrow.ragged import INT64_MAX, Array, Row
 from replay.cluster.branches import Holders
 
-Row = dict[str, Any]
 _AT_ONCE = 4096
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from replay.arrow.ragged import Array, bools
+from replay.arrow.ragged import Array, Row, bools
 from replay.arrow.runs import last_true, run_starts
 from replay.arrow.schemas import BATCH_AND_PROVENANCE, TOPIC_EVENTS
 from replay.cluster.branches import Branch, branches, surviving
@@ -64,8 +64,6 @@ CLUSTER_TYPES = (
 
 # The records that determine a partition's recorded or effective state.
 STATE_TYPES = (CLUSTER_TYPES - _QUORUM_TYPES) | {"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"}
-
-Row = dict[str, Any]
 
 
 class ConflictError(ValueError):
@@ -134,10 +132,7 @@ class ClusterState:
 
 
 def log_shape(
-    batches: Sequence[Row],
-    snapshots: Sequence[tuple[int, int]],
-    holes: Sequence[Hole] = (),
-    from_newest: bool = False,
+    batches: Sequence[Row], snapshots: Sequence[tuple[int, int]], holes: Sequence[Hole] = (), from_newest: bool = False
 ) -> LogShape:
     """Resolve branches and gaps.
 

@@ -7,12 +7,11 @@ state_after.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from replay.arrow.ragged import PAD, Array, to_matrix
+from replay.arrow.ragged import PAD, Array, Row, to_matrix
 from replay.cluster.features import MetadataVersion, flags
 from replay.controller.acceptable_leaders import Directories
 from replay.controller.partition_change_builder import (
@@ -28,8 +27,6 @@ from replay.controller.partition_change_builder import (
 )
 from replay.controller.profiles import PROFILES, Profile, profile_of
 from replay.partitions.reducer import MIGRATING
-
-Row = dict[str, Any]
 
 _ELECTIONS = {"PREFERRED": ELECT_PREFERRED, "ONLINE": ELECT_ONLINE, "UNCLEAN": ELECT_UNCLEAN}
 _RECOVERY = ("RECOVERED", "RECOVERING")

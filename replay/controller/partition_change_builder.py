@@ -11,21 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from replay.arrow.ragged import INT64_MAX, PAD, Array
-from replay.arrow.sets import (
-    all_within,
-    empty,
-    first,
-    fit,
-    has,
-    is_empty,
-    is_in,
-    joined,
-    keep,
-    same,
-    size,
-    trim,
-    where,
-)
+from replay.arrow.sets import all_within, empty, first, fit, has, is_empty, is_in, joined, keep, same, size, trim, where
 from replay.controller.profiles import Profile, Rules, rules_of
 
 Some = TypeVar("Some")

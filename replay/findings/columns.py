@@ -69,10 +69,7 @@ def finding_ids(cluster_id: str, kind: str, *columns: Iterable[Any]) -> pa.Array
 
 
 def finding_table(
-    columns: Mapping[str, Any],
-    statements: Sequence[StatementColumn],
-    evidence: Sequence[EvidenceColumn],
-    count: int,
+    columns: Mapping[str, Any], statements: Sequence[StatementColumn], evidence: Sequence[EvidenceColumn], count: int
 ) -> pa.Table:
     """schemas.FINDINGS with `count` rows.
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import INT64_MAX
+from replay.arrow.ragged import INT64_MAX, Row
 from replay.arrow.runs import Events
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.branches import COMMITTED, Branch
@@ -22,8 +22,6 @@ from replay.findings.kinds import EVIDENCE_GAP, FAULTS, GAPS, finding_id
 from replay.findings.statements import statement
 from replay.loss.verdict import RULE_VERSION
 from replay.offsets.cited_rows import cited
-
-Row = dict[str, Any]
 
 
 def fault(cluster: str, problem: Problem, place: str = "", evidence: Sequence[Row] = ()) -> Row:

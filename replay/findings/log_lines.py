@@ -17,14 +17,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replay.arrow.ragged import Row
 from replay.arrow.schemas import FINDINGS, PARTITION_KEY, PROVENANCE_NAMES
 from replay.cluster.log import Problem
 from replay.controller.transitions import Bucket
 from replay.findings.faults import fault
 from replay.offsets.broker_lines import LED, UNCHANGED
 from replay.offsets.cited_rows import cited
-
-Row = dict[str, Any]
 
 KIND = "log_line_mismatch"
 MAX_FINDINGS = 1_000

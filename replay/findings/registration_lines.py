@@ -16,15 +16,13 @@ LogManager.readBrokerEpochFromCleanShutdownFiles.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
+from replay.arrow.ragged import Row
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.broker_sessions import CLEAN_SHUTDOWN
 from replay.cluster.log import Problem
 from replay.findings.faults import fault
 from replay.findings.log_lines import KIND, MAX_FINDINGS, both_sides
-
-Row = dict[str, Any]
 
 REGISTERED, HANDLED, STARTING = "incarnation_registered", "unclean_shutdown_handled", "broker_starting"
 _NO_EPOCH = ("broker_epoch_unread", "broker_epochs_differ")

@@ -375,10 +375,7 @@ class _Partition:
             "value_after": observed[1]["value"] if len(observed) > 1 else None,
             "rule": kind,
             "rule_version": _RULE_VERSION,
-            "evidence": [
-                *observed,
-                *(state_row(name, row) for name, row in [*states, ("state_after", end)]),
-            ],
+            "evidence": [*observed, *(state_row(name, row) for name, row in [*states, ("state_after", end)])],
             "reason": reason,
             "explanation": prose(reason),
         }

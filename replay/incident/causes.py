@@ -7,16 +7,13 @@ gives the bounds of the finding. Where no record shows a cause, the line says so
 Sources: docs/rules.md (triggers), KIP-966, KIP-101.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 from replay.findings.statements import prose
 from replay.incident.departures import departing, departure, how_recorded
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
-from replay.plan.step import is_away, moment
-
-Row = Mapping[str, Any]
+from replay.plan.step import Row, is_away, moment
 
 # The columns of partition_history, broker_history and elections that `chain` needs.
 STATES = (
@@ -62,11 +59,7 @@ _BOUNDS = (
 
 
 def chain(
-    finding: Row,
-    states: Sequence[Row],
-    sessions: Sequence[Row],
-    election: Row | None,
-    logs: NodeLogs = NO_NODE_LOGS,
+    finding: Row, states: Sequence[Row], sessions: Sequence[Row], election: Row | None, logs: NodeLogs = NO_NODE_LOGS
 ) -> list[str]:
     """The five lines, without labels, in the order of LABELS; empty if the states before the election are unknown.
 

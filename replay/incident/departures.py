@@ -7,7 +7,7 @@ Sources: BrokerHeartbeatManager.calculateNextBrokerState, KIP-966 (clean and unc
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -15,9 +15,7 @@ from typing import Any
 
 from replay.cluster.boots import is_same_boot
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
-from replay.plan.step import is_away, moment
-
-Row = Mapping[str, Any]
+from replay.plan.step import Row, is_away, moment
 
 # How a broker went away. PAUSED: the same process came back. GONE: nothing shows how.
 STOPPED, KILLED, REBOOTED, PAUSED = "stopped", "killed", "rebooted", "paused"
@@ -61,11 +59,7 @@ def departures(sessions: Iterable[Row], logs: NodeLogs = NO_NODE_LOGS, error_ms:
 
 
 def departure(
-    event: Row,
-    own: Sequence[Row],
-    logs: NodeLogs = NO_NODE_LOGS,
-    error_ms: int = 0,
-    until_ms: int | None = None,
+    event: Row, own: Sequence[Row], logs: NodeLogs = NO_NODE_LOGS, error_ms: int = 0, until_ms: int | None = None
 ) -> Departure:
     """A departure with that record. own: SESSIONS of the broker, by offset; until_ms: when to look for the machine's
     next start if the broker did not come back."""

@@ -6,12 +6,11 @@ Source: docs/broker_logs.md, which says why windows stay undecided with the node
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Row = dict[str, Any]
+from replay.arrow.ragged import Row
 
 OPEN = "bounds_open"
 _LOGS = "server.log and state-change.log"
@@ -19,22 +18,13 @@ _LOG_END, _PROCESS, _CEILING = "missing_log_end", "missing_word_of_process", "mi
 _FLOOR, _CORRUPTION = "missing_high_watermark", "contradicted_by_corruption"
 # Statement code -> (what is not known, what to capture). {brokers}: those that the statements name.
 MISSING = {
-    _LOG_END: (
-        "where the new leader's log ended",
-        "leader-epoch-checkpoint, " + _LOGS + " of {brokers}",
-    ),
+    _LOG_END: ("where the new leader's log ended", "leader-epoch-checkpoint, " + _LOGS + " of {brokers}"),
     _PROCESS: (
         "whether the previous leader had started again unnoticed",
         "server.log of {brokers} and the boot ids of their machines",
     ),
-    _CEILING: (
-        "how far the high watermark had come",
-        _LOGS + " of {brokers}, from the election to the next start",
-    ),
-    _FLOOR: (
-        "the high watermark before the election",
-        _LOGS + " of all replicas, from before the election on",
-    ),
+    _CEILING: ("how far the high watermark had come", _LOGS + " of {brokers}, from the election to the next start"),
+    _FLOOR: ("the high watermark before the election", _LOGS + " of all replicas, from before the election on"),
     OPEN: ("whether records were lost: the evidence allows both", None),
 }
 # What is left to capture of brokers whose logs of that time were captured.

@@ -9,12 +9,9 @@ Source: docs/broker_logs.md.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from replay.cluster.boots import Boots
-from replay.plan.step import moment
-
-Row = Mapping[str, Any]
+from replay.plan.step import Row, moment
 
 # A session ends some seconds after its broker is gone, and a follower lags for replica.lag.time.max.ms (30 s) before it
 # leaves the ISR: what its node logs in this time before is listed.

@@ -6,7 +6,7 @@ proven loss only: for other windows the sentence says what made a loss possible.
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from math import inf
 from operator import itemgetter
@@ -16,9 +16,8 @@ from replay.incident.answer import LOST, places
 from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, departure
 from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput
-from replay.plan.step import count, groups, is_active, is_away, joined
+from replay.plan.step import Row, count, groups, is_active, is_away, joined
 
-Row = Mapping[str, Any]
 _TIME = itemgetter("timestamp_ms")
 
 # Elections this close to each other, of one leader and for one reason, are one incident.
@@ -46,11 +45,7 @@ _UNCLEAN = ("unclean", "unclean_by_config", "unclean_by_administrator", "last_kn
 
 
 def page_one(
-    answer: Row,
-    windows: Sequence[Row],
-    sessions: Sequence[Row],
-    leaderless: Sequence[Row],
-    given: PlanInput,
+    answer: Row, windows: Sequence[Row], sessions: Sequence[Row], leaderless: Sequence[Row], given: PlanInput
 ) -> dict[str, Any]:
     """The words of page one: keys as in docs/verdict.md.
 

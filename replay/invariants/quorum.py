@@ -9,19 +9,16 @@ Sources: KIP-595 (Fetch, Vote, LeaderChangeMessage), KIP-630 (a snapshot holds o
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from replay.arrow.ragged import Array
+from replay.arrow.ragged import Array, Row
 from replay.arrow.runs import last_true, run_starts
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.log import LogBatches
 from replay.cluster.state import LogShape
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS, MOST_EVIDENCE
-
-Row = dict[str, Any]
 
 _LEADER_CHANGE = "LEADER_CHANGE"
 _SEGMENT = re.compile(r"[0-9]{20}\.log")

@@ -8,11 +8,11 @@ ends its transaction; it has one at a time).
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-Row = Mapping[str, Any]
+from replay.arrow.ragged import Row
+
 Epochs = Sequence[tuple[int, int]]
 
 NO_EPOCH = -1

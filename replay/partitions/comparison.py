@@ -7,11 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import INT64_MAX, Array, bools, to_matrix
+from replay.arrow.ragged import INT64_MAX, Array, Row, bools, to_matrix
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.arrow.sets import same, same_set
-
-Row = dict[str, Any]
 
 _SCALARS = ("leader", "leader_epoch", "partition_epoch")
 _LISTS = ("replicas", "isr", "removing_replicas", "adding_replicas", "directories")
