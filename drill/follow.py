@@ -19,10 +19,9 @@ from typing import Any
 from drill.client import ClientError
 from drill.disks import DiskCopy, read_copy
 from drill.errors import DrillError, call
-from drill.jars import fetch
 from drill.ledger import Ledger
 from drill.network import CLIENT
-from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, java, wait_for
+from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, fetch, java, wait_for
 from drill.scenario import Step, name_of
 from drill.score import lake_of, states_of, wrong
 from drill.steps import Drill

@@ -1,14 +1,17 @@
-"""The nodes of a drill: three controllers and four brokers, each a process of its own."""
+"""The nodes of a drill: three controllers and four brokers, each a process of its own; Kafka's jars, from Maven."""
 
 import contextlib
+import re
 import shutil
 import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from signal import Signals
+from signal import SIGKILL, SIGTERM, Signals
+from tempfile import TemporaryDirectory
 
 from drill.errors import DrillError, call, spawn
 from drill.network import Places
@@ -23,7 +26,7 @@ NEEDED_MIB = 4500
 WAIT_S = 120.0
 # How long a node's machine is said to have run before the drill.
 RUNS_S = 86_400
-# Made by drill.jars.fetch.
+# Made by `fetch`.
 SHARED_CLASSES = "node.jsa"
 _DEBUGGED = ("-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0",)
 _LOGGING = Path(__file__).with_name("log4j2.properties")
@@ -257,3 +260,45 @@ def format_storage(home: Path, jars: Path, *more: str) -> None:
 def knows_elr(jars: Path) -> bool:
     """Whether the release has eligible leader replicas (Kafka 4.0)."""
     return not jars.name.startswith("3.")
+
+
+_POM = Path(__file__).with_name("pom.xml")
+CLIENT_SOURCE = Path(__file__).with_name("DrillClient.java")
+
+
+def fetch(release: str, jars: Path) -> Path:
+    """The folder with the jars of a release and the compiled client, absolute, since nodes run in folders of their own;
+    Maven fetches them the first time.
+
+    Errors: DrillError if Maven or javac fails.
+    """
+    if re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}", release) is None:
+        raise DrillError(f"{release!r} is no release of Kafka, e.g. 4.3.1")
+    folder = jars.absolute() / release
+    ready = folder / ".ready"
+    source = CLIENT_SOURCE.read_text(encoding="utf-8")
+    if ready.exists() and ready.read_text(encoding="utf-8") == source:
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    if not any(folder.glob("kafka-clients-*.jar")):
+        words = ["mvn", "--quiet", "--batch-mode", "-f", str(_POM), f"-Dkafka.version={release}"]
+        call(*words, "dependency:copy-dependencies", f"-DoutputDirectory={folder}")
+    call("javac", "-nowarn", "-cp", f"{folder}/*", "-d", str(folder), str(CLIENT_SOURCE))
+    with suppress(DrillError):
+        _share_classes(folder)
+    ready.write_text(source, encoding="utf-8")
+    return folder
+
+
+def _share_classes(jars: Path) -> None:
+    """Let a node run once and leave its classes as they are when they are loaded: others start with half the work."""
+    shared = jars / SHARED_CLASSES
+    shared.unlink(missing_ok=True)
+    with TemporaryDirectory(prefix="drill-") as folder:
+        (node,), _ = combined_nodes(Path(folder), jars, [1], {})
+        node.begin(jars, options=[f"-XX:ArchiveClassesAtExit={shared}"])
+        try:
+            wait_for("a node starts", node.has_started)
+            node.end(SIGTERM)
+        finally:
+            node.end(SIGKILL)

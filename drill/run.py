@@ -18,10 +18,9 @@ from drill.client import client
 from drill.disks import small_disks
 from drill.errors import DrillError, call
 from drill.follow import follow, follow_carelessly
-from drill.jars import fetch
 from drill.ledger import Ledger
 from drill.network import CLIENT, Places, network
-from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, wait_for
+from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, fetch, wait_for
 from drill.salvage import salvage_all
 from drill.scenario import DrillScenario
 from drill.score import DECIDED, JUDGED, lake_of, score

@@ -33,8 +33,7 @@ from jobs.replay.stage import Replayed, replay
 from jobs.report.stage import page_of, report_in, write_pages
 from jobs.spark.processes import release
 from jobs.spark.tasks import engine, start_early
-from jobs.verdict.document import document
-from jobs.verdict.files import VerdictFiles
+from jobs.verdict.document import VerdictFiles, document
 from jobs.verdict.status import levels, remember
 
 # A record of the metadata log takes more bytes than this, unless the capture is compressed.

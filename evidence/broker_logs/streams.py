@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from evidence.capture.held import Local
+from evidence.capture.blocks import Local
 from evidence.limits import DEFAULT_LIMITS
 
 CHUNK_BYTES = 8 << 20

@@ -25,8 +25,8 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Protocol
 
 from evidence import kinds
+from evidence.capture.blocks import Held, Local
 from evidence.capture.clock_bounds import Modified, of_seconds
-from evidence.capture.held import Held, Local
 from evidence.errors import CaptureError, spelled_out
 from evidence.limits import DEFAULT_LIMITS, MAX_TIME_MS, Limits
 

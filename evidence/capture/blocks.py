@@ -1,7 +1,11 @@
-"""A file that arrives in blocks: sliced like bytes, hashed on the way, with a few blocks in memory."""
+"""Files that are in memory: one that arrives in blocks, sliced like bytes and hashed on the way; a small one out of an
+archive, with what the readers of evidence need of a path."""
 
 import hashlib
+import io
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 
 BLOCK_BYTES = 8 << 20
 _KEPT = 3
@@ -47,3 +51,36 @@ class Blocks:
             self._hash.update(block)
             self._hashed += 1
         return block
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    st_size: int
+    st_mtime_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """name: in messages. data: of the whole file."""
+
+    name: str
+    data: bytes = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def open(self, mode: str = "rb") -> io.BytesIO:
+        """The bytes as a stream. mode: as a path takes it; only "rb" makes sense."""
+        if mode != "rb":
+            raise ValueError(f"{self.name}: it can only be read as bytes")
+        return io.BytesIO(self.data)
+
+    def read_bytes(self) -> bytes:
+        return self.data
+
+    def stat(self) -> _Stat:
+        return _Stat(len(self.data))
+
+
+# A file on this machine.
+Local = Path | Held

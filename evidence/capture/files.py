@@ -19,8 +19,8 @@ from typing import BinaryIO
 from evidence import kinds
 from evidence.capture import archive, remote
 from evidence.capture.archive import Member
+from evidence.capture.blocks import Local
 from evidence.capture.clock_bounds import Modified, round_ms
-from evidence.capture.held import Local
 from evidence.capture.manifest import NAMES, Manifest, read_manifest
 from evidence.capture.remote import Framed, Location, Remote, Source, StoredFile
 from evidence.capture.sniff import HEAD_BYTES, sniff

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evidence import kinds
 from evidence.capture.archive import READ_BY_TASKS, Names
-from evidence.capture.blocks import Blocks
-from evidence.capture.held import Local
+from evidence.capture.blocks import Blocks, Local
 from evidence.errors import CaptureError, spelled_out
 from evidence.limits import DEFAULT_LIMITS, Limits
 

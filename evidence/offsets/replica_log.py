@@ -7,7 +7,7 @@ broker that did not stop cleanly truncates the log at the first invalid batch); 
 from collections import deque
 from dataclasses import dataclass
 
-from evidence.capture.held import Held, Local
+from evidence.capture.blocks import Held, Local
 from evidence.errors import Damage
 from evidence.wire.data_batches import DataBatch, Framing, Torn, mapped
 

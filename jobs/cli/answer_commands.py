@@ -101,8 +101,8 @@ def acknowledge(
     """Acknowledge findings: `--fail-on new-...` then leaves them out, until their verdict or severity changes."""
     from jobs.config.settings import load_settings
     from jobs.ingest.captures import person
-    from jobs.queries.acknowledge import COLUMNS, acknowledge, listed
-    from jobs.queries.acknowledge import undo as remove
+    from jobs.queries.listing import ACKNOWLEDGEMENT_COLUMNS, acknowledge, listed
+    from jobs.queries.listing import undo as remove
 
     ids = finding_ids or []
     if (bool(ids), every, show).count(True) != 1 or (undo and not ids):
@@ -119,7 +119,7 @@ def acknowledge(
         who = by or person(load_settings().custody.ingested_by)
         rows = acknowledge(files, None if every else ids, only, str(note), who, time.time_ns() // 1_000_000)
     if form is not Format.TABLE:
-        print_rows(list(COLUMNS), rows, form)
+        print_rows(list(ACKNOWLEDGEMENT_COLUMNS), rows, form)
     elif not rows:
         print("nothing is acknowledged")
     else:

@@ -18,7 +18,6 @@ from jobs.cli import (
     capture_commands,
     lake_commands,
     live_commands,
-    salvage_commands,
     stage_commands,
     tool_commands,
 )
@@ -38,7 +37,7 @@ COMMANDS = {
         capture_commands.check,
         lake_commands.manifest,
         lake_commands.verify,
-        salvage_commands.salvage,
+        capture_commands.salvage,
     ),
     "Results": (
         stage_commands.report,

@@ -202,8 +202,7 @@ def verify(
     from jobs.config.settings import load_settings
     from jobs.custody.derived import check_capture, check_histories, check_sample
     from jobs.custody.maintain import adopt
-    from jobs.custody.manifest import check_signed, signed_document
-    from jobs.custody.signatures import check_signature
+    from jobs.custody.manifest import check_signature, check_signed, signed_document
     from jobs.custody.tables import Difference, can_be_replayed, check_tables, rewritten
     from jobs.ingest.captures import person
     from jobs.lake.lake import Lake
@@ -248,8 +247,7 @@ def manifest(
     cluster: str | None = None,
 ) -> None:
     """Print every capture in the lake as JSON: files, SHA-256, who ingested it, with which version, when."""
-    from jobs.custody.manifest import manifest
-    from jobs.custody.signatures import sign
+    from jobs.custody.manifest import manifest, sign
     from jobs.lake.lake import Lake
     from jobs.lake.storage import write_whole
 

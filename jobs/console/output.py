@@ -15,7 +15,7 @@ from typing import Any
 
 from evidence.limits import YEAR_1_MS
 from jobs.console.log import INFO, log
-from jobs.console.table import print_text_table
+from jobs.console.text import print_text_table
 
 Row = dict[str, Any]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -1,12 +1,18 @@
-"""Short text for people: what fits the terminal (its width, wrapped sentences, names shortened in the middle), and
-bounds of a number."""
+"""Text for people that fits the terminal: its width, wrapped sentences, names shortened in the middle; tables, in which
+less important columns are left out and no word is broken; bounds of a number."""
 
 import os
 import shutil
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from textwrap import wrap
 
+from rich import box
 from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 _PROSE = 120
 _ELLIPSIS = "…"
@@ -59,3 +65,111 @@ def range_text(low: int | None, high: int | None, style: tuple[str, str, str] = 
     if high is None:
         return at_least.format(low=low)
     return str(low) if low == high else between.format(low=low, high=high)
+
+
+_UNKNOWN = 200  # columns, if stdout is no terminal
+_BETWEEN = 2  # columns of space between two columns
+_NAME = 24  # names are shortened to this before a column is left out; a time and a finding's id have room
+_LEAST = 6
+# A cell with spaces that is longer than this is a sentence, and is wrapped.
+_SENTENCE = 40
+_LEAST_SENTENCE = 24
+
+
+@dataclass(slots=True)
+class _Column:
+    """least, most: columns of space that it needs, and that it can use."""
+
+    name: str
+    cells: list[str]
+    numeric: bool
+    least: int
+    most: int
+    wraps: bool
+
+
+def print_text_table(
+    columns: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    numeric: Sequence[bool],
+    title: str | None,
+    drop: Sequence[str],
+) -> None:
+    """Print a table to stdout. cells: rows of printable text. drop: columns that may be left out, the least important
+    first. A last line names those that were left out."""
+    width = known_width() or _UNKNOWN
+    found = [_column(name, [row[at] for row in cells], numeric[at]) for at, name in enumerate(columns)]
+    left_out = _fit(found, width, drop)
+    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
+    for column, space in zip(found, _widths(found, width), strict=True):
+        header = Text(column.name, overflow="fold")
+        shown.add_column(
+            header, justify="right" if column.numeric else "left", width=space, overflow="fold", no_wrap=False
+        )
+        column.cells = [_fitted(cell, space) for cell in column.cells]
+    for row in zip(*(column.cells for column in found), strict=True):
+        shown.add_row(*map(Text, row))
+    console = Console(file=sys.stdout, width=max(width, 20), highlight=False)
+    with console.capture() as printed:
+        if title:
+            console.print(Text(title))
+            console.print()
+        console.print(shown)
+        if left_out:
+            names = ", ".join(name for name in columns if name in left_out)
+            console.print()
+            console.print(Text(f"Too narrow for: {names}. To see them: --format json, or a wider terminal."))
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
+
+
+def _column(name: str, cells: list[str], numeric: bool) -> _Column:
+    header = max(map(cell_len, name.split(" ")))
+    widest = max(map(cell_len, cells), default=0)
+    wraps = not numeric and any(" " in cell and cell_len(cell) > _SENTENCE for cell in cells)
+    words = max((cell_len(word) for cell in cells for word in cell.split(" ")), default=0) if wraps else widest
+    least = max(header, words if numeric else min(words, _NAME), _LEAST_SENTENCE if wraps else 0)
+    return _Column(name, cells, numeric, least, max(cell_len(name), widest, least), wraps)
+
+
+def _fit(found: list[_Column], width: int, drop: Sequence[str]) -> list[str]:
+    """Remove the columns that do not fit, then narrow the others. Returns the names of those removed."""
+    every, removed = list(found), list[str]()
+    for name in drop:
+        if _total(found) <= width or len(found) == 1:
+            break
+        if any(column.name == name for column in found):
+            removed.append(name)
+            found[:] = [column for column in found if column.name != name]
+    for name in removed[-2::-1]:  # a narrow one may fit after all, with all headers on one line
+        kept = [column for column in every if column in found or column.name == name]
+        if _total(kept) + sum(max(cell_len(c.name) - c.least, 0) for c in kept) <= width:
+            removed.remove(name)
+            found[:] = kept
+    while _total(found) > width:
+        widest = max((c for c in found if not c.numeric), key=lambda c: c.least, default=None)
+        if widest is None or widest.least <= _LEAST:
+            break
+        widest.least -= 1
+    return removed
+
+
+def _total(found: Sequence[_Column]) -> int:
+    return sum(column.least for column in found) + _BETWEEN * (len(found) - 1)
+
+
+def _widths(found: Sequence[_Column], width: int) -> list[int]:
+    """Each column's width: what it needs, and of the rest, those that need least first."""
+    rest = width - _total(found)
+    widths = {column.name: column.least for column in found}
+    for column in sorted(found, key=lambda c: c.most - c.least):
+        more = max(min(column.most - column.least, rest), 0)
+        widths[column.name] += more
+        rest -= more
+    return [widths[column.name] for column in found]
+
+
+def _fitted(cell: str, width: int) -> str:
+    """The cell with every word that is too long shortened."""
+    if " " in cell and cell_len(cell) > width:
+        return " ".join(shortened(word, width) for word in cell.split(" "))
+    return shortened(cell, width)

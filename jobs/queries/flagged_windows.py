@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 from jobs.console.output import Format, print_rows, print_table, printable
 from jobs.console.text import range_text, wrapped
 from jobs.incident.document import load_answer
-from jobs.incident.lookup import load_deleted
-from jobs.incident.order import KEYS, ordered
+from jobs.incident.lookup import KEYS, load_deleted, ordered
 from jobs.lake.lake import Lake, Row
 from replay.findings.kinds import HWM_REGRESSION, Section
 from replay.loss.verdicts import KEPT, LOST

@@ -19,9 +19,8 @@ from replay.cluster.branches import COMMITTED, Branch
 from replay.cluster.log import Problem
 from replay.controller.transitions import Bucket
 from replay.findings.kinds import EVIDENCE_GAP, FAULTS, GAPS, finding_id
-from replay.findings.statements import statement
+from replay.findings.statements import cited, statement
 from replay.loss.verdict import RULE_VERSION
-from replay.offsets.cited_rows import cited
 
 
 def fault(cluster: str, problem: Problem, place: str = "", evidence: Sequence[Row] = ()) -> Row:

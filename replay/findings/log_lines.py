@@ -22,8 +22,8 @@ from replay.arrow.schemas import FINDINGS, PARTITION_KEY, PROVENANCE_NAMES
 from replay.cluster.log import Problem
 from replay.controller.transitions import Bucket
 from replay.findings.faults import fault
+from replay.findings.statements import cited
 from replay.offsets.broker_lines import LED, UNCHANGED
-from replay.offsets.cited_rows import cited
 
 KIND = "log_line_mismatch"
 MAX_FINDINGS = 1_000

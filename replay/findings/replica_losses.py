@@ -22,9 +22,8 @@ from replay.cluster.brokers import BrokerState
 from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
 from replay.findings.kinds import CHECKPOINT_LOST, LOG_TRUNCATION, finding_id
-from replay.findings.statements import prose, statement
+from replay.findings.statements import observation_row, prose, state_row, statement
 from replay.loss.leader_terms import NO_DIRECTORY, settled_ms
-from replay.offsets.cited_rows import observation_row, state_row
 from replay.offsets.evidence import Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.offsets.partition_rows import evidence_of

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from replay.findings.kinds import COUNTERFACTUAL, DIVERGENCE, HWM_REGRESSION, finding_id
-from replay.findings.statements import prose, statement
+from replay.findings.statements import observation_row, prose, source_columns, state_row, statement
 from replay.loss.judged_windows import JudgedWindow
 from replay.loss.premises import Premise
 from replay.loss.verdict import RULE, RULE_VERSION
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, SEVERITY
-from replay.offsets.cited_rows import observation_row, source_columns, state_row
 from replay.offsets.evidence import Row
 from replay.whatif import recovery_policies
 

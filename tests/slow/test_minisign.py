@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.custody.signatures import SignatureError, check_signature, sign
+from jobs.custody.manifest import SignatureError, check_signature, sign
 from tests.support.signing import MINISIGN, check_each_refusal, new_key
 
 

@@ -16,8 +16,7 @@ from jobs.console.run_log import discard, one_line
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import views
-from jobs.views.read_only import NotReadOnlyError, tables_of
-from jobs.views.sql import ReadOnlySql, SqlError
+from jobs.views.sql import NotReadOnlyError, ReadOnlySql, SqlError, tables_of
 from tests.support.invoked import invoke, printed_by_main
 from tests.support.report_rows import evidence_file, lake_of
 

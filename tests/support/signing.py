@@ -21,7 +21,7 @@ def new_key(kind: str, folder: Path, name: str = "alice") -> tuple[Path, Path]:
 
 def check_each_refusal(kind: str, ending: str, folder: Path) -> list[tuple[str, str]]:
     """(what was done, the message) for each way in which a signature is not good."""
-    from jobs.custody.signatures import SignatureError, check_signature, sign
+    from jobs.custody.manifest import SignatureError, check_signature, sign
 
     def message(signers: Path) -> str:
         try:

@@ -17,7 +17,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.marks import ChangedTableError
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import DETECTED
-from jobs.queries.acknowledge import acknowledge
+from jobs.queries.listing import acknowledge
 from jobs.verdict.status import remember, rows_of
 from tests.slow.custody.test_tables import ingest_again, newest_commit
 from tests.support.digests import digests

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.capture.archive import unpack
+from evidence.capture.blocks import Held
 from evidence.capture.files import Capture, capture_name, check_location, open_capture
-from evidence.capture.held import Held
 from evidence.capture.static_configs import static_configs
 from evidence.errors import CaptureError
 from evidence.limits import Limits

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.custody.manifest import check_signed, manifest, signed_document
-from jobs.custody.signatures import SignatureError, check_signature, sign
+from jobs.custody.manifest import SignatureError, check_signature, check_signed, manifest, sign, signed_document
 from jobs.lake import marks
 from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake
@@ -37,7 +36,7 @@ def test_a_signature_for_another_purpose_is_refused(tmp_path: Path, monkeypatch:
     file.write_text("{}")
     key, signers = new_key(SSH, tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("jobs.custody.signatures.NAMESPACE", "git")
+        patch.setattr("jobs.custody.manifest.NAMESPACE", "git")
         sign(file, key)
     with pytest.raises(SignatureError, match="namespace"):
         check_signature(file, signers)

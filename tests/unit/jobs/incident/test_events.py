@@ -12,7 +12,7 @@ from jobs.incident import events
 from jobs.incident.document import load_node_logs
 from jobs.incident.events import IncidentEvents, load_events
 from jobs.incident.focus import ALL, Focus
-from jobs.incident.order import KEYS, ordered
+from jobs.incident.lookup import KEYS, ordered
 from jobs.lake.lake import Lake
 from replay.arrow.schemas import BROKER_HISTORY, CONFIG_HISTORY, ELECTIONS, FINDINGS, QUORUM_HISTORY
 from replay.findings.kinds import Section

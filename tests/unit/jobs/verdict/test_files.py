@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evidence.errors import KraftForensicsError
-from jobs.verdict.files import VerdictFiles, write_verdict
+from jobs.verdict.document import VerdictFiles, write_verdict
 
 PAGE = '<!DOCTYPE html><meta name="kraft-forensics-fingerprint" content="0123456789abcdef">'
 

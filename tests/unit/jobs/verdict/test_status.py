@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from jobs.cli import app
 from jobs.console.options import FailOn, levels_from
 from jobs.lake.lake import Lake
-from jobs.queries.acknowledge import acknowledge, listed, undo
+from jobs.queries.listing import acknowledge, listed, undo
 from jobs.verdict.status import KEY, levels, remember, with_status
 from replay.arrow.schemas import PARTITION_HISTORY
 from tests.support.report_rows import evidence_file, lake_of
