@@ -12,9 +12,9 @@ from drill.ledger import Ledger, Place, SentRecord
 from drill.nodes import CLUSTER_ID
 from drill.scenario import name_of
 from jobs.lake.lake import Lake, Row
+from replay.arrow.runs import groups
 from replay.findings.kinds import HWM_REGRESSION, INVARIANT_VIOLATION, RULE_MISMATCH
 from replay.loss.verdicts import VERDICTS
-from replay.plan.step import groups
 
 _place = itemgetter("topic_id", "partition")
 PROVEN, EXCLUDED, BOUNDS, FIRST = "wrong proven", "wrong excluded", "wrong bounds", "wrong first"

@@ -16,8 +16,7 @@ from evidence.capture.remote import Location, Remote, location
 from evidence.errors import KraftForensicsError
 from evidence.kinds import DUMP_LOG, METADATA_CHECKPOINT, METADATA_SEGMENT
 from jobs.config.settings import load_settings
-from jobs.console.log import WARNING, about
-from jobs.console.output import show_message
+from jobs.console.log import WARNING, about, show_message
 from jobs.console.progress import progress_steps
 from jobs.detect.stage import DetectSummary, run_detect
 from jobs.ingest.stage import Ingested, ingest

@@ -6,8 +6,6 @@ secrets, so only `str(remote)` is shown or stored. Of a client's error only the 
 signed request.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -100,7 +98,7 @@ class StoredFile:
     path: as fsspec has it. identity: size, checksum and time that the store reports.
     """
 
-    store: Store = field(repr=False, compare=False)
+    store: "Store" = field(repr=False, compare=False)
     path: str
     size_bytes: int
     identity: str
@@ -139,7 +137,7 @@ class Framed:
 
     file: StoredFile
     sha256: str
-    scan: Scan
+    scan: "Scan"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@ Large ranges of uncompressed batches go through compiled loops (evidence/metadat
 whatever is in doubt. evidence/wire/records.py reads the skipped records and all small ranges. Both give the same rows.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -124,7 +122,7 @@ class CompiledDecoder:
                         waiting = []
         yield from _batches(waiting, self.data, self.work, self.capture)
 
-    def _arrow(self, parsed: Parsed) -> pa.RecordBatch:
+    def _arrow(self, parsed: "Parsed") -> pa.RecordBatch:
         """The rows of one call of the loop, as DECODED."""
         kernel, columns, count = self.records, parsed.columns, parsed.rows
         longs, flags = columns.longs[:, :count], columns.flags[:, :count]
@@ -150,7 +148,7 @@ class CompiledDecoder:
         return {name: array.slice(0, count) for name, array in self.constants.items()}
 
 
-def partition_changes(parsed: Parsed) -> pa.Array:
+def partition_changes(parsed: "Parsed") -> pa.Array:
     """The partition_change column of rows."""
     from evidence.metadata_log import partition_kernel as kernel
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import typer
 
 from jobs.cli.lakes import lake_to_show
-from jobs.console.log import WARNING
+from jobs.console.log import WARNING, show_message
 from jobs.console.options import DEFAULT_LAKE, DocumentFormat
-from jobs.console.output import Format, print_rows, print_table, printable, show_message, utc
+from jobs.console.output import Format, print_rows, print_table, printable, utc
 from jobs.console.text import known_width
 
 _MOST = 50

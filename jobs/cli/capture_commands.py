@@ -1,8 +1,6 @@
 """Commands about captures themselves: `collect` makes one from live nodes, `check` says what one lacks, `salvage` which
 records only an old leader's disk has. No JVM."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -15,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from evidence.errors import KraftForensicsError
-from jobs.console.log import WARNING
+from jobs.console.log import WARNING, show_message
 from jobs.console.options import DocumentFormat
-from jobs.console.output import printable, say, show_message
+from jobs.console.output import printable, say
 
 if TYPE_CHECKING:
     from jobs.collect.targets import Target
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
 def named_nodes(
     node: list[str] | None, nodes: Path | None, via: str | None, **places: Any
-) -> tuple[list[Target], str | None]:
+) -> "tuple[list[Target], str | None]":
     """(the nodes that the options name, the command of `via:` nodes). places: where files are on every --node.
     Errors: CollectError."""
     from jobs.collect.targets import parse_node, places_of, read_nodes
@@ -88,7 +86,7 @@ def collect(
 
 
 def _follow(
-    targets: list[Target], via: str | None, folder: Path, every_s: float, silence_s: float, delete: bool
+    targets: "list[Target]", via: str | None, folder: Path, every_s: float, silence_s: float, delete: bool
 ) -> NoReturn:
     """Until a signal comes."""
     from jobs.collect.follow import Following
@@ -109,7 +107,7 @@ def check(capture: str, form: DocumentFormat = "table") -> None:
     from evidence.completeness.lacks import lacks_of
     from jobs.config.settings import load_settings
     from jobs.report.rendering import for_terminal, rendered
-    from replay.plan.step import groups
+    from replay.arrow.runs import groups
 
     settings = load_settings()
     with open_capture(location(capture), settings.limits.of_captures()) as opened:
@@ -175,7 +173,7 @@ def salvage(
         show_message(f"{done.sent} sent now" if send else "nothing was sent: --send does it")
 
 
-def _live(bootstrap: str | None, client_config: Path | None) -> LiveCluster:
+def _live(bootstrap: str | None, client_config: Path | None) -> "LiveCluster":
     from jobs.salvage.live import LiveCluster
 
     if bootstrap is None:
@@ -185,7 +183,7 @@ def _live(bootstrap: str | None, client_config: Path | None) -> LiveCluster:
 
 def _save(
     source: Path,
-    current: Path | LiveCluster,
+    current: "Path | LiveCluster",
     lake: Any,
     output: Path | None,
     partition: list[str] | None,

@@ -22,7 +22,7 @@ from jobs.cli import (
     tool_commands,
 )
 from jobs.console import run_log
-from jobs.console.log import DEBUG, ERROR, is_verbose, log
+from jobs.console.log import DEBUG, ERROR, is_verbose, show_message
 from jobs.console.options import epilog, with_options
 from jobs.console.run_log import AGAIN, is_of_the_statement, of_files, one_line
 from jobs.console.signals import ends_by_signal, watch_signals
@@ -134,14 +134,14 @@ def main() -> None:
         if end.code != KraftForensicsError.exit_code and not is_verbose():
             run_log.discard()
         elif run_log.existing():
-            log(f"log file: {run_log.existing()}", DEBUG)
+            show_message(f"log file: {run_log.existing()}", DEBUG)
         raise
     except KraftForensicsError as error:
         if is_of_the_statement(error.__cause__) or error.exit_code != KraftForensicsError.exit_code:
             run_log.discard()
         file = run_log.existing()
         also = f" (what Spark printed: {file})" if file and str(file) not in str(error) else ""
-        log(f"{error}{also}", ERROR)
+        show_message(f"{error}{also}", ERROR)
         raise SystemExit(error.exit_code) from error
     except BrokenPipeError:
         # The reader (head, less) has closed the pipe: print nothing more, and leave nothing to flush at exit.
@@ -151,5 +151,5 @@ def main() -> None:
         line = _line_of(error)
         if line is None:
             raise
-        log(line, ERROR)
+        show_message(line, ERROR)
         raise SystemExit(KraftForensicsError.exit_code) from error

@@ -1,7 +1,5 @@
 """Commands about a lake as a whole: `status`, `maintain`, `forget`; of custody `verify` and `manifest`."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator
@@ -14,9 +12,9 @@ import typer
 from evidence.errors import KraftForensicsError
 from jobs.cli.lakes import recorded
 from jobs.cli.stage_commands import EXIT_FINDINGS
-from jobs.console.log import WARNING
+from jobs.console.log import WARNING, show_message
 from jobs.console.options import DEFAULT_LAKE, StatusFormat
-from jobs.console.output import Format, print_rows, show_message, utc
+from jobs.console.output import Format, print_rows, utc
 from jobs.console.progress import progress_steps
 
 if TYPE_CHECKING:
@@ -106,7 +104,7 @@ def forget(
         _forget_one(files, cluster, capture, again or [], yes)
 
 
-def _forget_old(files: Lake, wanted: str | None, older_ms: int, keeps: bool, yes: bool) -> None:
+def _forget_old(files: "Lake", wanted: str | None, older_ms: int, keeps: bool, yes: bool) -> None:
     from jobs.custody.retention import keep_findings, remove, retention_of, settle_findings
     from jobs.pipeline import Pipeline
 
@@ -150,7 +148,7 @@ def _forget_old(files: Lake, wanted: str | None, older_ms: int, keeps: bool, yes
     show_message("forget: done; `kraft-forensics maintain` deletes the old files")
 
 
-def _forget_one(files: Lake, cluster: str | None, capture: str, again: list[str], yes: bool) -> None:
+def _forget_one(files: "Lake", cluster: str | None, capture: str, again: list[str], yes: bool) -> None:
     from evidence.capture.remote import location
     from jobs.custody.forget import check_given, cluster_of, findings_of, forget, forget_findings, is_all, plan_of
     from jobs.lake.integrity import digest_of

@@ -1,7 +1,5 @@
 """How commands open a lake whose finished tables they show, and record what they did in its table `runs`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -10,8 +8,7 @@ import typer
 
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
-from jobs.console.log import WARNING, about
-from jobs.console.output import show_message
+from jobs.console.log import WARNING, about, show_message
 from jobs.console.signals import StoppedError
 
 if TYPE_CHECKING:
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
     from jobs.lake.runs import Run
 
 
-def lake_to_show(root: Location, cluster: str | None = None) -> Lake:
+def lake_to_show(root: Location, cluster: str | None = None) -> "Lake":
     """A lake whose tables are as this program wrote them. cluster: only this one is looked at; None: all of them.
     Errors: LakeError; ChangedTableError if another program has changed a table."""
     from jobs.lake.integrity import require_as_written
@@ -34,7 +31,7 @@ def lake_to_show(root: Location, cluster: str | None = None) -> Lake:
 
 
 @contextmanager
-def recorded(command: str, root: Location) -> Iterator[Run]:
+def recorded(command: str, root: Location) -> "Iterator[Run]":
     """Run a command; yields what takes its figures. What it raises is recorded and raised."""
     from jobs.lake.lake import Lake
     from jobs.lake.runs import DONE, FAILED, STOPPED, Run, measured

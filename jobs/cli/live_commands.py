@@ -10,9 +10,9 @@ import typer
 from jobs.cli.capture_commands import SILENCE_S, named_nodes
 from jobs.cli.lakes import lake_to_show
 from jobs.cli.stage_commands import EXIT_FINDINGS
-from jobs.console.log import WARNING
+from jobs.console.log import WARNING, show_message
 from jobs.console.options import DEFAULT_LAKE, DocumentFormat
-from jobs.console.output import printable, say, show_message, utc
+from jobs.console.output import printable, say, utc
 
 
 def watch(

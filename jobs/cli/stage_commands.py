@@ -1,7 +1,5 @@
 """Commands that run stages: `run`, `ingest`, `replay`, `detect`, `quality`, `report`."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Sequence
@@ -12,9 +10,9 @@ import typer
 
 from evidence.capture.remote import Location
 from jobs.cli.lakes import lake_to_show, recorded
-from jobs.console.log import WARNING
+from jobs.console.log import WARNING, show_message
 from jobs.console.options import DEFAULT_LAKE, Engine, FailOn, PageFormat, Start, levels_from
-from jobs.console.output import Format, reader_may_leave, show_message
+from jobs.console.output import Format, reader_may_leave
 from jobs.console.progress import progress_steps
 
 if TYPE_CHECKING:
@@ -108,13 +106,13 @@ def report(
             record.took("report", cluster, (time.monotonic() - began) / len(clusters))
 
 
-def _pipeline(lake: Location, record: Run, captures: Sequence[str] = (), engine: Engine | None = None) -> Pipeline:
+def _pipeline(lake: Location, record: "Run", captures: Sequence[str] = (), engine: Engine | None = None) -> "Pipeline":
     from jobs.pipeline import Pipeline
 
     return Pipeline(lake, captures, record, engine)
 
 
-def _show(pipeline: Pipeline, outcome: RunOutcome, form: Format, *more: str) -> None:
+def _show(pipeline: "Pipeline", outcome: "RunOutcome", form: Format, *more: str) -> None:
     from jobs.queries.flagged_windows import print_windows
 
     with reader_may_leave():

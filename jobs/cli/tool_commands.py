@@ -12,9 +12,9 @@ import typer
 
 from evidence.errors import KraftForensicsError
 from evidence.wire.schemas import RELEASE
-from jobs.console.log import ERROR, log
+from jobs.console.log import ERROR, show_message
 from jobs.console.options import DEFAULT_LAKE
-from jobs.console.output import Format, print_rows, say, show_message
+from jobs.console.output import Format, print_rows, say
 
 _PACKAGES = ("evidence", "replay", "jobs", "quality", "kraft_forensics")
 
@@ -44,7 +44,7 @@ def inspect(files: list[Path], show_secrets: bool = False) -> None:
     for file in files:
         sys.stdout.flush()
         if not print_file(file, sys.stdout.buffer, show_secrets) and file.stat().st_size:
-            log(f"{file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.", ERROR)
+            show_message(f"{file}: holds no record of the metadata log. Give a segment (.log) or a snapshot.", ERROR)
             failed = True
     if failed:
         raise typer.Exit(KraftForensicsError.exit_code)
@@ -168,7 +168,7 @@ def drill(
             try:
                 result = play_and_score(scenario, release, number, jars, folder, say)
             except DrillError as error:  # of this drill: the next one may succeed
-                log(str(error), ERROR)
+                show_message(str(error), ERROR)
                 bad += 1
                 continue
             append(kept, result)

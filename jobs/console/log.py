@@ -67,8 +67,8 @@ def configure(verbose: bool = False, quiet: bool = False, form: LogFormat = "tex
     _HANDLER.setFormatter(_Json() if form == "json" else _Timed() if verbose else _Plain())
 
 
-def log(message: str, level: int = INFO) -> None:
-    """Write one line to stderr, unless its level is too low."""
+def show_message(message: str, level: int = INFO) -> None:
+    """Write one line to stderr, unless its level is too low; never wrapped or styled."""
     _LOGGER.log(level, "%s", message)
 
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from evidence.limits import YEAR_1_MS
-from jobs.console.log import INFO, log
+from jobs.console.log import show_message
 from jobs.console.text import print_text_table
 
 Row = dict[str, Any]
@@ -85,11 +85,6 @@ def print_table(
     ]
     cells = [[_text(row.get(name)) for name in columns] for row in rows]
     print_text_table(columns, cells, numeric, title, columns[:0:-1] if drop is None else drop)
-
-
-def show_message(message: str, level: int = INFO) -> None:
-    """Print a line to stderr; never wrapped or styled. level: of jobs.console.log."""
-    log(message, level)
 
 
 def say(line: str) -> None:

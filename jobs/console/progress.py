@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from jobs.console.log import DEBUG, allows_bar, log
+from jobs.console.log import DEBUG, allows_bar, show_message
 
 _bar: Progress | None = None
 
@@ -42,7 +42,7 @@ def progress_steps(total: int) -> Iterator[tuple[Callable[[str], None], Callable
 
     def ended() -> None:
         if last is not None:
-            log(f"{last[0]}: {time.monotonic() - last[1]:.1f} s", DEBUG)
+            show_message(f"{last[0]}: {time.monotonic() - last[1]:.1f} s", DEBUG)
 
     with Progress(*columns, console=console, transient=True, disable=not live) as bar:
         task = bar.add_task("starting", total=total)
@@ -53,7 +53,7 @@ def progress_steps(total: int) -> Iterator[tuple[Callable[[str], None], Callable
             last = message, time.monotonic()
             bar.update(task, description=message)
             if not live:
-                log(message)
+                show_message(message)
 
         _bar = bar if live else None
         try:

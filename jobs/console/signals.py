@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from jobs.console import run_log
 from jobs.console.first import SIGNALS, stopped_by
-from jobs.console.output import show_message
+from jobs.console.log import show_message
 
 _UNWIND_S, _JVM_S = 1.0, 2.0  # for the main thread, then for the JVM
 _PR_SET_CHILD_SUBREAPER = 36

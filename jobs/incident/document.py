@@ -17,6 +17,7 @@ from jobs.incident.lookup import among, load_deleted
 from jobs.incident.plan import as_row, load_input
 from jobs.lake.lake import Lake, Row
 from jobs.views.in_duckdb import ask
+from replay.arrow.runs import groups
 from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
 from replay.incident.answer import COLUMNS, MOST_GAPS, AnswerScope, answer, losses, unknowns
@@ -26,7 +27,6 @@ from replay.incident.node_logs import EVENT_KINDS, EVENTS, STARTS, NodeLogs, nod
 from replay.incident.page_one import members, page_one
 from replay.loss.verdicts import PROVEN
 from replay.plan.plan import make_plan
-from replay.plan.step import groups
 
 _TIMES = ("logged_at_ms", "logged_at_utc_ms")
 _PLACE = ("topic_id", "partition")

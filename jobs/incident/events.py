@@ -14,11 +14,11 @@ from jobs.incident.focus import ALL, Focus
 from jobs.incident.lookup import load_deleted
 from jobs.lake.lake import Lake, Row
 from jobs.views.in_duckdb import ask
+from replay.arrow.runs import groups
 from replay.findings.kinds import HWM_REGRESSION, Section
 from replay.incident.departures import Departure, departures
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
 from replay.loss.verdicts import EXCLUDED
-from replay.plan.step import groups
 
 Span = tuple[int, int]
 

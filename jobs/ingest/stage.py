@@ -5,7 +5,6 @@ the metadata records and write them: of a batch that several nodes hold, one cop
 evidence_files is written last, so an interrupted ingest is repeated by ingesting the capture again.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from evidence.capture.accounts import quarantine_rows
 from evidence.capture.files import Capture, open_capture, the_cluster
 from evidence.capture.remote import Location
 from evidence.capture.static_configs import static_configs
-from evidence.metadata_log.scan import Log, file_row, scan_files
+from evidence.metadata_log.scan import file_row, scan_files
 from evidence.offsets.read import OffsetTables, read_offsets
 from evidence.redaction import digests_by
 from jobs.config.settings import Settings
@@ -38,6 +37,7 @@ from jobs.lake.integrity import heads_of
 from jobs.lake.lake import Lake, Row
 from jobs.lake.marks import undisturbed
 from jobs.lake.tables import INGESTED, STATIC_CONFIGS
+from replay.arrow.runs import groups
 
 Progress = Callable[[str], None]
 # Written last: a file in it has been ingested completely.
@@ -120,9 +120,7 @@ def _ingest_new(write: "_Writer", capture: Capture, settings: Settings, progress
     write.append("node_boots", logs_of_brokers.boots)
     write.append("boot_ids", boot_ids.rows)
     write.append("static_configs", pa.Table.from_pylist(static_configs(capture), schema=STATIC_CONFIGS))
-    logs: dict[str, list[Log]] = defaultdict(list)
-    for log in scanned.logs:
-        logs[log.file.path].append(log)
+    logs = groups(scanned.logs, lambda log: log.file.path)
     rows = [file_row(capture.name, f, accounts.get(f.path), logs.get(f.path, []), duration_ms) for f in capture.files]
     done = receipt(capture, settings.custody)
     write.count(TABLE, write_row(lake, cluster, capture.name, rows, manifest_of(capture), done))

@@ -5,8 +5,6 @@ adds and removes files of one cluster in one Delta commit (`commit`). Tables are
 in the files. What a task wrote before a crash is in no commit and is never read.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -123,7 +121,7 @@ class Lake:
                     if not self.version(table.name):
                         raise
 
-    def delta(self, name: str) -> DeltaTable:
+    def delta(self, name: str) -> "DeltaTable":
         """The newest version of a table, for one caller at a time. Errors: as `opened`."""
         return self.opened(name).delta
 
@@ -154,7 +152,7 @@ class Lake:
         stamp = (version, *(n for each in found for n in (each.st_ino, each.st_size, each.st_mtime_ns)))
         return None if os.path.lexists(self.root / log / newer) else stamp
 
-    def _open(self, name: str) -> DeltaTable:
+    def _open(self, name: str) -> "DeltaTable":
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError, TableNotFoundError
 

@@ -10,8 +10,6 @@ two runs at once none overwrites or repeats what the other has committed. Whoeve
 (`undisturbed`).
 """
 
-from __future__ import annotations
-
 import json
 import random
 import time
@@ -115,7 +113,7 @@ class OpenedTable:
     """A table at the version at which it was opened. What is read of its log is read once: in a store every commit
     costs a request. stamp: tells this state of its log from any other; None: it may have changed already."""
 
-    def __init__(self, name: str, delta: DeltaTable, stamp: Stamp | None) -> None:
+    def __init__(self, name: str, delta: "DeltaTable", stamp: Stamp | None) -> None:
         self.name, self.delta, self.stamp = name, delta, stamp
         self._versions: dict[str, int] = {}
         self._commits: list[Row] = []

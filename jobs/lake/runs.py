@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from jobs.console.log import WARNING, about, log, log_figures
+from jobs.console.log import WARNING, about, log_figures, show_message
 from jobs.console.version import tool_version
 from jobs.lake.data_files import write_file
 from jobs.lake.integrity import CODE_VERSION
@@ -154,7 +154,7 @@ class Run:
             return
         except Exception as problem:  # noqa: BLE001
             lines = str(problem).splitlines() or [type(problem).__name__]
-            log(f"the run is not recorded in the table {TABLE}: {lines[0][:300]}", WARNING)
+            show_message(f"the run is not recorded in the table {TABLE}: {lines[0][:300]}", WARNING)
 
     def _row(self, lake: Lake, cluster: str, outcome: str, exit_code: int, error: str | None) -> Row:
         known: Row = self._of.get(cluster, {"captures": self.captures})

@@ -15,7 +15,7 @@ from jobs.replay.buckets import BucketFiles, BucketItem
 from jobs.spark.tasks import cores, run_tasks
 from quality.check import Check, Scope, digests_of, needs_of
 from quality.run import InMemory, Needs, Outcomes, Part, Rows, Source, Stream
-from replay.plan.step import groups
+from replay.arrow.runs import groups
 
 # Tables that may have many rows.
 _LARGE = (

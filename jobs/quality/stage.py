@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from evidence.capture.remote import Location
 from jobs.config.settings import Settings, SettingsError
-from jobs.console.output import show_message
+from jobs.console.log import show_message
 from jobs.lake.data_files import write_file
 from jobs.lake.integrity import completion, input_fingerprint, is_up_to_date
 from jobs.lake.lake import Lake, Row

@@ -14,8 +14,9 @@ from evidence.errors import KraftForensicsError
 from evidence.kinds import CLEAN_SHUTDOWN
 from evidence.tables import LOG_END_OFFSETS, NODE_CLOCKS
 from jobs.config.settings import Settings
+from jobs.console.log import show_message
 from jobs.console.options import DocumentFormat
-from jobs.console.output import plain, print_table, printable, show_message, utc
+from jobs.console.output import plain, print_table, printable, utc
 from jobs.detect.inputs import judging_inputs
 from jobs.lake.lake import Lake, Row
 from replay.arrow import schemas

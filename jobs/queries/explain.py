@@ -27,7 +27,7 @@ from jobs.queries.evidence_bytes import commands, with_bytes
 from jobs.queries.listing import find_finding
 from jobs.report.rendering import for_terminal, rendered
 from jobs.report.rows import same_answers
-from replay.plan.step import groups
+from replay.arrow.runs import groups
 
 # The source of a piece of evidence is a table, a kind of file, or a kind of line in a node's log. These are the tables
 # for kinds of files.

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from evidence.errors import KraftForensicsError
 from evidence.tables import LOG_END_OFFSETS, NODE_CLOCKS
 from jobs.config.settings import Settings
-from jobs.console.output import Format, print_rows, print_table, show_message, utc
+from jobs.console.log import show_message
+from jobs.console.output import Format, print_rows, print_table, utc
 from jobs.console.text import range_text
 from jobs.detect.inputs import judging_events, judging_inputs, newest_ms
 from jobs.lake.lake import Lake

@@ -26,9 +26,9 @@ from jobs.report.rows import (
     Row,
 )
 from jobs.views.in_duckdb import ask
+from replay.arrow.runs import groups
 from replay.controller.profiles import kafka_release
 from replay.findings.kinds import Section, of_section
-from replay.plan.step import groups
 
 _COUNTED = (
     "evidence_files",

@@ -38,10 +38,11 @@ from jobs.report.rows import (
 from jobs.report.texts import as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import reason_by_nature
+from replay.arrow.runs import groups
 from replay.findings.kinds import HWM_REGRESSION, Section
 from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST
 from replay.incident.causes import labelled
-from replay.plan.step import groups, moment
+from replay.plan.step import moment
 
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
 _STATUSES = (LOST, NOT_KNOWN, NOT_LOST)

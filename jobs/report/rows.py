@@ -11,9 +11,9 @@ from typing import Any
 
 from jobs.incident.events import IncidentEvents
 from jobs.incident.focus import ALL, Focus
+from replay.arrow.runs import groups
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, Section
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
-from replay.plan.step import groups
 
 Row = dict[str, Any]
 

@@ -19,8 +19,9 @@ from jobs.report import marks as of
 from jobs.report.filters import axis_texts, partition_text, topic_text, visible
 from jobs.report.marks import BROKER, CONTROLLER, ELECTION, STATE, Mark
 from jobs.report.rows import VERDICTS, verdict_of
+from replay.arrow.runs import groups
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, Section, kind_of
-from replay.plan.step import Row, groups
+from replay.plan.step import Row
 
 WIDTH = 1000
 MOST_WINDOW_LANES = 30

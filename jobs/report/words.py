@@ -14,9 +14,10 @@ from jobs.incident.focus import Focus
 from jobs.report import filters
 from jobs.report.rows import MAX_STATEMENTS, Row
 from jobs.views.catalogue import literal
+from replay.arrow.runs import groups
 from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.statements import SENTENCES, prose
-from replay.plan.step import count, groups
+from replay.plan.step import count
 from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, LAST_LEADER, NONE

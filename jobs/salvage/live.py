@@ -8,8 +8,6 @@ Sources: KIP-320 (a fetched record has its leader epoch; the answer to ListOffse
 levels; the last stable offset, up to which committed data is read), KIP-516 (topic ids); librdkafka's CONFIGURATION.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -45,7 +43,7 @@ class LiveLog:
     """Of one partition. start: its log start offset; end: its high watermark; stable_end: its last stable offset;
     epoch: its leader's epoch, -1 if the cluster does not say. notes: what could not be compared."""
 
-    cluster: LiveCluster
+    cluster: "LiveCluster"
     topic: str
     partition: int
     topic_id: str | None
@@ -208,7 +206,7 @@ class LiveCluster:
         raise SalvageError(f"{log.place}: {error.str()}")
 
 
-def _record(message: Message) -> LiveRecord:
+def _record(message: "Message") -> LiveRecord:
     kind, time_ms = message.timestamp()
     offset, epoch, found = message.offset(), message.leader_epoch(), message.headers()
     headers: Any = tuple(found or ())

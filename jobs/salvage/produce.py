@@ -8,8 +8,6 @@ Sources: librdkafka's CONFIGURATION.md (enable.idempotence, message.timeout.ms),
 message.timestamp.type=LogAppendTime replaces them).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -95,7 +93,7 @@ def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
     return result
 
 
-def _refuse_short_retention(topic: str, config: dict[str, str], chosen: _Chosen) -> None:
+def _refuse_short_retention(topic: str, config: dict[str, str], chosen: "_Chosen") -> None:
     """Errors: SalvageError for records that the broker would delete again. By the time that they keep they are as old
     as they were (UnifiedLog.deleteRetentionMsBreachedSegments, 4.3.1)."""
     kept_ms = int(config.get("retention.ms", -1))
@@ -207,7 +205,7 @@ def _send(cluster: LiveCluster, rows: Iterator[Row], ledger: _Ledger) -> int:
 def _send_batch(cluster: LiveCluster, producer: Any, rows: list[Row], ledger: _Ledger) -> int:
     acknowledged, failed = list[Row](), list[str]()
 
-    def answered(origin: str, error: KafkaError | None, message: Message) -> None:
+    def answered(origin: str, error: "KafkaError | None", message: "Message") -> None:
         if error is None:
             acknowledged.append({"sent": origin, "partition": message.partition(), "offset": message.offset()})
         else:

@@ -4,8 +4,6 @@ Three runners, one contract (tests/slow/test_connect.py): `ContextRunner` runs j
 `SessionRunner` runs a DataFrame's tasks, which Spark Connect has, too, and `LocalRunner` needs no Spark.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import pickle
@@ -22,7 +20,7 @@ import pyarrow as pa
 
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import Settings
-from jobs.console.log import DEBUG, log
+from jobs.console.log import DEBUG, show_message
 from jobs.console.progress import progress_tasks
 from jobs.lake.runs import Size, TaskFigures, current
 from jobs.spark.processes import EndedError, forget_peak, peak_bytes, release, started
@@ -102,7 +100,7 @@ def _in_processes(
 class ContextRunner:
     """A classic Spark context: a job with a task for each item."""
 
-    def __init__(self, context: SparkContext) -> None:
+    def __init__(self, context: "SparkContext") -> None:
         self.context = context
         self.cores = int(context.defaultParallelism)
 
@@ -118,7 +116,7 @@ class ContextRunner:
 class SessionRunner:
     """Any Spark session: the tasks of a DataFrame with a row and a partition for each item."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: "SparkSession") -> None:
         self.session = session
 
     @cached_property
@@ -231,7 +229,7 @@ def run_tasks(
             raise outcome
         results[n] = outcome
     figures = [TaskFigures(sizes[n], seconds, peak) for n, (_, seconds, peak) in results.items()]
-    log(f"{name}: {len(items)} tasks; the slowest: {max(figures, key=lambda task: task.seconds)}", DEBUG)
+    show_message(f"{name}: {len(items)} tasks; the slowest: {max(figures, key=lambda task: task.seconds)}", DEBUG)
     if (jobs := current.get()) is not None:
         jobs.figures.setdefault(name, []).extend(figures)
     return [results[n][0] for n in range(len(items))]
@@ -263,7 +261,7 @@ def _again(function: Callable[[Item], Result], item: Item) -> Result:
 
 
 @contextmanager
-def _tagged(session: SparkSession, name: str, show: Show | None) -> Iterator[None]:
+def _tagged(session: "SparkSession", name: str, show: Show | None) -> Iterator[None]:
     """Name what a session runs in the block, and show its progress where Spark Connect reports it. After a signal the
     server stops it, too; after any other error it has ended, or no server answers."""
     from pyspark.sql.connect.session import SparkSession as RemoteSession
@@ -295,7 +293,7 @@ def _tagged(session: SparkSession, name: str, show: Show | None) -> Iterator[Non
 
 
 @contextmanager
-def _polled(context: SparkContext, show: Show | None) -> Iterator[None]:
+def _polled(context: "SparkContext", show: Show | None) -> Iterator[None]:
     """Show how many tasks of the running Spark stages have ended, until the block ends."""
     if show is None:
         yield

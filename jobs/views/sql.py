@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
 from jobs.config.settings import load_settings
-from jobs.console.log import ERROR, log
-from jobs.console.output import Format, print_rows, show_message
+from jobs.console.log import ERROR, show_message
+from jobs.console.output import Format, print_rows
 from jobs.console.run_log import one_line
 from jobs.console.signals import StoppedError, go_on
 from jobs.lake.lake import Lake, Row
@@ -115,7 +115,7 @@ def prompt(sql: ReadOnlySql, form: Format) -> None:
         except KraftForensicsError as error:
             if not is_terminal:
                 raise
-            log(str(error), ERROR)
+            show_message(str(error), ERROR)
         except StoppedError as stopped:
             _go_on_after(stopped, is_terminal)
             sql.spark.sparkContext.cancelAllJobs()

@@ -15,8 +15,8 @@ from evidence.kinds import METADATA_CHECKPOINT, METADATA_SEGMENT, checkpoint_nam
 from evidence.text_files import read_properties
 from jobs.collect.follow import Following
 from jobs.config.settings import SparkSettings
-from jobs.console.log import WARNING
-from jobs.console.output import Row, show_message
+from jobs.console.log import WARNING, show_message
+from jobs.console.output import Row
 from jobs.console.run_log import one_line
 from jobs.spark.kraft_source import CutFile, read_rows
 from jobs.spark.session import build_session

@@ -1,9 +1,22 @@
-"""Sorted rows: where a key changes, the nearest row with a mark, many ranges of row numbers at once, and a group's last
-event at or before an offset."""
+"""Rows by key; sorted rows: where a key changes, the nearest row with a mark, many ranges of row numbers at once, and a
+group's last event at or before an offset."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array
+
+T = TypeVar("T")
+
+
+def groups(rows: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """The rows by key, in order."""
+    found: dict[Any, list[T]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
 
 
 def run_starts(*keys: Array) -> Array:

@@ -9,8 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from operator import itemgetter
 from typing import Any
 
+from replay.arrow.runs import groups
 from replay.cluster.brokers import BrokerState
 
 
@@ -111,10 +113,7 @@ def processes_of(
     registered: the first state of each; error_ms: of the clocks. A file does not show a process that logged elsewhere:
     one that was started by hand may have another LOG_DIR, or only a console (kafka-run-class.sh).
     """
-    files: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if row["node_id"] is not None:
-            files[row["capture"], row["path"], row["node_id"]].append(row)
+    files = groups((r for r in rows if r["node_id"] is not None), itemgetter("capture", "path", "node_id"))
     found: dict[tuple[int, int], LoggedProcess] = {}
     for own in files.values():
         ordered = sorted(own, key=lambda r: r["first_position"])

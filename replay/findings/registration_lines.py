@@ -14,10 +14,11 @@ Sources: Kafka's ClusterControlManager.registerBroker, ReplicationControlManager
 LogManager.readBrokerEpochFromCleanShutdownFiles.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from replay.arrow.ragged import Row
+from replay.arrow.runs import groups
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.broker_sessions import CLEAN_SHUTDOWN
 from replay.cluster.log import Problem
@@ -50,10 +51,7 @@ def registration_findings(lines: Iterable[Row], sessions: Iterable[Row], cluster
         if session["incarnation_id"] is not None:
             registered.setdefault((session["broker_id"], session["incarnation_id"]), session)
     registered = {place: session for place, session in registered.items() if session["origin"] == "log"}
-    files: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for line in lines:
-        if line["node_id"] is not None:
-            files[line["capture"], line["path"], line["sha256"]].append(line)
+    files = groups((r for r in lines if r["node_id"] is not None), itemgetter("capture", "path", "sha256"))
     found: dict[str, Row] = {}
     for _, file in sorted(files.items()):
         for row in _of_file(sorted(file, key=lambda line: line["position"]), registered, cluster_id):

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import Row
+from replay.arrow.runs import groups
 from replay.incident.missing import MISSING, NO_LOGS, OPEN, CapturedLogs, logged_text, missing, missing_statements
 from replay.loss.verdicts import EXCLUDED, LEANINGS, PROVEN, UNDETERMINED, likely_text
-from replay.plan.step import count, groups, moment, place, visible
+from replay.plan.step import count, moment, place, visible
 
 LOST, NOT_LOST, NOT_KNOWN = "lost", "not_lost", "not_known"
 _LIKELY = ("likely", "likely_rule", "likely_right", "likely_of")

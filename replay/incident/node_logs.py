@@ -9,7 +9,9 @@ Source: docs/broker_logs.md.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
+from replay.arrow.runs import groups
 from replay.cluster.boots import Boots
 from replay.plan.step import Row, moment
 
@@ -59,11 +61,8 @@ class NodeLogs:
         found = []
         if fenced_epoch is not None and (broker, fenced_epoch) in self.fenced:
             found.append(f"Controller {self.fenced[broker, fenced_epoch]} logged that its session timed out.")
-        by_kind: dict[str, list[Row]] = defaultdict(list)
-        for line in self._around(broker, at_ms):
-            if line["kind"] in _TROUBLE:
-                by_kind[line["kind"]].append(line)
-        if by_kind:
+        trouble = (line for line in self._around(broker, at_ms) if line["kind"] in _TROUBLE)
+        if by_kind := groups(trouble, itemgetter("kind")):
             what = "; ".join(_listed(kind, lines) for kind, lines in by_kind.items())
             found.append(f"Around that time broker {broker} logged {what}.")
         return " ".join(found)

@@ -12,11 +12,12 @@ from math import inf
 from operator import itemgetter
 from typing import Any
 
+from replay.arrow.runs import groups
 from replay.incident.answer import LOST, places
 from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, departure
 from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput
-from replay.plan.step import Row, count, groups, is_active, is_away, joined
+from replay.plan.step import Row, count, is_active, is_away, joined
 
 _TIME = itemgetter("timestamp_ms")
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import Array, Row
-from replay.arrow.runs import last_true, run_starts
+from replay.arrow.runs import groups, last_true, run_starts
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.cluster.log import LogBatches
 from replay.cluster.state import LogShape
@@ -145,10 +145,7 @@ def _next_epoch(shape: LogShape, batch: Row) -> int | None:
 
 
 def _rivals(leaders: Sequence[tuple[Row, Row]], shape: LogShape) -> Iterator[Row]:
-    epochs: dict[int, list[tuple[Row, Row]]] = defaultdict(list)
-    for batch, data in leaders:
-        epochs[batch["epoch"]].append((batch, data))
-    for epoch, named in epochs.items():
+    for epoch, named in groups(leaders, lambda leader: leader[0]["epoch"]).items():
         ids = sorted({data["leaderId"] for _, data in named})
         if len(ids) > 1:
             batches = [batch for batch, _ in named]

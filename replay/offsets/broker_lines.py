@@ -11,13 +11,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array
-from replay.arrow.runs import highest_before
+from replay.arrow.runs import groups, highest_before
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.offsets.clean_stops import Row
 from replay.offsets.partition_rows import keys_of
@@ -41,6 +42,7 @@ LOADED = "log_load_completed"
 KINDS = (LED, UNCHANGED, FOLLOWED, TRUNCATING, BELOW, TRUNCATED, SET_BACK, SHRINKING, ISR_UPDATED, LOADED, *DAMAGED)
 # A truncation is logged in two or three lines of one thread. No broker restarts and no leader is elected as fast.
 AT_ONCE_MS = 250
+_FILE = itemgetter("capture", "path", "node_id")
 # A replica truncates its log this soon after it began to follow; no broker restarts as fast.
 SOON_MS = 1_000
 
@@ -189,10 +191,8 @@ def _indexed(rows: Sequence[Row], recorded: dict[int, tuple[int, int]]) -> Broke
     said = [
         s for r in ordered if (s := _logged_ends(r)) and recorded.get(s.partition_epoch) == (s.leader_epoch, s.leader)
     ]
-    began: dict[tuple[int, int], list[LoggedEnds]] = defaultdict(list)
-    for line in said:
-        if line.row["source"] == LED and line.came_from is not None:
-            began[line.broker, line.leader_epoch].append(line)
+    begun = (line for line in said if line.row["source"] == LED and line.came_from is not None)
+    began = groups(begun, lambda line: (line.broker, line.leader_epoch))
     return BrokerLines(
         # Copies of one line are the same; two that differ cannot both be the first.
         began={place: own[0] for place, own in began.items() if len({s.log_end for s in own}) == 1},
@@ -221,11 +221,9 @@ def _shrinks(ordered: Iterable[Row], recorded: dict[int, tuple[int, int]]) -> It
     """The leaders' lines of smaller ISRs, each between the lines next to it whose leader epoch is known: in time the
     leader epochs that a broker knows only rise. Both the order in the file and that of its clock must say so, since
     files are joined in any order and clocks are set."""
-    files: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
-    for row in ordered:
-        if row["kind"] in (SHRINKING, ISR_UPDATED, LED, UNCHANGED, FOLLOWED) and row["logged_at_ms"] is not None:
-            files[row["capture"], row["path"], row["node_id"]].append(row)
-    for rows in files.values():
+    kinds = (SHRINKING, ISR_UPDATED, LED, UNCHANGED, FOLLOWED)
+    timed = (row for row in ordered if row["kind"] in kinds and row["logged_at_ms"] is not None)
+    for rows in groups(timed, _FILE).values():
         before: tuple[int, int] | None = None  # leader epoch, ms
         waiting: list[tuple[Row, int]] = []
         for row in rows:
@@ -281,11 +279,7 @@ def _cuts(ordered: Iterable[Row]) -> Iterator[Cut]:
     """Truncations below a high watermark, each from the lines that one thread logs of it at once: `Truncating partition
     ... due to leader epoch`, then `below high watermark` (from 4.2 on) or, up to 4.1, `Truncating to offset` and the
     high watermark that is set back to that offset."""
-    files: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
-    for row in ordered:
-        if row["kind"] in (TRUNCATING, BELOW, TRUNCATED, SET_BACK):
-            files[row["capture"], row["path"], row["node_id"]].append(row)
-    for rows in files.values():
+    for rows in groups((r for r in ordered if r["kind"] in (TRUNCATING, BELOW, TRUNCATED, SET_BACK)), _FILE).values():
         for number, row in enumerate(rows):
             if row["kind"] != TRUNCATING or None in (row["leader"], row["leader_epoch"], row["truncated_to"]):
                 continue

@@ -9,8 +9,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
+from replay.arrow.runs import groups
 from replay.cluster.facts import Clock, read_by
 from replay.offsets.clean_stops import (
     HEADS,
@@ -29,6 +31,7 @@ __all__ = ["Row", "read_by"]
 
 # Sources that query a running process. They show a log end of 0 while a log is not loaded yet, which means nothing.
 METRICS = ("jmx_exporter", "jmx_tool")
+_BROKER = itemgetter("broker_id")
 
 # How long a broker that the controller hears from may act on the old state before it learns of a new one.
 PROPAGATION_MS = 1_000
@@ -178,8 +181,9 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
     ordered = sorted((r for r in rows if r["broker_id"] is not None), key=_sort_key)
     timed = [r for r in ordered if r["captured_at_ms"] is not None]
     folders = folders_of(ordered)
-    log_ends = _by_broker(r for r in timed if r["log_end_offset"] is not None and not may_be_left(r, folders))
-    epoch_rows = _by_broker(r for r in timed if r["epoch_start_offset"] is not None)
+    log_ends = groups((r for r in timed if r["log_end_offset"] is not None and not may_be_left(r, folders)), _BROKER)
+    epoch_rows = groups((r for r in timed if r["epoch_start_offset"] is not None), _BROKER)
+    processes = groups((r for r in timed if _from_process(r)), _BROKER)
     marks = [r for r in timed if r["high_watermark"] is not None]
     shown: dict[tuple[Any, ...], set[int]] = defaultdict(set)
     for row in marks:
@@ -190,10 +194,10 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
         ],
         entries=_entries(r for r in ordered if r["epoch_start_offset"] is not None),
         log_ends=log_ends,
-        log_starts=_by_broker(r for r in timed if r.get("log_start_offset") is not None),
+        log_starts=groups((r for r in timed if r.get("log_start_offset") is not None), _BROKER),
         epoch_rows=epoch_rows,
         observations={broker: _observations(ends, epoch_rows.get(broker, [])) for broker, ends in log_ends.items()},
-        scrapes={broker: _scrapes(own) for broker, own in _by_broker(r for r in timed if _from_process(r)).items()},
+        scrapes={broker: _scrapes(own) for broker, own in processes.items()},
         left=left_behind(ordered),
         stopped={
             (r["broker_id"], r["broker_epoch"]): r["captured_at_ms"]
@@ -205,13 +209,6 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
 
 def _round_of(row: Row) -> tuple[Any, ...]:
     return row["source"], row["capture"], row["broker_id"], row["captured_at_ms"]
-
-
-def _by_broker(rows: Iterable[Row]) -> dict[int, list[Row]]:
-    by_broker: dict[int, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_broker[row["broker_id"]].append(row)
-    return dict(by_broker)
 
 
 def _sort_key(row: Row) -> tuple[Any, ...]:
@@ -238,9 +235,7 @@ _VALUES = (
 
 def _entries(rows: Iterable[Row]) -> dict[int, list[EpochEntry]]:
     """Each distinct line with the lines before it, once: the same file is copied many times."""
-    files: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        files[row["captured_at_ms"], row["broker_id"], row["path"], row["sha256"]].append(row)
+    files = groups(rows, itemgetter("captured_at_ms", "broker_id", "path", "sha256"))
     known: set[tuple[Any, ...]] = set()
     entries: dict[int, list[EpochEntry]] = defaultdict(list)
     for file in files.values():
@@ -277,11 +272,8 @@ def _from_process(row: Row) -> bool:
 def _scrapes(rows: Iterable[Row]) -> list[Scrape]:
     """One scrape for each exporter text. While a replica moves between directories, the text may also list its lower
     successor, so the highest log end counts."""
-    texts: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        texts[row["captured_at_ms"], row["path"], row["sha256"]].append(row)
     scrapes = []
-    for (at, _, _), text in texts.items():
+    for (at, _, _), text in groups(rows, itemgetter("captured_at_ms", "path", "sha256")).items():
         ends = [r for r in text if r["log_end_offset"] is not None]
         row = max(ends, key=lambda r: r["log_end_offset"], default=text[0])
         values = {n: [r[n] for r in text if r.get(n) is not None] for n in _GAUGES}

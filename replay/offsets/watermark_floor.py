@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import itemgetter
 
+from replay.arrow.runs import groups
 from replay.cluster.facts import Clock
 from replay.offsets.evidence import OPEN, Bound, Evidence, Row, read_by
 
@@ -105,10 +107,7 @@ def _written_under(evidence: Evidence) -> dict[int, int]:
     leader-epoch-checkpoint had shown an epoch before that round, the value is of the log of that epoch or a later one.
     """
     result: dict[int, int] = {}
-    by_broker: dict[int, list[Row]] = defaultdict(list)
-    for row in evidence.high_watermarks:
-        by_broker[row["broker_id"]].append(row)
-    for broker, rows in by_broker.items():
+    for broker, rows in groups(evidence.high_watermarks, itemgetter("broker_id")).items():
         lines = sorted((read_by(r), r["leader_epoch"]) for r in evidence.epoch_rows.get(broker, []))
         ends, highest = [end for end, _ in lines], list(accumulate((e for _, e in lines), max))
         finished = sorted(rows, key=read_by)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import INT64_MAX, Array, Row, bools, to_matrix
+from replay.arrow.runs import groups
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.arrow.sets import same, same_set
 
@@ -108,10 +109,8 @@ def printed_differences(
     """
     wanted = pc.is_in(history["topic_id"], printed["topic_id"].unique())
     live = history.filter(pc.and_(wanted, pc.invert(history["removed"])))
-    rows_of: dict[tuple[str, int], list[int]] = {}
-    keys = zip(live["topic_id"].to_pylist(), live["partition"].to_pylist(), strict=True)
-    for row, key in enumerate(keys):
-        rows_of.setdefault(key, []).append(row)
+    keys = [*zip(live["topic_id"].to_pylist(), live["partition"].to_pylist(), strict=True)]
+    rows_of = groups(range(len(keys)), keys.__getitem__)
     begins = live["timestamp_ms"].to_pylist()
     # A state with an end offset but no end time ends in a hole of the log, at an unknown time.
     ended = pc.if_else(pc.is_null(live["end_offset"]), log_end_ms, live["end_timestamp_ms"]).to_pylist()

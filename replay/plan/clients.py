@@ -7,9 +7,10 @@ __consumer_offsets and __transaction_state holds an id), Utils.abs, KIP-320 (a c
 
 from collections.abc import Iterator
 
+from replay.arrow.runs import groups
 from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput
-from replay.plan.step import MOST_PLACES, Action, Phase, PlanStep, What, about, groups, is_legal, place, some
+from replay.plan.step import MOST_PLACES, Action, Phase, PlanStep, What, about, is_legal, place, some
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 _CONCERNED = "docs/findings.md#which-consumers-and-transactional-ids-a-loss-concerns"

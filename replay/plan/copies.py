@@ -7,6 +7,7 @@ and BrokerMetadataPublisher.initializeManagers (a broker registers before it loa
 
 from collections.abc import Iterator, Sequence
 
+from replay.arrow.runs import groups
 from replay.plan.inputs import PlanInput, members_of, named, places_of
 from replay.plan.start_order import BY_LOG, LAST_KNOWN, NOBODY
 from replay.plan.step import (
@@ -20,7 +21,6 @@ from replay.plan.step import (
     about,
     broker_state,
     count,
-    groups,
     is_active,
     is_legal,
     joined,

@@ -11,6 +11,7 @@ Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControl
 
 from collections.abc import Collection, Iterator, Sequence
 
+from replay.arrow.runs import groups
 from replay.cluster.features import ELR_VERSION
 from replay.plan.clients import clients
 from replay.plan.copies import copy, find_old_copies
@@ -30,7 +31,6 @@ from replay.plan.step import (
     about,
     broker_state,
     count,
-    groups,
     is_active,
     is_legal,
     joined,

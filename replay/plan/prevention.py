@@ -3,6 +3,7 @@ one failure from a loss."""
 
 from collections.abc import Collection
 
+from replay.arrow.runs import groups
 from replay.findings.statements import prose
 from replay.plan.inputs import PlanInput
 from replay.plan.step import (
@@ -15,7 +16,6 @@ from replay.plan.step import (
     Row,
     What,
     about,
-    groups,
     is_legal,
     place,
     some,

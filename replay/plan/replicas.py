@@ -7,7 +7,8 @@ way; a partition without a leader cannot be reassigned).
 import json
 from collections.abc import Collection, Iterator, Sequence
 
-from replay.plan.step import MOST_PLACES, Action, Row, What, groups, is_legal
+from replay.arrow.runs import groups
+from replay.plan.step import MOST_PLACES, Action, Row, What, is_legal
 
 _LEAST_REPLICAS = 2
 

@@ -1,14 +1,13 @@
 """A plan as data: steps, and the actions in them that `jobs` renders as commands of Kafka's tools."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum, auto
-from typing import Any, TypeVar
+from typing import Any
 
 Row = Mapping[str, Any]
-T = TypeVar("T")
 
 MOST_PLACES = 20
 EXPOSURE = "docs/findings.md#exposure"
@@ -124,14 +123,6 @@ def is_away(session: Row) -> bool:
 def is_active(brokers: Mapping[int, Row], broker: int) -> bool:
     """Whether a broker could lead when the log ended."""
     return broker in brokers and not is_away(brokers[broker])
-
-
-def groups(rows: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
-    """The rows by key, in order."""
-    found: dict[Any, list[T]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found
 
 
 def is_legal(topic: str | None) -> bool:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.console.log import DEBUG, ERROR, WARNING, configure, log
-from jobs.console.output import show_message
+from jobs.console.log import DEBUG, ERROR, WARNING, configure, show_message
 from jobs.console.progress import progress_steps, progress_tasks
 
 
@@ -21,10 +20,10 @@ def _plain() -> Iterator[None]:
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    log("detail", DEBUG)
+    show_message("detail", DEBUG)
     show_message("done [b]")
-    log("look", WARNING)
-    log("gone", ERROR)
+    show_message("look", WARNING)
+    show_message("gone", ERROR)
     shown = capsys.readouterr()
     assert shown.out == ""
     return shown.err.splitlines()
@@ -36,7 +35,7 @@ def test_text_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("level", [WARNING, ERROR])
 def test_a_captured_name_cannot_control_the_terminal(level: int, capsys: pytest.CaptureFixture[str]) -> None:
-    log("of cluster A\x1b[31m\r\x9b2J\u202eB (caf\u00e9)", level)
+    show_message("of cluster A\x1b[31m\r\x9b2J\u202eB (caf\u00e9)", level)
     assert capsys.readouterr().err.endswith("of cluster A\\u001b[31m\\u000d\\u009b2J\\u202eB (caf\u00e9)\n")
 
 
