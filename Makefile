@@ -73,7 +73,7 @@ $(KAFKA)/releases/%/.ready: tests/kafka/release-pom.xml $(RELEASE_PROGRAMS) $(KA
 	touch $@
 
 # What the drills of tests/kafka run: two of them would fetch it at once, and write to one folder.
-$(KAFKA)/drill/.ready: drill/jars.py drill/pom.xml drill/DrillClient.java tests/kafka/releases.txt $(KAFKA)/.ready | $(VENV)/.ready
+$(KAFKA)/drill/.ready: drill/nodes.py drill/pom.xml drill/DrillClient.java tests/kafka/releases.txt $(KAFKA)/.ready | $(VENV)/.ready
 	$(BIN)/python -c 'from pathlib import Path; from drill.nodes import fetch; fetch("$(lastword $(KAFKA_RELEASES))", Path("$(@D)"))'
 	touch $@
 
