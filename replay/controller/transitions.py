@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import PAD, Array
 from replay.arrow.schemas import sorted_history
-from replay.arrow.sets import first, is_in, keep, resize
+from replay.arrow.sets import first, keep, resize
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.controller.acceptable_leaders import Availability, Directories, availability
@@ -128,15 +128,15 @@ class Bucket:
         )
 
     def lost(self, rows: Array) -> Array:
-        """The member of the ISR whose directory is not online before each change that is `again` one; PAD: none."""
+        """The replica that the record before each change that is `again` one put where it is not online; PAD: none."""
         result = np.full(len(rows), PAD)
         again = np.flatnonzero(self.again(rows))
         if len(again):
-            replicas = self.states.lists.at("replicas", rows[again] - 1)
-            held = resize(self.directory_codes_at(rows[again] - 1), replicas.shape[1])
-            known = self.availability.states(replicas, self.offset[rows[again]])
-            is_lost = ~self.availability.has_online(held, known)
-            is_lost &= is_in(replicas, self.states.lists.at("isr", rows[again] - 1)) & (replicas != PAD)
+            put = rows[again] - 1
+            replicas = self.states.lists.at("replicas", put)
+            held, earlier = (resize(self.directory_codes_at(at), replicas.shape[1]) for at in (put, put - 1))
+            known = self.availability.states(replicas, self.offset[put])
+            is_lost = ~self.availability.has_online(held, known) & (held != earlier) & (replicas != PAD)
             result[again] = np.where(is_lost.any(axis=1), first(replicas, is_lost), PAD)
         return result
 

@@ -52,8 +52,8 @@ class Transitions:
 
     before: the previous state with targets that request nothing, and the environment. again: bool, the event may have
     written the previous record, too. start: `before`, or, if again, the same of the state before that record.
-    unclean_allowed: the effective unclean.leader.election.enable. lost: if again, id of a member of the ISR
-    whose directory is not online; PAD if there is none.
+    unclean_allowed: the effective unclean.leader.election.enable. lost: if again, id of the replica that
+    the previous record put where it is not online; PAD if there is none.
     """
 
     change: Change
@@ -125,8 +125,7 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
     yield from found(events.CONTROLLED_SHUTDOWN, leaving, usual, removed, preceding.broker, by=SHOWN_BY_PRECEDING)
     coming = (preceding.kind == events.UNFENCE) & ~led
     yield from found(events.UNFENCE, coming, usual, added, preceding.broker, by=SHOWN_BY_PRECEDING)
-    lost = has(before.isr, transitions.lost)
-    yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost, start, removed, transitions.lost)
+    yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, transitions.lost != PAD, start, removed, transitions.lost)
     vouched = has(after.isr, before.leader) | has(before.removing, before.leader)
     yield from found(ALTER_PARTITION, led & vouched, usual, altered, after)
     yield from found(PREFERRED_ELECTION, led & (after.leader != before.leader), before, preferred)

@@ -264,6 +264,14 @@ def test_a_replica_assigned_to_a_directory_that_is_offline_leaves_the_isr(direct
     assert differences(kept, around(running(1, 2, 3), "4.3.1", min_isr="3")) == []
 
 
+def test_an_assignment_to_an_offline_directory_elects_again_whoever_it_is_about() -> None:
+    """Leader 1, which is fenced, is found unacceptable by both records; broker 3 is not even in the ISR."""
+    history = states(
+        "10 isr=1 leader=1", "20 leader=-1 lke=1 dirs=d1,d2,gone batch=20", "21 epoch=2 dirs=d1,d2,gone batch=20"
+    )
+    assert differences(history, around(sessions("1 register 1 a", *up(2, 3)))) == []
+
+
 @pytest.mark.parametrize("event", ["register 2 z", "unregister 2"])
 def test_after_a_cleared_elr_the_same_record_may_be_written_twice(event: str) -> None:
     """ReplicationControlManager.removeTopicElrs (4.0.0 to 4.4.0) does not tell BrokersToElrs."""
