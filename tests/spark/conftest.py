@@ -7,7 +7,9 @@ import fcntl
 import os
 import pickle
 import shutil
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +18,8 @@ from pyspark.sql import SparkSession
 
 from jobs.config.settings import load_settings
 from jobs.pipeline import Pipeline, RunOutcome
-from jobs.spark.session import build_session
+from jobs.spark.session import build_context, build_session
+from jobs.spark.tasks import engine
 from tests.support.paths import capture
 from tests.support.small_captures import with_rounds
 from tests.support.spark_lake import SparkLake
@@ -39,8 +42,18 @@ class Job:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The session, for tests that need no lake or create their own."""
-    session = build_session(load_settings().spark)
+    """The session, for tests that need no lake or create their own. While another thread starts Spark, a stage that
+    ends asks what runs its tasks."""
+    settings = load_settings("spark")
+    with ThreadPoolExecutor(1) as pool:
+        start, first = pool.submit(build_context, settings.spark), engine(settings)
+        while not start.done():
+            engine(settings)
+            time.sleep(0.0005)
+        start.result()
+    found = str(engine(settings))
+    assert (first in (None, found), found[:12]) == (True, "Spark 4.2.0,")  # it may have run before
+    session = build_session(settings.spark)
     yield session
     session.stop()
 

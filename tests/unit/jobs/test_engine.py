@@ -1,4 +1,4 @@
-"""What runs the tasks: the setting `engine`, and --engine."""
+"""What runs the tasks: the setting `engine`, and --engine. While Spark starts: tests/spark/conftest.py."""
 
 from __future__ import annotations
 
@@ -17,24 +17,7 @@ from jobs.lake.runs import Jobs, Size, measured
 from jobs.spark.session import SessionError
 from jobs.spark.tasks import engine, is_local, run_tasks
 from tests.support import writer
-from tests.support.paths import ROOT
 from tests.support.small_captures import SEGMENT, write_files
-
-_WHILE_SPARK_STARTS = """
-import time
-from threading import Thread
-from jobs.config.settings import load_settings
-from jobs.spark.session import build_context
-from jobs.spark.tasks import engine
-settings = load_settings("spark")
-start = Thread(target=build_context, args=(settings.spark,))
-start.start()
-first = engine(settings)
-while start.is_alive():
-    engine(settings)
-    time.sleep(0.0005)
-print(first, engine(settings))
-"""
 
 
 def test_by_default_spark_runs_every_task(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,12 +117,6 @@ def test_a_missing_file_is_not_asked_for_again(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         run_tasks(read, [1], 1, load_settings("local"), "read")
     assert tries.read_text() == "."
-
-
-def test_the_engine_while_another_thread_starts_spark() -> None:
-    """A stage that ends meanwhile asks for it."""
-    done = subprocess.run([sys.executable, "-c", _WHILE_SPARK_STARTS], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stdout[:17]) == (0, "None Spark 4.2.0,"), done.stderr
 
 
 @pytest.mark.parametrize("name", ["pyspark", "pyspark.sql.connect.session"])

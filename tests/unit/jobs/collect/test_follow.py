@@ -232,7 +232,7 @@ def test_a_follower_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     words = ["collect", "--follow", "--output", str(copies), "--every", "0.5", "--node", f"7=via:host:{folder}"]
     command = [sys.executable, "-m", "jobs.cli", *words, "--via", via]
     copy = copies / "node-7" / "logdir0" / LOG / FIRST
-    for number in range(3):
+    for number in range(2):
         with log.open("ab") as file:
             file.write(os.urandom(10_000))
         process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE)

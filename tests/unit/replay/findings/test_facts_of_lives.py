@@ -23,7 +23,7 @@ from tests.simulator.life import Life, together
 
 Row = dict[str, Any]
 SLACK_MS = 20_000
-LIVES = 24
+LIVES = 16
 
 # Facts about other tables than a life has, and those that are about what is missing.
 OF_RULES = {"contradicted_by_rules", "rule_change", "rule_trigger", "rule_no_trigger", "rule_known_bug"}
