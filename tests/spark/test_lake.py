@@ -27,7 +27,7 @@ from jobs.pipeline import Pipeline
 from jobs.replay.stage import replay
 from tests.spark.conftest import Job
 from tests.support.digests import digests
-from tests.support.paths import CAPTURES, capture
+from tests.support.paths import CAPTURES
 from tests.support.spark_lake import SparkLake
 
 
@@ -83,11 +83,12 @@ def with_many_buckets(settings: Settings, **spark: Any) -> Settings:
 
 
 def test_spark_tasks_write_what_the_driver_writes(job: Job, tmp_path: Path) -> None:
-    """One bucket in the driver's process, and many buckets in Spark's tasks."""
-    pipeline = Pipeline(tmp_path / "lake", [capture("unclean")])
+    """One bucket in the driver's process, and many buckets in Spark's tasks; of the capture with the fewest files."""
+    elr = next(given for given in job.pipeline.captures if Path(str(given)).name == "elr")
+    pipeline = Pipeline(tmp_path / "lake", [elr])
     pipeline.settings = with_many_buckets(pipeline.settings, from_rows=0)
     outcome = pipeline.run()
-    cluster = job.clusters["unclean"]
+    cluster = job.clusters["elr"]
     assert len(pipeline.lake.files("partition_history", cluster)) > 2
     context = job.lake.spark.sparkContext
     engine = f"Spark {context.version}, local[{os.cpu_count()}]"
@@ -97,7 +98,7 @@ def test_spark_tasks_write_what_the_driver_writes(job: Job, tmp_path: Path) -> N
     jobs = context._jsc.sc().statusStore().jobsList(None)  # type: ignore[union-attr]
     names = {jobs.apply(n).description().get() for n in range(jobs.size()) if jobs.apply(n).description().isDefined()}
     assert {name.split(":")[0] for name in names if cluster in name} == {"replay", "detect", "quality"}
-    assert "ingest: metadata log of unclean" in names
+    assert "ingest: metadata log of elr" in names
     made = SparkLake(job.lake.spark, pipeline.root)
     assert digests(made, cluster) == digests(job.lake, cluster)
 
