@@ -19,7 +19,7 @@ from jobs.lake.lake import Lake
 from jobs.pipeline import Pipeline
 from tests.support.digests import digests
 from tests.support.paths import ROOT, capture
-from tests.support.standalone import SPARK_HOME, Cluster, environment, standalone
+from tests.support.standalone import QUICK, SPARK_HOME, Cluster, environment, standalone
 
 # Many small buckets, so that every executor gets some; one topic alone fills several times the limit (a skewed bucket).
 SETTINGS = {
@@ -29,6 +29,7 @@ SETTINGS = {
 }
 # Tasks begin when both executors are there, however long that takes.
 CONF = ("spark.executorEnv.PYTHONPATH=kf", "spark.driver.host=127.0.0.1")
+CONF += (f"spark.executor.extraJavaOptions={QUICK}",)
 CONF += ("spark.scheduler.minRegisteredResourcesRatio=1.0", "spark.scheduler.maxRegisteredResourcesWaitingTime=300s")
 DRIVER = "from jobs.cli import main; main()"
 SECONDS = 600
@@ -48,8 +49,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return [n for n in names if n.startswith(".") or n.endswith(".egg-info") or (at_top and n in skipped)]
 
     shutil.copytree(ROOT, source, ignore=ignored)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
-    subprocess.run(command, check=True, capture_output=True)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, "--wheel-dir", str(folder), str(source)], check=True, capture_output=True)
     (built,) = folder.glob("*.whl")
     shutil.unpack_archive(built, folder / "driver", "zip")
     return built.rename(folder / "kraft_forensics.zip")

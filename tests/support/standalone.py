@@ -19,6 +19,8 @@ from drill.network import free_ports
 
 SPARK_HOME = Path(pyspark.__file__).parent
 START_SECONDS = 300
+# Options of a JVM that runs for seconds: more compilation than this takes longer than it saves.
+QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 @dataclass
@@ -52,6 +54,8 @@ def environment(**more: str) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK,
+        "SPARK_SUBMIT_OPTS": QUICK,
     }
     return {**kept, **own, **more}
 
