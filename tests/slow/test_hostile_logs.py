@@ -13,7 +13,7 @@ from tests.slow.test_crashes import run
 from tests.support.hostile_logs import hostile_capture
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_hostile_capture_is_judged(seed: int, tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake")
     cluster = run(lake, hostile_capture(seed, tmp_path / "capture"))
