@@ -98,7 +98,7 @@ demo: setup  ## run the whole job on the bundled real capture and show the flagg
 
 docs: setup $(DOCS_VENV)/.ready  ## build the documentation site in .site/html, strictly; executes the notebook
 	rm -rf .site
-	$(BIN)/kraft-forensics run --quiet $(CAPTURE) --lake .site/lake > /dev/null
+	$(BIN)/kraft-forensics run --quiet --engine local $(CAPTURE) --lake .site/lake > /dev/null
 	$(BIN)/python -m docs_site.pages .site
 	LAKE=.site/lake $(DOCS_VENV)/bin/python -m docs_site.notebook .site/pages
 	$(DOCS_VENV)/bin/zensical build --strict --clean --config-file .site/mkdocs.yml
