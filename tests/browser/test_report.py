@@ -25,8 +25,7 @@ def quiet(shown: Shown, requests: int = 1) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("name", "scheme"), [*((name, "light") for name in NAMES), ("unclean", "dark")])
 def test_the_page_of_a_capture_asks_for_nothing_and_each_link_leads_somewhere(
     open_page: Open, pages: dict[str, Path], name: str, scheme: str
 ) -> None:
