@@ -194,12 +194,16 @@ class _Partition:
     def _is_rewritten(self, row: Row) -> bool:
         """Whether a running broker rewrites the file that the value is in. It does not in a log directory that it has
         moved all replicas out of (ReplicaManager.checkpointHighWatermarks), or that is no longer in log.dirs: that
-        keeps old values for ever."""
-        if row["source"] != CHECKPOINT or row[HOLDS_LOG]:
+        keeps old values for ever, and may be copied by itself, as a disk that was replaced."""
+        if row["source"] != CHECKPOINT:
             return True
-        return row[IS_ONLY_VALUE] and all(
-            session.has_one_directory for session in self.sessions.by_broker.get(row["broker_id"], [])
-        )
+        sessions, read_ms = self.sessions.by_broker.get(row["broker_id"], []), read_by(row) + self.clock.error_ms
+        begun = [session.log_dirs or frozenset() for session in sessions if session.begin_ms <= read_ms]
+        if any(not directories <= begun[-1] for directories in begun):
+            return False
+        if row[HOLDS_LOG]:
+            return True
+        return row[IS_ONLY_VALUE] and all(session.has_one_directory for session in sessions)
 
     def _latest_epoch(self, row: Row) -> int | None:
         """A leader epoch that the replica's log had reached when the row's high watermark was written; None

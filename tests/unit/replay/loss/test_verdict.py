@@ -464,6 +464,15 @@ def test_a_file_of_a_directory_that_is_no_longer_in_log_dirs_says_nothing(value:
     assert (window["verdict"], window["high_watermark_min"]) == ("possible", 80)
 
 
+@pytest.mark.parametrize(("directories", "expected"), [("", "proven"), (" d9", "possible")])
+def test_a_file_of_a_disk_that_was_replaced_may_have_been_copied_long_after(directories: str, expected: str) -> None:
+    """It still has the high watermark of before the first loss, and broker 1 is in sync again, on a new disk."""
+    brokers = restarted(RETURNED, (f"50 register 1 j1{directories}", "51 unfence 1"))
+    again = (*UNCLEAN, "65 isr=1,2,3", "70 isr=1,2", "190 isr= leader=-1", "200 isr=3 leader=3 recovering")
+    lines = ("150 b1 hw=150", "210 b3 e0@0 e2@80 e4@100")
+    assert verdict(again, *lines, at=200, brokers=brokers)[0] == expected
+
+
 def test_after_a_loss_of_unknown_extent_old_reports_say_nothing() -> None:
     assert verdict(TWICE, LOST[0], "95 b1 hw=150 e0@0", "115 b3 e0@0 e4@70", at=110, brokers=AGAIN) == (
         "possible",
