@@ -6,7 +6,7 @@ The search for suspected elections is vectorised; only the suspected partitions 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -203,6 +203,7 @@ def _election_facts(
         own = named.slice(first, end - first)
         recorded = Recorded(own["topic"][0].as_py(), own["directories"].to_pylist(), own["partition_epoch"].to_pylist())
         found, of_partition = evidence[key], lines.get(key, NO_LINES)
+        found = replace(found, scrapes=sessions.of_current_processes(found.scrapes, cluster.clock))
         known = sessions.extended(found.scrapes, cluster.clock)
         span = first, end
         terms = LeaderTerms(facts, states, span, known, cluster, end_ms, found.stopped, recorded, of_partition)

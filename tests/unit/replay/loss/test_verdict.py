@@ -373,6 +373,15 @@ def test_a_log_end_of_the_winner_from_after_its_restart() -> None:
     assert verdict(UNCLEAN, LOST[0], "50 b2 isr=1 leo=60 proc=20", brokers=brokers) == ("possible", 0, None)
 
 
+@pytest.mark.parametrize(("registered", "expected"), [((), "proven"), (("45 register 2 j3 d9",), "possible")])
+def test_a_process_whose_broker_has_registered_from_another_machine_shows_nothing(
+    registered: tuple[str, ...], expected: str
+) -> None:
+    """The one that started at 10 led, was cut off, and runs on; the line is of the one that registered then."""
+    read = ("50 b2 e0@0 e2@80", "55 b2 isr=1 leo=160 proc=10")
+    assert verdict(UNCLEAN, LOST[0], *read, brokers=restarted(RETURNED, registered))[0] == expected
+
+
 def test_a_log_end_of_the_winner_from_before_it_knew_that_it_led() -> None:
     """It may have fetched more before it began to lead."""
     assert verdict(UNCLEAN, LOST[0], "41.5 b2 isr=1 leo=60") == ("possible", 0, None)
