@@ -125,7 +125,19 @@ def _converted(pattern: str) -> tuple[str, str, int | None]:
         raise ValueError(f"log pattern {pattern!r} has no %m: nothing says where the message is")
     if "(?P<year>" not in "".join(parts[0]) and "(?P<epoch_ms>" not in "".join(parts[0]):
         raise ValueError(f"log pattern {pattern!r} prints no %d before the message: nothing says where an event begins")
-    return "".join(parts[0]), "".join(parts[1]).rstrip("\n"), zone_ms
+    return _named_once("".join(parts[0])), _named_once("".join(parts[1])).rstrip("\n"), zone_ms
+
+
+def _named_once(expression: str) -> str:
+    """Without the names of groups that stand there again: a pattern may print its level twice."""
+    seen = set[str]()
+
+    def first(group: re.Match[str]) -> str:
+        is_new = group[1] not in seen
+        seen.add(group[1])
+        return group[0] if is_new else "?:"
+
+    return re.sub(r"\?P<(\w+)>", first, expression)
 
 
 def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Layout:
@@ -193,7 +205,15 @@ def _of_expression(expression: str) -> Layout:
         message = groups["message"].rstrip()
         return EventHead(wall_ms, utc_ms, groups.get("level"), groups.get("logger"), message, is_rounded(time))
 
-    return Layout(expression, "^(?:" + _for_re2(expression.lstrip("^")) + ")", read)
+    head = "^(?:" + _for_re2(expression.lstrip("^")) + ")"
+    import pyarrow as pa  # most who read settings need neither
+    import pyarrow.compute as pc
+
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern=head)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"log pattern {expression!r} is not a regular expression of RE2: {error}") from None
+    return Layout(expression, head, read)
 
 
 def _for_re2(expression: str) -> str:

@@ -154,11 +154,21 @@ def test_a_zone_that_a_pattern_prints_or_names() -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["%d %p %c%n", "%p %m%n", "%d{HH:mm:ss} %m", "%d{EEE yyyy-MM-dd HH:mm:ss} %m", "(?P<message>", "(?P<x>a)"],
+    [
+        *("%d %p %c%n", "%p %m%n", "%d{HH:mm:ss} %m", "%d{EEE yyyy-MM-dd HH:mm:ss} %m", "(?P<message>", "(?P<x>a)"),
+        "(?P<message>(?!x).*)",
+    ],
 )
 def test_patterns_that_say_too_little(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"pattern|format"):
         of_pattern(pattern)
+
+
+def test_what_a_pattern_prints_twice_is_read_once() -> None:
+    layout = of_pattern("%d %p %d{UNIX_MILLIS} %d %p %c %c %m [%c] [%c]%n")
+    at = b"2026-11-21 00:00:00,123"
+    read = layout.read(at + b" INFO 1795219200123 " + at + b" WARN a.B c.D x [e.F] [g.H]")
+    assert read == EventHead(AT, AT, "INFO", "a.B", "x")
 
 
 JSON_OF_KAFKA: list[dict[str, object]] = [
