@@ -18,6 +18,7 @@ from pydantic_settings import (
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
+from pydantic_settings import SettingsError as NotJsonError
 
 from evidence.broker_logs.layouts import of_pattern
 from evidence.errors import KraftForensicsError
@@ -209,8 +210,8 @@ def site_values() -> dict[str, Any]:
     if not site:
         return {}
     try:
-        return tomllib.loads(Path(site).read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        return tomllib.loads(Path(site).read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
         raise SettingsError(f"{CONF_VARIABLE}={site}: cannot be read: {error}") from error
 
 
@@ -221,6 +222,10 @@ def load_settings(engine: str | None = None) -> Settings:
     given: dict[str, Any] = {"engine": engine} if engine else {}
     try:
         return Settings(**given)
+    except NotJsonError as error:  # it names only the section
+        section = _PREFIX + str(error).split('"')[1].upper()
+        named = ", ".join(sorted(name for name in os.environ if name.upper().startswith(section)))
+        raise SettingsError(f"{named}: lists and tables are written as JSON, e.g. [1, 2] ({_MEANINGS})") from error
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(p) for p in first["loc"])

@@ -25,7 +25,7 @@ def shown(*extra: str) -> dict[str, dict[str, Any]]:
 
 def site(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> str:
     file = folder / "site.toml"
-    file.write_text(text)
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
     monkeypatch.setenv(f"{PREFIX}CONF", str(file))
     return str(file)
 
@@ -90,6 +90,17 @@ def test_a_misspelt_variable_is_an_error_with_the_nearest_name(
         load_settings()
     meanings = "(defaults and meanings: conf/defaults.toml)"
     assert str(caught.value) == f"{PREFIX}{name}: is no setting, {PREFIX}{near} is {meanings}"
+
+
+def test_a_variable_that_is_no_json_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"{PREFIX}EVIDENCE__LOG_PATTERNS", "%d %m")
+    with pytest.raises(SettingsError, match=f"^{PREFIX}EVIDENCE__LOG_PATTERNS: lists and tables are written as JSON"):
+        load_settings()
+
+
+def test_a_file_of_notepad_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site(monkeypatch, tmp_path, "\ufeff[evidence]\r\nclock_error_ms = 5\r\n")
+    assert load_settings().evidence.clock_error_ms == 5
 
 
 def test_a_variable_like_no_setting_is_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +172,9 @@ def test_a_key_of_a_sites_session_does_not_drop_the_others(tmp_path: Path, monke
         ("[evidence]\nclock_eror_ms = 1\n", "clock_eror_ms: is no setting, evidence.clock_error_ms is"),
         ("[nothing]\na = 1\n", r"setting nothing: is no setting \("),
         ("[evidence]\nlog_patterns = ['%p']\n", "^setting evidence.log_patterns: log pattern '%p' has no %m"),
+        ("[evidence]\nlog_patterns = ['(?P<message>(?!x).*)']\n", r"is not a regular expression of RE2: .*\(\?!"),
         ("not toml", "site.toml"),
+        ("# caf\udce9", "site.toml: cannot be read: 'utf-8' codec can't decode byte 0xe9"),
     ],
 )
 def test_a_wrong_setting_is_named(text: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
