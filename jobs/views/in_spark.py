@@ -41,7 +41,8 @@ def define_views(
         if external_tables:
             _require_locations(spark, lakes[0], database)
     finally:
-        spark.catalog.setCurrentDatabase(before)
+        if before:  # a catalog that is not Spark's own may have none, and an empty name is an error
+            spark.catalog.setCurrentDatabase(before)
 
 
 def definitions(
@@ -111,4 +112,4 @@ def table_query(lake: Lake, name: str) -> str:
     """A table as a query in SQL."""
     url = lake.storage.url(name).replace("`", "``")
     columns = ", ".join(f"`{column}`" for column in TABLES[name].schema.names)
-    return f"select {columns} from delta.`{url}`"
+    return f"select {columns} from spark_catalog.delta.`{url}`"

@@ -16,11 +16,17 @@ from jobs.console.run_log import discard, one_line
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import views
+from jobs.views.in_spark import define_views
 from jobs.views.sql import NotReadOnlyError, ReadOnlySql, SqlError, tables_of
 from tests.support.invoked import invoke, printed_by_main
 from tests.support.report_rows import evidence_file, lake_of
 
 CLUSTER = "c1"
+OTHER_CATALOG = {
+    "": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+    ".url": "jdbc:derby:memory:other;create=true",
+    ".driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
+}
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +212,20 @@ def test_a_table_that_grew_is_read_anew(spark: SparkSession, tmp_path: Path) -> 
         lake_of(tmp_path / "lake", CLUSTER, findings=[{"finding_id": f"f{i}"} for i in range(n)])
         counts += sql.run("select count(*) as n from findings")[1]
     assert counts == [{"n": 1}, {"n": 2}]
+
+
+def test_a_session_whose_catalog_has_no_current_database_gets_its_views(spark: SparkSession, lake: Lake) -> None:
+    for key, value in OTHER_CATALOG.items():
+        spark.conf.set(f"spark.sql.catalog.other{key}", value)
+    spark.catalog.setCurrentCatalog("other")
+    try:
+        assert spark.catalog.currentDatabase() == ""
+        define_views(spark, [lake], ["findings"])
+        assert spark.table("findings").count() == 3
+        assert spark.catalog.currentCatalog() == "other"
+    finally:
+        spark.catalog.setCurrentCatalog("spark_catalog")
+        spark.catalog.dropTempView("findings")
 
 
 def test_an_error_while_a_query_runs_is_one_line_and_a_log_file(
