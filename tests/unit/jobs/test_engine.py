@@ -164,7 +164,7 @@ def test_an_empty_address_is_none_for_java_too() -> None:
     done = subprocess.run(
         [sys.executable, "-c", f"{imports}; print({started})"],
         env={**os.environ, "SPARK_REMOTE": ""},
-        cwd=ROOT,
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
     )
