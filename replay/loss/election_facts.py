@@ -2,8 +2,6 @@
 protocol, where the high watermark did not advance, what else in the lake contradicts it. Partition by partition.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

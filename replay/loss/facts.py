@@ -2,8 +2,6 @@
 watermark by protocol, and where it did not advance.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

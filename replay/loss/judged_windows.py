@@ -3,8 +3,6 @@
 The search for suspected elections is vectorised; only the suspected partitions are then judged one by one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -58,7 +56,7 @@ class JudgedWindow:
     before: Row
     after: Row
     end: Row | None
-    situation: Situation
+    situation: "Situation"
     steady: frozenset[int]
     still: frozenset[int]
     clock: Clock

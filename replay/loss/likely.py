@@ -5,8 +5,6 @@ No proof, and never used for one: the verdict, its bounds and everything that is
 rule has a record: how often it was right in windows whose truth is known (likely_record.py, made by `make likely`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

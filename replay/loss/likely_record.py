@@ -1,7 +1,5 @@
 """The record of each rule of likely.py, by kind of windows: (right, of). `make likely` writes this file."""
 
-from __future__ import annotations
-
 RECORD: dict[str, dict[str, tuple[int, int]]] = {
     "member_ran_on": {"lives": (711, 714)},
     "leader_stopped_in_order": {"lives": (2454, 2517)},

@@ -5,8 +5,6 @@ for the process that logged it. Which process that was must follow from the line
 on), or must not matter (its machine did not start again, so that no process had less than the one before).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ heard from it.
 Sources: Kafka's BrokerServer, ClusterControlManager, BrokerHeartbeatManager (broker.session.timeout.ms), KIP-631.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -66,7 +64,7 @@ class Session:
         """Whether it has one log directory: those that register none have no more (JBOD needs KIP-858)."""
         return len(self.log_dirs or ()) <= 1
 
-    def shows_end_of(self, earlier: Session) -> bool:
+    def shows_end_of(self, earlier: "Session") -> bool:
         """Whether the earlier session's process had ended when this one registered: it may run on beside one on another
         machine, or other disks, not beside one that locks a directory of its own (Kafka's LogManager.lockLogDirs)."""
         return bool((self.log_dirs or frozenset()) & (earlier.log_dirs or frozenset()))
@@ -135,7 +133,7 @@ class Sessions:
 
         return {broker: [each for each in own if is_current(broker, each)] for broker, own in scrapes.items()}
 
-    def extended(self, scrapes: Mapping[int, Sequence[Scrape]], clock: Clock) -> Sessions:
+    def extended(self, scrapes: Mapping[int, Sequence[Scrape]], clock: Clock) -> "Sessions":
         """The sessions with exporters' evidence added: a process that had started before the registration ran until it
         was last read."""
         by_broker = dict(self.by_broker)

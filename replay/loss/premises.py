@@ -6,8 +6,6 @@ does not contradict it. Each premise is data. One that fails, or that the eviden
 conclude.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ appendAsFollower (brokers that are no controllers do not flush), buildFetchReque
 controller.quorum.fetch.max.bytes, in 4.3.1), MetadataLoader.stillNeedToCatchUp, BrokerMetadataPublisher.
 """
 
-from __future__ import annotations
-
 from replay.cluster.boots import is_same_boot
 from replay.cluster.facts import ClusterFacts
 from replay.loss.facts import StateFacts

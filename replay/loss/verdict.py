@@ -7,8 +7,6 @@ undetermined: nothing bounds the loss. Missing evidence only ever widens the bou
 rules with a case for each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 

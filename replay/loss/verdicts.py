@@ -1,8 +1,6 @@
 """The verdicts on a window, which way open ones lean, and the severities of findings. Imports nothing heavy: every
 command needs them at its start."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

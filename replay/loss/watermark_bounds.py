@@ -14,8 +14,6 @@ Partition.makeLeader, appendRecordsToLeader, maybeIncrementLeaderHW (3.9 to 4.4)
 InSyncReplicasCount, LogManager.shutdown.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -6,8 +6,6 @@ rules answer that conformance tests hold against Kafka's own classes. Sources: K
 maybeElectUncleanLeaders), ConfigurationControlManager (a changed min.insync.replicas clears ELRs), 4.3.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """The comparison of simulated with recorded history: leadership, exposure and loss, one row per partition."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

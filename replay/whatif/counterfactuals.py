@@ -6,8 +6,6 @@ brokers) replays the recorded events (replay/whatif/simulation.py) from the last
 replica was in sync: in that state ISR and ELR are the same under all rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

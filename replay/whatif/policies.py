@@ -1,7 +1,5 @@
 """The policies that a simulation can follow, and the choice of a leader from log ends as last seen."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

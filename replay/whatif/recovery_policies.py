@@ -5,8 +5,6 @@ No release ever shipped the KIP's recovery, so every answer is hypothetical. Sou
 to answer with its log as last seen, before the KIP's timeout.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Types of a simulation: the rules to follow, the partitions without a leader, and the resulting states."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ from) the ISR, another leader would have done so at the same time, provided it w
 With the recorded rules the result is the recorded history (a test).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -4,8 +4,6 @@ A request (of a leader, an administrator, the controller's own timer) is known f
 event concerns every partition that the broker holds, whether or not it changed anything in the recorded history.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
