@@ -31,7 +31,7 @@ from replay.offsets.evidence import (
 )
 
 RULE = "hwm_regression"
-RULE_VERSION = 17
+RULE_VERSION = 18
 
 
 @dataclass(frozen=True, slots=True)
