@@ -47,10 +47,14 @@ def quorum_history(records: Sequence[Row], shape: LogShape) -> pa.Table:
     state: Row = {"leader_id": None, "voters": None, "kraft_version": None, "controllers": None}
     replaced = _replaced(shape)
     for record in records:
+        # A snapshot behind a hole begins a state, even where it changes nothing: the one before ended at the hole.
+        is_base = bool(rows) and "place" in record and rows[-1]["offset"] < record["offset"]
+        if is_base and rows[-1]["controller_epoch"] != record["epoch"]:
+            state = {**state, "leader_id": None}
         changed = {**state, **_quorum_change(record)}
         if record["type"] in CONTROLLER_TYPES:
             changed["controllers"] = sorted(registered_after(state["controllers"] or (), record))
-        if changed != state or record["type"] == "LEADER_CHANGE":
+        if changed != state or is_base or record["type"] == "LEADER_CHANGE":
             state = changed
             suffixes = replaced.pop(record["epoch"], []) if record["type"] == "LEADER_CHANGE" else []
             rows.append({**place(record), **state, "replaced_suffixes": suffixes})

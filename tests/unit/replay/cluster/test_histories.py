@@ -53,6 +53,18 @@ def test_the_leader_of_every_epoch_is_the_one_that_the_tool_named(name: str) -> 
     assert [r["controller_epoch"] for r in rows] == sorted(r["controller_epoch"] for r in rows)
 
 
+@pytest.mark.parametrize(("epoch", "leads"), [(1, 3000), (2, None)])
+def test_a_snapshot_behind_a_hole_begins_a_state_of_the_quorum(epoch: int, leads: int | None) -> None:
+    """The state before it ends at the hole. Who leads is known behind it if the epoch is the same."""
+    shape = log_shape([batch(0, 4), batch(20, 30, epoch)], [])
+    found = [{**registered(19, 3001, epoch), "place": n} for n in range(2)]
+    rows = quorum_history([leader(0, 3000), registered(1, 3001), *found, leader(25, 3002, 3)], shape).to_pylist()
+    assert [(r["offset"], r["origin"], r["leader_id"]) for r in rows] == [
+        *((0, "log", 3000), (1, "log", 3000), (19, "checkpoint", leads), (25, "log", 3002))
+    ]
+    assert rows[2]["controllers"] == [3001]
+
+
 @pytest.mark.parametrize("name", CAPTURES)
 def test_configs_at_the_end_are_those_that_kafka_topics_printed(name: str) -> None:
     rows = configs_of(cluster_state(decode(capture(name))))
