@@ -43,7 +43,7 @@ frequent as (
     select code, max(lack) filter (kind = 'one capture, with nodes'' logs') as at_first
     from lacking
     group by code
-    having bool_or(windows > 0 and lack >= 0.05 * windows)
+    having bool_or(windows > 0 and lack >= 0.1 * windows)
 ),
 lines as (
     select kind, unnest([
