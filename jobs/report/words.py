@@ -42,7 +42,7 @@ FAMILIES = {
     PROPOSED: "Proposals that are in no release (unclean recovery of KIP-966, KIP-491)",
 }
 POLICY_NAMES = {
-    "profile_4.0": "Kafka 3.8 to 4.0",
+    "profile_4.0": "Kafka 3.9 and 4.0",
     "profile_4.1.0": "Kafka 4.1.0",
     "profile_4.1.1": "Kafka 4.1.1 to 4.2",
     "profile_4.3": "Kafka 4.3 and 4.4",

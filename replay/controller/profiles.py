@@ -1,7 +1,7 @@
 """The rules that controllers ran, by release, and which of them the active controller may have run, at every offset of
 the metadata log.
 
-The PartitionChangeBuilders of eleven releases were measured: they have four behaviours, each a profile here.
+The PartitionChangeBuilders of ten releases were measured: they have four behaviours, each a profile here.
 metadata.version does not identify the release; it only enables a few features, as in Kafka's MetadataVersion. Two
 things do: the newest metadata.version that a controller registers as supported (RegisterControllerRecord), which
 identifies the minor release; and a manifest that names the release. A registration counts until the controller is
@@ -78,7 +78,7 @@ def rules_of(profiles: Sequence[Profile], number: Array) -> Rules:
 PROFILES = {
     p.name: p
     for p in (
-        Profile("4.0", ("3.8.", "3.9.", "4.0."), False, ON_EMPTY_ISR, False, False),
+        Profile("4.0", ("3.9.", "4.0."), False, ON_EMPTY_ISR, False, False),
         Profile("4.1.0", ("4.1.0",), True, ON_EMPTY_ISR, False, False),
         Profile("4.1.1", ("4.1.", "4.2."), True, ON_LEADERLESS, False, False),
         Profile("4.3", ("4.3.", "4.4."), True, ON_LEADERLESS, True, True),
@@ -116,9 +116,9 @@ def profile_of(release: str) -> Profile | None:
 
 
 # The newest metadata.version (as a level) that a release supports -> the profiles of that minor release. Source:
-# MetadataVersion of 3.8.1, 3.9.1, 4.0.2, 4.1.1, 4.2.1, 4.3.1, 4.4.0 (33; 4.3 supports 31 with unstable features, and 31
-# and 32 were the newest during the development of 4.4). Any other level excludes no profile.
-_BY_NEWEST_LEVEL = {20: ("4.0",), 21: ("4.0",), 25: ("4.0",), 27: ("4.1.0", "4.1.1"), 29: ("4.1.1",)}
+# MetadataVersion of 3.9.1, 4.0.2, 4.1.1, 4.2.1, 4.3.1, 4.4.0 (33; 4.3 supports 31 with unstable features, and 31 and 32
+# were the newest during the development of 4.4). Any other level excludes no profile.
+_BY_NEWEST_LEVEL = {21: ("4.0",), 25: ("4.0",), 27: ("4.1.0", "4.1.1"), 29: ("4.1.1",)}
 _BY_NEWEST_LEVEL |= dict.fromkeys((30, 31, 32, 33), ("4.3",))
 _ALL = tuple(PROFILES)
 

@@ -62,9 +62,8 @@ def test_the_state_behind_the_change_is_compared_too() -> None:
 
 
 def test_profiles_by_release() -> None:
-    releases = ("3.8.1", "3.9.1", "4.0.0", "4.1.0", "4.1.1", "4.2.0", "4.2.1", "4.3.0", "4.4.0")
+    releases = ("3.9.1", "4.0.0", "4.1.0", "4.1.1", "4.2.0", "4.2.1", "4.3.0", "4.4.0")
     assert {r: p.name for r in releases if (p := profile_of(r))} == {
-        "3.8.1": "4.0",
         "3.9.1": "4.0",
         "4.0.0": "4.0",
         "4.1.0": "4.1.0",
@@ -74,7 +73,7 @@ def test_profiles_by_release() -> None:
         "4.3.0": "4.3",
         "4.4.0": "4.3",
     }
-    assert profile_of("3.7.2") is None  # ends reassignments by another rule
+    assert profile_of("3.8.0") is None
     assert profile_of("5.0.0") is None
 
 

@@ -31,7 +31,6 @@ def registered(node: int, newest: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("newest", "profiles"),
     [
-        (20, ("4.0",)),
         (21, ("4.0",)),
         (25, ("4.0",)),
         (27, ("4.1.0", "4.1.1")),
@@ -108,7 +107,6 @@ def test_a_manifest_chooses_among_what_the_log_leaves_open() -> None:
         ("8.1.0-ccs", "4.1", ("4.1.0", "4.1.1")),  # its patches are not Kafka's: 4.1.0 or 4.1.1
         ("8.1.1-12-ce", "4.1", ("4.1.0", "4.1.1")),
         ("8.2.1-ce", "4.2", ("4.1.1",)),
-        ("3.8.1", "3.8.1", ("4.0",)),
         ("4.1", "4.1", ("4.1.0", "4.1.1")),
         ("4.1.0", "4.1.0", ("4.1.0",)),
         # Not known, so nothing follows.
