@@ -65,7 +65,7 @@ $(KAFKA)/.ready: tests/kafka/pom.xml tests/kafka/Oracle.java
 	touch $@
 
 # Oracle.java needs classes that older releases have elsewhere: it is compiled with the newest alone.
-RELEASE_PROGRAMS := tests/kafka/PolicyCases.java tests/kafka/EveryRecord.java
+RELEASE_PROGRAMS := tests/kafka/PolicyCases.java tests/kafka/EveryRecord.java tests/kafka/ControllerLives.java
 $(KAFKA)/releases/%/.ready: tests/kafka/release-pom.xml $(RELEASE_PROGRAMS) $(KAFKA)/.ready
 	rm -rf $(@D) && mkdir -p $(@D)
 	mvn --quiet --batch-mode -f tests/kafka/release-pom.xml -Dkafka.version=$* dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)

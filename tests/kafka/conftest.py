@@ -1,8 +1,8 @@
 """Kafka's own classes at work: logs that they wrote, and what they replayed from them.
 
 `make test-kafka` puts Kafka's jars and the compiled Oracle.java into .kafka/, and those of each release that
-releases.txt lists into a folder of .kafka/releases/, with the compiled EveryRecord.java and PolicyCases.java; with
-Oracle.java, too, if it is the last of the list, the newest.
+releases.txt lists into a folder of .kafka/releases/, with the compiled EveryRecord.java, PolicyCases.java and
+ControllerLives.java; with Oracle.java, too, if it is the last of the list, the newest.
 """
 
 from __future__ import annotations

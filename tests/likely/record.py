@@ -120,8 +120,6 @@ def module(record: Record) -> str:
 
 _HEAD = '''"""The record of each rule of likely.py, by kind of windows: (right, of). `make likely` writes this file."""
 
-from __future__ import annotations
-
 RECORD: dict[str, dict[str, tuple[int, int]]] = {'''
 
 
