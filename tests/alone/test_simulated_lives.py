@@ -28,7 +28,7 @@ FLOORS = {
     "ELR switched": (9.9, 25.4),
     "reassignments": (5.5, 28.8),
     "recreated topics": (9.1, 39.3),
-    "lost directories": (36.0, 46.2),
+    "lost directories": (36.0, 45.0),
     "lost checkpoint files": (11.3, 32.3),
     "skewed clocks": (11.3, 23.6),
     "missing rows": (9.4, 28.1),
