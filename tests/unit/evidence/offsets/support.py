@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,34 @@ from tests.support.small_captures import write_files
 
 NOW = "1795221569450"
 BROKER = f"snapshots/{NOW}/broker-4"
+# KIP-966's GetReplicaLogInfoResponse; no release has shipped it.
+LOG_INFO = {
+    "throttleTimeMs": 0,
+    "brokerEpoch": 77,
+    "topicPartitionLogInfoList": [
+        {
+            "topicId": "HS26_evqTuGXhSeNomuVKg",
+            "partitionLogInfo": [
+                {
+                    "partition": 0,
+                    "lastWrittenLeaderEpoch": 4,
+                    "currentLeaderEpoch": 5,
+                    "logEndOffset": 80,
+                    "errorCode": 0,
+                    "errorMessage": None,
+                },
+                {
+                    "partition": 1,
+                    "lastWrittenLeaderEpoch": -1,
+                    "currentLeaderEpoch": -1,
+                    "logEndOffset": -1,
+                    "errorCode": 3,
+                    "errorMessage": "unknown",
+                },
+            ],
+        }
+    ],
+}
 
 
 def read(root: Path, files: dict[str, bytes]) -> tuple[OffsetTables, dict[str, str]]:
@@ -24,6 +53,10 @@ def read(root: Path, files: dict[str, bytes]) -> tuple[OffsetTables, dict[str, s
     rows have its bytes, unless they may hold a secret."""
     with open_capture(write_files(root, files)) as capture:
         found = read_offsets(capture.name, capture.files, MetricNames(), 5000)
+        positions = defaultdict(list)
+        for table in (found.log_end_offsets, found.described_partitions, found.quorum_reports):
+            for place in table.select(["path", "position"]).to_pylist():
+                positions[place["path"]].append(place["position"])
         for file in capture.files:
             account = found.accounts.get(file.path)
             row = file_row(capture.name, file, account, [])
@@ -38,6 +71,8 @@ def read(root: Path, files: dict[str, bytes]) -> tuple[OffsetTables, dict[str, s
                 raw = files[file.path][item.position : item.position + item.length_bytes]
                 assert entry["raw"] == (None if may_hold_secrets(raw) else raw)
                 assert str(entry["message"]).startswith(f"{file.path}: byte {item.position}")
+            in_damage = [row for row in positions[file.path] for begin, end in spans if begin <= row < end]
+            assert in_damage == []
         assert found.log_end_offsets.schema == ENCODED
         assert found.described_partitions.schema == tables.DESCRIBED_PARTITIONS
         assert found.quorum_reports.schema == tables.QUORUM_REPORTS

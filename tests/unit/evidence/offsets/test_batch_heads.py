@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evidence.offsets.batch_heads import read_heads
 from evidence.wire.batches import HEAD
-from tests.unit.evidence.accounting import FUZZ
 
 
 def head(base: int = 50, **changed: int) -> str:
@@ -92,15 +87,3 @@ def test_what_the_lines_say(lines: tuple[str, ...], log_end: int | None, is_dama
 def test_a_file_that_was_cut_gives_no_end() -> None:
     data = text(*WHOLE)
     assert {read_heads(data[:n], 0).log_end_offset for n in range(len(data))} == {None}
-
-
-@FUZZ
-@given(st.data())
-def test_any_bytes_give_an_end_or_damage(data: Any) -> None:
-    whole = text(*WHOLE)
-    start = data.draw(st.integers(0, len(whole)))
-    end = data.draw(st.integers(start, len(whole)))
-    changed = whole[:start] + data.draw(st.binary(max_size=9)) + whole[end:]
-    tail = read_heads(changed, 0)
-    assert tail.log_end_offset is None or not tail.damage
-    assert all(d.position >= 0 and d.position + d.length_bytes == len(changed) for d in tail.damage)

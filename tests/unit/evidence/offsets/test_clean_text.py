@@ -279,13 +279,3 @@ def test_a_leaders_metrics_are_kept_where_the_broker_leads(end: str) -> None:
         b"LogEndOffset",
         b"LogEndOffset",
     ]
-
-
-@pytest.mark.parametrize("value", ["2.0", "0.5", "-1", "NaN", "1E9"])
-def test_a_value_that_under_min_isr_cannot_have_leaves_its_text_to_the_reference(value: str) -> None:
-    data = LEADS.replace(
-        'UnderMinIsr{partition="0",topic="a",} 1.0', f'UnderMinIsr{{partition="0",topic="a",}} {value}'
-    )
-    assert clean_metrics(data.encode(), NAMES) is None
-    samples, (damage,) = read_metrics(data.encode(), NAMES)
-    assert (damage.reason, len(samples)) == ("bad_metric", 4)

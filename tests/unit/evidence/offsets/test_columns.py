@@ -99,14 +99,6 @@ def test_a_text_that_is_read_by_line_gives_the_rows_that_its_columns_give(
     ]
 
 
-def test_rows_stand_in_the_order_of_files_however_they_were_read(tmp_path: Path) -> None:
-    folder = "snapshots/1795221569450/broker-{}/replication-offset-checkpoint"
-    texts = {folder.format(b): checkpoint(40, b) + b"\n" * (b % 2) for b in range(1, 7)}
-    rows = read(tmp_path / "capture", texts)[0].log_end_offsets
-    assert rows["broker_id"].to_pylist() == [b for b in range(1, 7) for _ in range(40)]
-    assert rows["high_watermark"].to_pylist() == [i * 7 + b for b in range(1, 7) for i in range(40)]
-
-
 def test_an_export_of_an_unknown_broker_without_samples_is_no_damage(tmp_path: Path) -> None:
     found, _ = read(tmp_path / "capture", {"metrics.prom": b"jvm_threads 12\n"})
     assert len(found.log_end_offsets) == 0

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from evidence.offsets.clean_text import clean_metrics
 from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
-from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
 
 NAMES = MetricNames()
@@ -262,20 +261,3 @@ def test_any_text_is_samples_or_damage(parts: list[bytes], tail: str) -> None:
     rows, damage = read_metrics(data, NAMES)
     assert all(0 <= r["log_end_offset"] < 1 << 63 and 0 <= r["partition"] < 1 << 31 for r in rows)
     assert all(data[d.position :].startswith(b"kafka_log_Log_LogEndOffset") for d in damage)
-
-
-def test_the_names_of_strimzis_rules() -> None:
-    """tests/samples/README.md says how it was made."""
-    data = (ROOT / "tests" / "samples" / "exporters" / "strimzi.prom").read_bytes()
-    rows, damage = read_metrics(data, NAMES)
-    assert damage == []
-    of_topic = [row for row in rows if row["topic"] == "mail.v1"]
-    found = {(f, r["topic"], r["partition"]): r[f] for r in of_topic for f in NAMES.fields().values() if f in r}
-    assert found == {
-        ("log_end_offset", "mail.v1", 0): 3,
-        ("log_end_offset", "mail.v1", 1): 0,
-        **{("log_start_offset", "mail.v1", number): 0 for number in (0, 1)},
-        **{("in_sync_replicas_count", "mail.v1", number): 1 for number in (0, 1)},
-        **{("under_min_isr", "mail.v1", number): False for number in (0, 1)},
-    }
-    assert process_start_ms(data, NAMES) == 1_795_722_281_290

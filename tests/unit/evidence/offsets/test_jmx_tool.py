@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evidence.offsets.jmx_tool import read_jmx_tool
-from tests.support.paths import ROOT
-from tests.unit.evidence.accounting import FUZZ, edited
 
 Row = dict[str, Any]
-
-TOOLS = ROOT / "tests" / "samples" / "tools"
-ORIGINAL = (TOOLS / "jmx-original.csv").read_bytes()
 LEO = "kafka.log:type=Log,name=LogEndOffset"
 HEADER = f'"time","{LEO},topic=a,partition=0:Value","{LEO},topic=b,partition=7:Value"\n'.encode()
 GOOD = HEADER + b"1795240300707,5,6\n"
@@ -25,68 +17,6 @@ GOOD = HEADER + b"1795240300707,5,6\n"
 def values(rows: list[Row]) -> dict[tuple[str, str, int], int]:
     fields = ("log_end_offset", "log_start_offset")
     return {(f, r["topic"], r["partition"]): r[f] for r in rows for f in fields if f in r}
-
-
-def test_the_tools_own_format() -> None:
-    rows, damage = read_jmx_tool(ORIGINAL)
-    assert damage == []
-    times = [1795240300707, 1795240303705, 1795240306699, 1795240309701, 1795240312700]
-    positions = [ORIGINAL.index(b"\n%d," % t) + 1 for t in times]
-    assert [(r["position"], r["captured_at_ms"]) for r in rows[::10]] == list(zip(positions, times, strict=True))
-    assert len(rows) == 50
-    grown = [r["log_end_offset"] for r in rows if r["topic"] == "mail.v1" and "log_end_offset" in r]
-    assert grown == [1, 1, 4, 4, 4]
-    assert values(rows[:10]) == {
-        ("log_end_offset", "__cluster_metadata", 0): 137,
-        ("log_end_offset", "__transaction_state", 0): 7,
-        ("log_end_offset", "mail.v1", 0): 1,
-        ("log_end_offset", "orders", 0): 12,
-        ("log_end_offset", "orders", 1): 31,
-        **{("log_start_offset", r["topic"], r["partition"]): 0 for r in rows[:5]},
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "captured_at_ms", "metadata_log_end"),
-    [("jmx-attributes.csv", 1795240315690, 167), ("jmx-others.csv", 1795240316062, 168), ("jmx-date.csv", None, 167)],
-)
-def test_one_report(name: str, captured_at_ms: int | None, metadata_log_end: int) -> None:
-    data = (TOOLS / name).read_bytes()
-    rows, damage = read_jmx_tool(data)
-    assert damage == []
-    assert {(r["position"], r["captured_at_ms"]) for r in rows} == {(data.index(b"\n") + 1, captured_at_ms)}
-    assert values(rows) == {
-        ("log_end_offset", "__cluster_metadata", 0): metadata_log_end,
-        ("log_end_offset", "__transaction_state", 0): 7,
-        ("log_end_offset", "mail.v1", 0): 4,
-        ("log_end_offset", "orders", 0): 12,
-        ("log_end_offset", "orders", 1): 31,
-    }
-
-
-def test_a_topic_that_was_created_while_the_tool_ran_has_no_column() -> None:
-    rows, damage = read_jmx_tool((TOOLS / "jmx-topic-created.csv").read_bytes())
-    assert damage == []
-    assert len(rows) == 5 * 6
-    assert {r["topic"] for r in rows} == {"__cluster_metadata", "__transaction_state", "aaa", "mail.v1", "orders"}
-
-
-@pytest.mark.parametrize("name", ["jmx-csv.txt", "jmx-tsv.txt", "jmx-properties.txt"])
-def test_the_formats_with_a_line_for_each_value_say_the_same(name: str) -> None:
-    data = (TOOLS / name).read_bytes()
-    rows, damage = read_jmx_tool(data)
-    assert damage == []
-    assert [(r["topic"], r["partition"]) for r in rows] == [
-        ("__cluster_metadata", 0),
-        ("__transaction_state", 0),
-        ("mail.v1", 0),
-        ("orders", 0),
-        ("orders", 1),
-    ]
-    assert [r["log_end_offset"] for r in rows][1:] == [7, 4, 12, 31]
-    (time,) = {r["captured_at_ms"] for r in rows}
-    assert str(time).encode() in data.splitlines()[0]
-    assert all(str(r["log_end_offset"]).encode() in data[r["position"] :].splitlines()[0] for r in rows)
 
 
 def test_a_value_line_that_is_none_is_damage_at_its_bytes() -> None:
@@ -236,39 +166,3 @@ def test_nothing() -> None:
     assert read_jmx_tool(b"") == ([], [])
     assert read_jmx_tool(HEADER) == ([], [])
     assert read_jmx_tool(b'"time"\n1795240300707\n') == ([], [])
-
-
-def check(data: bytes) -> None:
-    rows, damage = read_jmx_tool(data)
-    lines = {}
-    position = 0
-    for line in data.split(b"\n"):
-        lines[position] = line.rstrip(b"\r")
-        position += len(line) + 1
-    for found in damage:
-        assert lines[found.position] == data[found.position : found.position + found.length_bytes]
-        assert (found.reason, found.offset) == ("bad_metric", None)
-        found.message.encode()
-    assert len({d.position for d in damage}) == len(damage)
-    assert not {d.position for d in damage} & {r["position"] for r in rows}
-    for row in rows:
-        assert row["position"] in lines
-        assert row["topic"].encode()
-        assert 0 <= row["partition"] < 1 << 31
-        assert all(0 <= value < 1 << 63 for value in values([row]).values())
-
-
-FILES = [path.read_bytes() for path in sorted(Path(TOOLS).glob("jmx-*"))] + [GOOD]
-
-
-@FUZZ
-@given(edited(st.sampled_from(FILES), most=6), st.integers(0, 3000))
-def test_any_change_to_a_file_is_survived(data: bytes, cut: int) -> None:
-    check(data)
-    check(data[: cut % (len(data) + 1)])
-
-
-@FUZZ
-@given(st.lists(st.sampled_from([b'"', b",", b"\\", b"=", b":", b"\n", b"time", b"5", LEO.encode(), b',topic="'])))
-def test_any_mix_of_the_formats_own_signs_is_survived(parts: list[bytes]) -> None:
-    check(b'"time",' + b"".join(parts))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -42,17 +39,6 @@ def test_the_sizes_of_segments_by_replica() -> None:
     assert sizes(BUSYBOX) == sizes(gzip.compress(BUSYBOX)) == {("ledger", 0): 1280}
     (row,), _ = read_listing(BUSYBOX, MOST)
     assert BUSYBOX[row["position"] :].startswith(b"/data/kafka logs/ledger-0:\n")
-
-
-def test_what_this_machines_ls_prints(tmp_path: Path) -> None:
-    for name, size in (("a-0", 7), ("a-1", 0), ("b.c-12", 300)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"{5:020d}.log").write_bytes(b"x" * size)
-        (tmp_path / name / f"{5:020d}.timeindex").write_bytes(b"x")
-    (tmp_path / "empty-3").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "a-0")
-    printed = subprocess.run(["ls", "-lnRA", tmp_path], stdout=subprocess.PIPE, env={**os.environ, "LC_ALL": "C"})
-    assert sizes(printed.stdout) == {("a", 0): 7, ("a", 1): 0, ("b.c", 12): 300, ("empty", 3): 0}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tarfile
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from evidence.offsets.replica_log import Tail, read_tail
 from evidence.wire import data_batches
 from tests.support import writer
-from tests.support.paths import ROOT, capture
+from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ, edited
 
 NODE = ROOT / "tests" / "samples" / "node"
@@ -59,57 +58,6 @@ def checked(found: Tail, data: bytes) -> Tail:
     assert (found.last_written_leader_epoch is None) == (parsed == 0)
     assert bool(found.note) == (found.trailing_bytes > 0 or not data)
     return found
-
-
-@pytest.mark.parametrize(
-    ("replica", "end", "position"),
-    [("__transaction_state-0", 7, 790), ("mail.v1-0", 4, 72), ("orders-0", 12, 1060), ("orders-1", 31, 1799)],
-)
-def test_a_node_that_was_stopped(replica: str, end: int, position: int) -> None:
-    data, at, batches = REAL[replica].read_bytes(), 0, []
-    while at < len(data):
-        base, length = struct.unpack_from(">qi", data, at)
-        batches.append(base)
-        at += 12 + length
-    assert read_tail(REAL[replica], 0) == Tail(end, 0, position, [], 0, None, tuple(batches))
-
-
-def test_the_real_logs_end_at_the_nodes_checkpoint() -> None:
-    lines = (NODE / "recovery-point-offset-checkpoint").read_text().splitlines()[2:]
-    assert {f"{line.split()[0]}-{line.split()[1]}": int(line.split()[2]) for line in lines} == {
-        replica: read_tail(path, 0).log_end_offset for replica, path in REAL.items()
-    }
-
-
-def test_every_replica_of_a_capture_ends_at_its_recovery_point(tmp_path: Path) -> None:
-    with tarfile.open(capture("unclean")) as tar:
-        for member in tar:
-            if member.isfile() and member.name.startswith("unclean/disks/"):
-                tar.extract(member, tmp_path, filter="data")
-    checked_replicas = {}
-    for disk in sorted((tmp_path / "unclean" / "disks").iterdir()):
-        stops = {}
-        for line in (disk / "recovery-point-offset-checkpoint").read_text().splitlines()[2:]:
-            topic, partition, offset = line.split()
-            stops[f"{topic}-{partition}"] = int(offset)
-        logs = sorted(disk.glob("*/*.log"))
-        assert {path.parent.name for path in logs} == set(stops)
-        for path in logs:
-            found = checked(read_tail(path, int(path.stem)), path.read_bytes())
-            assert found.damage == []
-            assert found.trailing_bytes == 0
-            assert found.log_end_offset == stops[path.parent.name]
-            if path.stat().st_size:
-                epochs = (path.parent / "leader-epoch-checkpoint").read_text().splitlines()[2:]
-                last = [int(line.split()[0]) for line in epochs if int(line.split()[1]) < (found.log_end_offset or 0)]
-                assert found.last_written_leader_epoch == last[-1]
-            checked_replicas[disk.name, path.parent.name] = found.log_end_offset
-    assert len(checked_replicas) == 34
-    assert {d: end for (d, replica), end in checked_replicas.items() if replica == "audit-0"} == {
-        "broker-1": 120,
-        "broker-2": 120,
-        "broker-3": 120,
-    }
 
 
 def test_an_empty_segment_ends_where_it_begins(tmp_path: Path) -> None:
@@ -173,7 +121,7 @@ def test_a_search_for_later_batches_that_becomes_too_dear_is_given_up(
     assert tail(tmp_path, torn + head * 20, 10).log_end_offset is None
     monkeypatch.setattr(data_batches, "_TRIES", 1 << 20)
     monkeypatch.setattr(data_batches, "_BUDGET", 0)
-    bad = bytearray(batch(10, body=bytes(1 << 20)))
+    bad = bytearray(batch(10, body=bytes(1 << 12)))
     bad[-1] ^= 1
     assert tail(tmp_path, torn + bad * 2, 10).log_end_offset is None
 
@@ -241,7 +189,7 @@ def test_what_is_legal_in_a_topics_log(tmp_path: Path, last: bytes, end: int) ->
 
 
 def test_a_batch_larger_than_a_chunk_of_the_reader(tmp_path: Path) -> None:
-    big = batch(10, attributes=3, body=bytes(range(256)) * 10000)
+    big = batch(10, attributes=3, body=bytes(range(256)) * 4200)
     assert tail(tmp_path, big + batch(11), 10).log_end_offset == 12
     bad = bytearray(big)
     bad[-1] ^= 1
@@ -267,10 +215,3 @@ def test_any_change_to_a_file_is_survived(data: bytes, cut: int, base_offset: in
     with tempfile.TemporaryDirectory() as folder:
         tail(Path(folder), data, base_offset)
         tail(Path(folder), data[: cut % (len(data) + 1)], base_offset)
-
-
-@FUZZ
-@given(st.binary(max_size=300), st.integers(0, 1 << 40))
-def test_any_bytes_are_survived(data: bytes, base_offset: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        tail(Path(folder), data, base_offset)

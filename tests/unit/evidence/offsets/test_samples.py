@@ -1,8 +1,15 @@
-"""Every source, on real output of Kafka's own tools and node (tests/samples/README.md says how each file was made)."""
+"""Every source, on real output of Kafka's own tools and node (tests/samples/README.md says how each file was made), and
+on what tools printed while captures were made.
+
+Golden: tests/unit/golden/sources.jsonl has every row without its nulls, and every remark, a line each;
+`python -m tests.unit.evidence.offsets.test_samples` writes it.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,41 +21,58 @@ from evidence import kinds
 from evidence.capture.files import open_capture
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import OffsetTables, read_offsets
+from tests.support.cli import printed
 from tests.support.paths import ROOT
+from tests.support.small_captures import write_files
+from tests.unit.evidence.offsets.support import LOG_INFO
 
 SAMPLES = ROOT / "tests" / "samples"
-TAKEN_MS = 1795240316000
+GOLDEN = ROOT / "tests" / "unit" / "golden" / "sources.jsonl"
+PLACE = "snapshots/1795240316000/broker-1"
 ENDS = {("orders", 0): 12, ("orders", 1): 31, ("mail.v1", 0): 4, ("__transaction_state", 0): 7}
+PRINTED = {
+    "unclean": ("get-offsets", "topics-all-down", "log-dirs"),
+    "diverge": ("quorum-replication", "quorum-status", "log-dirs"),
+}
 
 
 @cache
 def read() -> tuple[OffsetTables, dict[str, str]]:
     """All samples as the capture of one broker; and the kind of each file."""
+    texts = {
+        f"printed/{name}-{tool}-{number}.txt": text
+        for name, tools in PRINTED.items()
+        for tool in tools
+        for number, text in enumerate(printed(name, tool)[:2])
+    }
     with TemporaryDirectory() as folder:
         root = Path(folder) / "samples"
-        place = root / f"snapshots/{TAKEN_MS}/broker-1"
-        for name in ("node", "tools", "responses"):
-            shutil.copytree(SAMPLES / name, place / name)
+        for name in ("node", "tools", "responses", "exporters"):
+            shutil.copytree(SAMPLES / name, root / PLACE / name)
+        write_files(root / PLACE, {**texts, "info.json": json.dumps(LOG_INFO)})
         with open_capture(root) as capture:
             found = read_offsets(capture.name, capture.files, MetricNames(), 5000)
-            start = f"snapshots/{TAKEN_MS}/broker-1/"
-            return found, {f.path.removeprefix(start): f.kind for f in capture.files}
+            return found, {f.path.removeprefix(f"{PLACE}/"): f.kind for f in capture.files}
 
 
-def rows(table: str, file: str) -> list[dict[str, Any]]:
-    found = getattr(read()[0], table).to_pylist()
-    return [r for r in found if r["path"].endswith(f"broker-1/{file}")]
+def rows() -> list[dict[str, Any]]:
+    """Without nulls and what is the same in all."""
+    found = read()[0]
+    tables = found.log_end_offsets, found.described_partitions, found.quorum_reports
+    every = [row for table in tables for row in table.drop_columns(["capture", "sha256"]).to_pylist()]
+    return [{k: v for k, v in row.items() if v is not None} for row in every]
 
 
-def values(file: str, column: str) -> dict[tuple[str, int], int]:
-    """The values of a column by partition; the metadata log left out."""
-    found = rows("log_end_offsets", file)
-    assert found
-    return {
-        (r["topic"], r["partition"]): r[column]
-        for r in found
-        if r[column] is not None and r["topic"] != "__cluster_metadata"
-    }
+def lines() -> list[str]:
+    """Of the rows, and of what was remarked."""
+    found = [{"file": row.pop("path").removeprefix(f"{PLACE}/"), **row} for row in rows()]
+    for path, account in read()[0].accounts.items():
+        found += [{"file": path.removeprefix(f"{PLACE}/"), **asdict(damage)} for damage in account.damage]
+    return [json.dumps(line) for line in found]
+
+
+def test_every_row_of_every_sample() -> None:
+    assert lines() == GOLDEN.read_text(encoding="utf-8").splitlines()
 
 
 def test_every_byte_of_every_sample_is_understood() -> None:
@@ -57,6 +81,7 @@ def test_every_byte_of_every_sample_is_understood() -> None:
         *(kinds.JMX_TOOL, kinds.LOG_DIRS, kinds.GET_OFFSETS, kinds.TOPICS_DESCRIBE, kinds.QUORUM_STATUS),
         *(kinds.QUORUM_REPLICATION, kinds.QUORUM_STATE, kinds.CLEAN_SHUTDOWN, kinds.REPLICA_SEGMENT),
         *(kinds.DESCRIBE_QUORUM, kinds.DESCRIBE_TOPIC_PARTITIONS, kinds.DESCRIBE_LOG_DIRS, kinds.LEADER_EPOCH),
+        *(kinds.REPLICA_LOG_INFO, kinds.JMX_EXPORTER, kinds.LISTING),
     }
     assert {p: a.damage for p, a in found.accounts.items() if a.quarantined_bytes or a.trailing_bytes} == {}
 
@@ -69,68 +94,13 @@ def test_every_byte_of_every_sample_is_understood() -> None:
         ("tools/get-offsets-latest.txt", "high_watermark"),
         ("tools/jmx-date.csv", "log_end_offset"),
         ("tools/jmx-csv.txt", "log_end_offset"),
+        (f"{0:020d}.log", "log_end_offset"),
     ],
 )
 def test_all_sources_agree_on_where_the_logs_end(file: str, column: str) -> None:
-    assert values(file, column) == ENDS
+    found = [row for row in rows() if row["path"].endswith(file) and row["topic"] != "__cluster_metadata"]
+    assert {(row["topic"], row["partition"]): row[column] for row in found} == ENDS
 
 
-@pytest.mark.parametrize("place", ENDS)
-def test_a_replicas_own_log_ends_there_too(place: tuple[str, int]) -> None:
-    (row,) = rows("log_end_offsets", f"node/{place[0]}-{place[1]}/00000000000000000000.log")
-    assert (row["log_end_offset"], row["last_written_leader_epoch"], row["broker_id"]) == (ENDS[place], 0, 1)
-    assert len(row["topic_id"]) == 22
-
-
-def test_a_tools_numbers_are_not_a_brokers() -> None:
-    assert {r["broker_id"] for r in rows("log_end_offsets", "tools/get-offsets-latest.txt")} == {None}
-    assert {r["broker_id"] for r in rows("log_end_offsets", "tools/log-dirs.txt")} == {1}
-    assert all(r["log_end_offset"] is None for r in rows("log_end_offsets", "tools/log-dirs.txt"))
-
-
-def test_jmx_tools_reports_have_their_own_time() -> None:
-    times = [r["captured_at_ms"] for r in rows("log_end_offsets", "tools/jmx-csv.txt")]
-    assert len(set(times)) == 1
-    assert times[0] != TAKEN_MS
-    dated = rows("log_end_offsets", "tools/jmx-date.csv")
-    assert {(r["captured_at_ms"], r["uncertainty_ms"]) for r in dated} == {(None, None)}
-    grown = [r for r in rows("log_end_offsets", "tools/jmx-original.csv") if r["topic"] == "mail.v1"]
-    assert len({r["captured_at_ms"] for r in grown}) > 1
-
-
-def test_every_view_of_the_quorum_agrees() -> None:
-    files = ("tools/quorum-status.txt", "responses/describe-quorum.v0.json", "responses/describe-quorum.v2.json")
-    found = [rows("quorum_reports", file)[0] for file in files]
-    assert {(r["leader_id"], r["leader_epoch"], tuple(r["voters"])) for r in found} == {(1, 1, (1,))}
-    assert [r["high_watermark"] for r in found] == sorted(r["high_watermark"] for r in found)
-    (state,) = rows("quorum_reports", "node/__cluster_metadata-0/quorum-state")
-    assert (state["node_id"], state["leader_id"], state["high_watermark"]) == (1, 1, None)
-
-
-def test_the_metadata_logs_end_by_node() -> None:
-    for file in ("tools/quorum-replication.txt", "tools/quorum-replication-human.txt"):
-        (row,) = rows("log_end_offsets", file)
-        assert (row["topic"], row["broker_id"], row["log_end_offset"] > 100) == ("__cluster_metadata", 1, True)
-
-
-def test_partition_states_from_text_and_from_the_protocol_are_the_same() -> None:
-    columns = ("topic", "topic_id", "partition", "leader", "replicas", "isr", "elr", "last_known_elr")
-
-    def states(file: str) -> dict[tuple[str, int], list[Any]]:
-        return {(r["topic"], r["partition"]): [r[c] for c in columns] for r in rows("described_partitions", file)}
-
-    text, answer = states("tools/topics.txt"), states("responses/describe-topic-partitions.v0.json")
-    assert answer
-    assert all(text[place] == state for place, state in answer.items())
-
-
-def test_a_clean_stop_names_the_broker_epoch() -> None:
-    (row,) = rows("log_end_offsets", "node/.kafka_cleanshutdown")
-    assert (row["broker_id"], row["topic"]) == (1, None)
-    assert row["broker_epoch"] > 0
-
-
-def test_log_dirs_in_all_their_forms() -> None:
-    for file in ("tools/log-dirs.txt", "responses/describe-log-dirs.v1.json", "responses/describe-log-dirs.v5.json"):
-        assert values(file, "offset_lag") == dict.fromkeys(ENDS, 0)
-        assert values(file, "size_bytes") == values("tools/listing-logdir0.txt", "size_bytes")
+if __name__ == "__main__":
+    GOLDEN.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
