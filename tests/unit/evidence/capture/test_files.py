@@ -24,7 +24,7 @@ from evidence.capture.files import Capture, capture_name, check_location, open_c
 from evidence.capture.static_configs import static_configs
 from evidence.errors import CaptureError
 from evidence.limits import Limits
-from tests.support import paths, writer
+from tests.support import writer
 from tests.support.small_captures import write_files
 from tests.unit.evidence.accounting import FUZZ
 
@@ -33,21 +33,6 @@ SEGMENT = "controllers/3000/__cluster_metadata-0/00000000000000000000.log"
 FILES = {SEGMENT: LOG, "controllers/3000/meta.properties": b"cluster.id=c1\nnode.id=3000\n", "notes.txt": b"hello"}
 TAR_MODES = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.xz": "w:xz", ".txz": "w:xz"}
 PACKINGS = [*TAR_MODES, ".zip"]
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A part of a real capture as a folder: the controllers, and brokers 1 and 2 at the times that end in 0."""
-    folder = tmp_path_factory.mktemp("real") / "unclean"
-    with tarfile.open(paths.capture("unclean")) as tar:
-        for member in tar:
-            parts = member.name.split("/")
-            chosen = parts[1:2] == ["controllers"] or (
-                parts[1:2] == ["snapshots"] and len(parts) > 3 and parts[2][-1] == "0" and parts[3] < "broker-3"
-            )
-            if chosen and member.isreg():
-                tar.extract(member, folder.parent, filter="data")
-    return folder
 
 
 def pack(folder: Path, suffix: str, inside: str = "") -> Path:
@@ -96,16 +81,6 @@ def test_a_capture_is_the_same_packed_and_unpacked(suffix: str, inside: str, tmp
     assert [f.path for f in capture.files] == sorted(FILES)
 
 
-@pytest.mark.parametrize("suffix", [".tar.gz", ".zip"])
-def test_a_real_capture_is_the_same_packed_and_unpacked(suffix: str, real: Path, own_temp: Path) -> None:
-    folder, packed = opened(real), opened(pack(real, suffix))
-    assert identity(folder) == identity(packed)
-    assert folder.cluster_id == packed.cluster_id
-    assert {f.kind for f in folder.files} > {"metadata_segment", "metadata_checkpoint", "jmx_exporter", "leader_epoch"}
-    assert {f.node_id for f in folder.files if f.kind == "metadata_segment"} == {3000, 3001, 3002}
-    assert all(f.captured_at_ms and f.node_id in (1, 2) for f in folder.files if f.kind == "replication_offset")
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -134,24 +109,18 @@ def test_a_link_to_a_capture_is_that_capture(tmp_path: Path) -> None:
     assert identity(opened(tmp_path / "link")) == identity(opened(folder))
 
 
-def test_a_path_that_does_not_exist_is_named_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(CaptureError, match="no such file or folder") as caught:
-        opened(tmp_path / "missing")
-    assert str(caught.value).startswith(f"{tmp_path / 'missing'}: ")
-
-
-def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    with pytest.raises(CaptureError, match="no files in this capture") as caught:
-        opened(tmp_path)
-    assert str(tmp_path) in str(caught.value)
-
-
-def test_a_fifo_is_no_capture_and_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.log")
-    for is_taken in (check_location, opened):  # of captures that are named, the first before anything is started
-        with pytest.raises(CaptureError, match="neither a file nor a folder"):
-            is_taken(tmp_path / "pipe.log")
+def test_what_is_no_capture_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "empty" / "b").mkdir(parents=True)
+    os.mkfifo(tmp_path / "pipe.log")  # it is not waited for
+    for name, message, is_taken in (
+        ("missing", "no such file or folder", opened),
+        ("empty", "no files in this capture", opened),
+        ("pipe.log", "neither a file nor a folder", opened),
+        ("pipe.log", "neither a file nor a folder", check_location),  # before anything is started
+    ):
+        with pytest.raises(CaptureError, match=message) as caught:
+            is_taken(tmp_path / name)
+        assert str(tmp_path / name) in str(caught.value)
 
 
 def test_links_and_special_files_in_a_folder_are_named_and_left_alone(tmp_path: Path) -> None:
@@ -185,16 +154,6 @@ def test_a_name_that_is_no_utf8_is_spelled_out(tmp_path: Path) -> None:
         assert "odd-\\udcff.log" in [f.path for f in capture.files]
 
 
-def test_a_cut_meta_properties_names_no_other_node(tmp_path: Path) -> None:
-    """`node.id=12` may be left of 123: the folder names the node, or nothing does."""
-    text = b"cluster.id=x0\nnode.id=12"
-    write_files(tmp_path, {"broker-123/meta.properties": text, "data/meta.properties": text})
-    files = {"broker-123/replication-offset-checkpoint": b"0\n0\n", "data/replication-offset-checkpoint": b"0\n0\n"}
-    capture = opened(write_files(tmp_path, files))
-    assert capture.cluster_id == "x0"
-    assert {f.path: f.node_id for f in capture.files if f.path in files} == dict(zip(files, (123, None), strict=True))
-
-
 def test_files_of_two_clusters_are_refused_by_name(tmp_path: Path) -> None:
     folder = write_files(tmp_path, {**FILES, "broker-1/meta.properties": b"cluster.id=c2\nnode.id=1\n"})
     with pytest.raises(CaptureError, match=r"files of 2 clusters in one capture: c1 \(\S+\), c2 \(\S+\)\.") as caught:
@@ -202,42 +161,50 @@ def test_files_of_two_clusters_are_refused_by_name(tmp_path: Path) -> None:
     assert str(folder) in str(caught.value)
 
 
-@pytest.mark.parametrize("written", [b"node.id=\xc2\xb2\n", b"node.id=99999999999\n", b"node.id=-1\n", b"node.id=\n"])
-def test_a_node_id_that_is_none_is_not_believed(written: bytes, tmp_path: Path) -> None:
-    folder = write_files(
-        tmp_path, {"broker-7/meta.properties": written, "broker-7/x": b"", "cluster.id": b"cluster.id=\n"}
-    )
-    capture = opened(folder)
-    assert {f.node_id for f in capture.files if f.path.startswith("broker-7")} == {7}
-    assert capture.cluster_id is None
+CUT = "cluster.id=x0\nnode.id=12"  # of 123
+TWICE = "node.id={}\ndirectory.id=D\n"
 
 
-def test_the_node_is_that_of_the_nearest_properties_above_a_file(tmp_path: Path) -> None:
-    files = {"a/server.properties": b"node.id=1\n", "a/data/meta.properties": b"broker.id=2\n"}
-    capture = opened(write_files(tmp_path, {**files, "a/data/orders-0/x": b"", "a/y": b"", "z": b""}))
-    assert {f.path: f.node_id for f in capture.files} == {
-        "a/server.properties": 1,
-        "a/data/meta.properties": 2,
-        "a/data/orders-0/x": 2,
-        "a/y": 1,
-        "z": None,
-    }
+@pytest.mark.parametrize(
+    ("properties", "nodes"),
+    [
+        # The folder names the node, or nothing does.
+        ({"broker-123/meta.properties": CUT, "data/meta.properties": CUT}, {"broker-123/x": 123, "data/x": None}),
+        *(({"broker-7/meta.properties": f"node.id={no}\n"}, {"broker-7/x": 7}) for no in ("\xb2", "9" * 11, "-1", "")),
+        # The nearest file above counts, that of the log directory before that of the settings.
+        (
+            {"a/server.properties": "node.id=1\n", "a/data/meta.properties": "broker.id=2\n"},
+            {"a/server.properties": 1, "a/data/orders-0/x": 2, "a/y": 1, "z": None},
+        ),
+        ({"b/meta.properties": "node.id=3\n", "b/server.properties": "node.id=1\n"}, {"b/x": 3}),
+        # config/ has broker.properties and controller.properties, as shipped, beside the node's own file.
+        (
+            {"node-7/config/broker.properties": "node.id=2\n", "node-7/config/server.properties": "node.id=7\n"},
+            {"node-7/config/broker.properties": 2, "node-7/config/x": 7},
+        ),
+        (
+            {
+                "b1/meta.properties": TWICE.format(1),
+                "c/b2/meta.properties": TWICE.format(2),
+                "b3/meta.properties": "node.id=3\n",
+            },
+            {"b1/x": None, "c/b2/x": None, "b3/x": 3},
+        ),
+    ],
+)
+def test_whose_a_file_is(properties: dict[str, str], nodes: dict[str, int | None], tmp_path: Path) -> None:
+    capture = opened(write_files(tmp_path, {**dict.fromkeys(nodes, ""), **properties}))
+    assert {f.path: f.node_id for f in capture.files if f.path in nodes} == nodes
+    assert capture.cluster_id == ("x0" if CUT in properties.values() else None)
+    refused = [name for name, text in properties.items() if "directory.id" in text]
+    assert [name for name, _ in capture.refused] == refused
+    assert all("directory.id D is that of nodes [1, 2]" in reason for _, reason in capture.refused)
 
 
-def test_a_config_folder_with_kafkas_samples_names_no_node(tmp_path: Path) -> None:
-    """config/ has broker.properties and controller.properties, as shipped, beside the node's own file."""
-    files = {
-        "node-7/config/broker.properties": b"node.id=2\n",
-        "node-7/config/server.properties": b"node.id=7\nbroker.session.timeout.ms=30000\n",
-        "node-7/config/x": b"",
-        "b/meta.properties": b"node.id=3\n",
-        "b/server.properties": b"node.id=1\n",
-        "b/x": b"",
-    }
-    capture = opened(write_files(tmp_path, files))
-    found = {f.path: f.node_id for f in capture.files}
-    assert list(found.values()) == [3, 1, 3, 2, 7, 7]
-    assert {(r["node_id"], r["name"]) for r in static_configs(capture)} >= {(7, "broker.session.timeout.ms")}
+def test_the_configs_of_a_folder_are_those_of_the_nodes_own_file(tmp_path: Path) -> None:
+    files = {"broker.properties": "node.id=2\na=1\n", "server.properties": "node.id=7\nb=2\n"}
+    capture = opened(write_files(tmp_path, {f"node-7/config/{name}": text for name, text in files.items()}))
+    assert (7, "b") in {(row["node_id"], row["name"]) for row in static_configs(capture)}
 
 
 BAD_NAMES = [
@@ -350,41 +317,57 @@ def test_large_members_and_what_tasks_read_are_files_and_the_rest_is_in_memory(
         assert list(own_temp.iterdir()) == []
 
 
-def bomb(path: Path, name: str) -> Path:
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
-            zipped.writestr(name, bytes(8 << 20))
-        return path
+def tar_of_zeros(path: Path, name: str) -> Path:
     return tar_of(path, (info(name), bytes(8 << 20)))
 
 
+def zip_of_zeros(path: Path, name: str) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
+        zipped.writestr(name, bytes(8 << 20))
+    return path
+
+
+def tar_of_holes(path: Path, name: str) -> Path:
+    """GNU tar -S: 10 KB may unpack to any size."""
+    header = bytearray(info(name, tarfile.GNUTYPE_SPARSE).tobuf(tarfile.GNU_FORMAT))
+    size = f"{8 << 20:011o}".encode()
+    header[386:410] = size + b"\0" + bytes(12).replace(b"\0", b"0", 11)
+    header[483:494] = size
+    header[148:156] = f"{sum(header[:148] + b' ' * 8 + header[156:]):06o}\0 ".encode()
+    path.write_bytes(header + bytes(1024))
+    return path
+
+
+def tar_with_a_great_header(path: Path, name: str) -> Path:
+    """The size of an extended header is what tarfile reads into memory before it gives any member."""
+    header = info(name, tarfile.XHDTYPE)
+    header.size = 1 << 40
+    with gzip.open(path, "wb") as out:
+        out.write(header.tobuf(tarfile.GNU_FORMAT) + bytes(16 << 20))
+    return path
+
+
 @pytest.mark.parametrize(
-    ("archive", "name"),
+    ("make", "archive", "name"),
     # A refused member counts as well: it must be decompressed to reach the members after it.
-    [("bomb.tar.gz", "zeros"), ("bomb.tar.gz", "../zeros"), ("bomb.zip", "zeros")],
+    [
+        (tar_of_zeros, "bomb.tar.gz", "zeros"),
+        (tar_of_zeros, "bomb.tar.gz", "../zeros"),
+        (zip_of_zeros, "bomb.zip", "zeros"),
+        (tar_of_holes, "holes.tar", "c/holes"),
+        (tar_with_a_great_header, "header.tar.gz", "x"),
+    ],
 )
-def test_an_archive_that_unpacks_to_more_than_is_allowed_is_refused(archive: str, name: str, tmp_path: Path) -> None:
-    packed = bomb(tmp_path / archive, name)
+def test_an_archive_that_unpacks_to_more_than_is_allowed_is_refused(
+    make: Callable[[Path, str], Path], archive: str, name: str, tmp_path: Path
+) -> None:
+    packed = make(tmp_path / archive, name)
     target = tmp_path / "target"
     target.mkdir()
     with pytest.raises(CaptureError, match="it may be a decompression bomb") as caught:
         unpack(packed, target, Limits(capture_bytes=4 << 20))
     assert str(packed) in str(caught.value)
     assert sum(p.stat().st_size for p in target.rglob("*")) <= 4 << 20
-
-
-def test_the_holes_of_a_sparse_file_count(tmp_path: Path) -> None:
-    """GNU tar -S: 10 KB may unpack to any size."""
-    header = bytearray(info("c/holes", tarfile.GNUTYPE_SPARSE).tobuf(tarfile.GNU_FORMAT))
-    size = f"{8 << 20:011o}".encode()
-    header[386:410] = size + b"\0" + bytes(12).replace(b"\0", b"0", 11)
-    header[483:494] = size
-    header[148:156] = f"{sum(header[:148] + b' ' * 8 + header[156:]):06o}\0 ".encode()
-    packed = tmp_path / "holes.tar"
-    packed.write_bytes(header + bytes(1024))
-    (tmp_path / "target").mkdir()
-    with pytest.raises(CaptureError, match="it may be a decompression bomb"):
-        unpack(packed, tmp_path / "target", Limits(capture_bytes=4 << 20))
 
 
 def test_a_damaged_header_does_not_end_an_archive(tmp_path: Path) -> None:
@@ -394,18 +377,6 @@ def test_a_damaged_header_does_not_end_an_archive(tmp_path: Path) -> None:
     packed.write_bytes(data)
     with pytest.raises(CaptureError, match=r"c\.tar: the archive cannot be read: byte 1024: bad checksum"):
         unpack(packed, tmp_path)
-
-
-def test_a_header_that_claims_a_great_size_is_bounded_too(tmp_path: Path) -> None:
-    # The size of an extended header is what tarfile reads into memory before it gives any member.
-    packed = tmp_path / "header.tar.gz"
-    header = info("x", tarfile.XHDTYPE)
-    header.size = 1 << 40
-    with gzip.open(packed, "wb") as out:
-        out.write(header.tobuf(tarfile.GNU_FORMAT) + bytes(16 << 20))
-    (tmp_path / "target").mkdir()
-    with pytest.raises(CaptureError, match="it may be a decompression bomb"):
-        unpack(packed, tmp_path / "target", Limits(capture_bytes=4 << 20))
 
 
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
@@ -483,25 +454,6 @@ def test_an_archive_inside_a_capture_is_named_and_not_opened(tmp_path: Path) -> 
     assert "nodes/broker-1.tar.gz" in {f.path for f in capture.files}
 
 
-def test_whose_files_are_beside_a_directory_id_of_two_nodes_is_unknown(tmp_path: Path) -> None:
-    files = {
-        f"{folder}/{name}": data
-        for folder, node, directory in [("broker-1", 1, "D"), ("copy/broker-2", 2, "D"), ("broker-3", 3, "E")]
-        for name, data in [
-            ("meta.properties", f"node.id={node}\ndirectory.id={directory}\n".encode()),
-            ("replication-offset-checkpoint", b"0\n1\na 0 7\n"),
-        ]
-    }
-    capture = opened(write_files(tmp_path / "capture", files))
-    assert {f.path.split("/")[-2]: f.node_id for f in capture.files} == {
-        "broker-1": None,
-        "broker-2": None,
-        "broker-3": 3,
-    }
-    assert [name for name, _ in capture.refused] == ["broker-1/meta.properties", "copy/broker-2/meta.properties"]
-    assert all("directory.id D is that of nodes [1, 2]" in reason for _, reason in capture.refused)
-
-
 def test_a_tar_with_a_zeroed_header_in_the_middle_is_refused(tmp_path: Path, own_temp: Path) -> None:
     archive = pack(write_files(tmp_path / "capture", {f"{n}.log": LOG for n in range(9)}), ".tar")
     begin = len(cut_between_members(data := archive.read_bytes()))
@@ -537,21 +489,17 @@ def test_a_damaged_archive_is_unpacked_or_refused(suffix: str, at: int, mask: in
         assert archive.exists()
 
 
-@pytest.mark.parametrize("change", [LOG + b"more", LOG[:-1], writer.flip(LOG, 100)])
-def test_a_file_that_changes_after_it_was_hashed_is_not_used(change: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", [LOG + b"more", LOG[:-1], writer.flip(LOG, 100), None])
+def test_a_file_that_changes_after_it_was_hashed_is_not_used(change: bytes | None, tmp_path: Path) -> None:
     folder = write_files(tmp_path / "capture", {SEGMENT: LOG})
     with open_capture(folder) as capture:
         (file,) = capture.files
-        file.local.write_bytes(change)
-        os.utime(file.local, ns=(1, 1))
-        with pytest.raises(CaptureError, match="changed while it was read") as caught:
+        if change is None:
+            file.local.unlink()
+        else:
+            file.local.write_bytes(change)
+            os.utime(file.local, ns=(1, 1))
+        message = "changed while it was read" if change else "cannot be read: No such file or directory"
+        with pytest.raises(CaptureError, match=message) as caught:
             file.read()
     assert str(file.local) in str(caught.value)
-
-
-def test_a_file_that_vanishes_is_named(tmp_path: Path) -> None:
-    folder = write_files(tmp_path / "capture", {SEGMENT: LOG})
-    with open_capture(folder) as capture:
-        capture.files[0].local.unlink()
-        with pytest.raises(CaptureError, match="cannot be read: No such file or directory"):
-            capture.files[0].read()
