@@ -6,6 +6,7 @@ import random
 import struct
 from itertools import accumulate, pairwise
 
+import google_crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,26 +85,6 @@ def test_a_flipped_bit_costs_only_its_own_batch(index: int, byte: int, mask: int
     assert ("CRC32C" in damage.message) == (reason == "crc_mismatch")
 
 
-def test_two_damaged_batches_side_by_side_are_lost_and_the_rest_is_kept() -> None:
-    scan = accounted(writer.flip(writer.flip(WHOLE, STARTS[2] + 70), STARTS[3] + 70))
-    assert [b.base_offset for b in scan.batches] == [0, 1, 7, 9]
-    assert sum(d.length_bytes for d in scan.damage) == STARTS[4] - STARTS[2]
-
-
-def test_damage_before_a_preallocated_tail_does_not_swallow_the_zeros() -> None:
-    scan = accounted(writer.flip(WHOLE, STARTS[5] + 70) + bytes(5000))
-    (damage,) = scan.damage
-    assert (damage.reason, damage.position, damage.length_bytes) == ("crc_mismatch", STARTS[5], len(LOG[5]))
-    assert (scan.trailing_bytes, scan.note) == (5000, "5000 zero bytes after the last batch: preallocated")
-
-
-def test_damage_beside_a_batch_is_no_reason_to_doubt_its_offset() -> None:
-    # The second batch is lost: the first one must not be blamed for the gap after it.
-    scan = accounted(writer.flip(WHOLE, STARTS[1] + 70))
-    assert [d.reason for d in scan.damage] == ["crc_mismatch"]
-    assert scan.batches[0].base_offset == 0
-
-
 def test_an_epoch_that_rises_with_a_leader_change_is_no_damage() -> None:
     second = writer.log(batches=3, epoch=4, base_offset=11)
     third = writer.log(batches=1, epoch=5, base_offset=16)
@@ -165,12 +146,6 @@ def test_a_head_that_cannot_be_costs_only_its_own_batch(wrong: bytes, reason: st
     assert [b.base_offset for b in scan.batches] == [0, 1, 5, 7, 9]
 
 
-def test_a_length_beyond_the_file_does_not_hide_later_batches() -> None:
-    scan = accounted(with_batch(2, patched(8, ">i", len(WHOLE))))
-    assert [(d.reason, d.length_bytes) for d in scan.damage] == [("bad_length", len(LOG[2]))]
-    assert scan.trailing_bytes == 0
-
-
 def test_a_length_that_happens_to_end_at_a_later_batch_does_not_hide_the_batches_between() -> None:
     broken = LOG[1][:8] + struct.pack(">i", len(LOG[1]) + len(LOG[2]) - 12) + LOG[1][12:]
     scan = accounted(with_batch(1, broken))
@@ -187,7 +162,8 @@ def test_a_batch_beyond_the_size_limit_is_refused_without_reading_it() -> None:
 
 
 def test_a_batch_of_more_than_8_mib_is_read() -> None:
-    big = writer.batch([writer.topic("a" * 30_000)] * 300)
+    big = writer.batch([writer.topic("a" * 30_000)] * 300, crc=0)
+    big = big[:17] + struct.pack(">I", google_crc32c.value(big[21:])) + big[21:]
     assert len(big) > 8 << 20
     scan = accounted(big)
     assert (scan.damage, [b.record_count for b in scan.batches]) == ([], [300])
@@ -216,18 +192,12 @@ def test_garbage_is_no_segment(size: int) -> None:
     assert (list(scan.batches), scan.quarantined_bytes) == ([], size)
 
 
-@pytest.mark.parametrize("size", [1, 100])
-def test_garbage_between_batches_is_cut_out_exactly(size: int) -> None:
+@pytest.mark.parametrize(("size", "at", "offset"), [(1, 3, 5), (100, 3, 5), (77, 0, None)])
+def test_garbage_between_batches_is_cut_out_exactly(size: int, at: int, offset: int | None) -> None:
     junk = random.Random(7).randbytes(size)
-    scan = accounted(b"".join([*LOG[:3], junk, *LOG[3:]]))
+    scan = accounted(b"".join([*LOG[:at], junk, *LOG[at:]]))
     (damage,) = scan.damage
-    assert (damage.position, damage.length_bytes, damage.offset) == (STARTS[3], size, 5)
-    assert [b.base_offset for b in scan.batches] == OFFSETS
-
-
-def test_garbage_in_front_of_the_first_batch_is_cut_out_exactly() -> None:
-    scan = accounted(random.Random(3).randbytes(77) + WHOLE)
-    assert [(d.position, d.length_bytes) for d in scan.damage] == [(0, 77)]
+    assert (damage.position, damage.length_bytes, damage.offset) == (STARTS[at], size, offset)
     assert [b.base_offset for b in scan.batches] == OFFSETS
 
 
