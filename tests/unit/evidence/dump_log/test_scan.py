@@ -1,4 +1,8 @@
-"""kafka-dump-log's text gives the rows that the bytes give, and says of every byte and offset why not."""
+"""kafka-dump-log's text gives the rows that the bytes give, and says of every byte and offset why not.
+
+Golden: tests/unit/golden/dumps.jsonl has what is found in each text of tests/samples/dump-log, a line each;
+`python -m tests.unit.evidence.dump_log.test_scan` writes it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import json
 import lzma
 import re
 import tarfile
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import groupby
 from typing import Any
 
@@ -27,6 +31,7 @@ from tests.support.paths import ORACLE, ROOT, capture
 from tests.unit.evidence.accounting import FUZZ
 
 SAMPLES = ROOT / "tests" / "samples" / "dump-log"
+GOLDEN = ROOT / "tests" / "unit" / "golden" / "dumps.jsonl"
 DUMPS = sorted(ORACLE.glob("*dump-log*.txt.gz"))
 HEAD = (
     "baseOffset: {base} lastOffset: {last} count: {count} baseSequence: -1 lastSequence: -1 producerId: -1 "
@@ -129,12 +134,6 @@ def dumped() -> dict[str, tuple[bytes, bytes]]:
     return pairs
 
 
-def test_there_are_dumps_of_every_shape() -> None:
-    kinds = {("skip" in p.name, "checkpoint" in p.name) for p in DUMPS}
-    assert kinds == {(False, False), (True, False), (False, True)}
-    assert len(DUMPS) == 9
-
-
 @pytest.mark.parametrize("name", [p.name for p in DUMPS])
 def test_a_real_dump_gives_the_rows_of_the_bytes(name: str, dumped: dict[str, tuple[bytes, bytes]]) -> None:
     text, data = dumped[name]
@@ -223,71 +222,22 @@ def test_a_batch_that_the_tool_calls_invalid_is_quarantined_with_its_records() -
     assert [b.base_offset for b in scan.logs[0].batches] == [0, 3, 5]
 
 
-def test_records_that_the_tool_could_not_decode_are_named() -> None:
-    found = read_all(sample("unknown.txt"))
-    reasons = {i.offset: i.reason for i in found if isinstance(i, Damage)}
-    undecoded = dict.fromkeys((4, 5, 6), "undecoded")
-    assert reasons == {2: "unknown_record", 3: "unknown_record", **undecoded}
-    theirs = {r.offset: r for r in from_bytes(sample("unknown.log"))}
-    same = [r.offset for r in records_of(found) if row(r) == row(theirs[r.offset])]
-    # 7 and 8 carry tagged fields that Kafka's JSON leaves out silently: they are not in the text.
-    assert same == [0, 1, 9, 10]
-    assert all("_unknownTaggedFields" in theirs[o].data for o in (7, 8))
+def found_in_samples() -> list[str]:
+    """Of each text its logs, damage and records."""
+    found: list[dict[str, Any]] = []
+    for path in sorted(SAMPLES.glob("*.txt")):
+        scan = accounted(path.read_bytes())
+        for log in scan.logs:
+            bases = [batch.base_offset for batch in log.batches]
+            found.append({"text": path.name, "log": log.name, "at": log.snapshot, "batches": bases, "lacks": log.lacks})
+        found += [{"text": path.name, **asdict(damage)} for damage in scan.damage]
+        found += [{"text": path.name, "note": scan.note}] if scan.note else []
+        found += [{"text": path.name, **asdict(item)} for item in read_all(path.read_bytes())]
+    return [json.dumps(line) for line in found]
 
 
-def test_a_dump_that_ended_in_an_exception_is_reported() -> None:
-    (log,) = accounted(sample("stopped.txt")).logs
-    assert log.lacks == "kafka-dump-log stopped with an exception: later batches are not in the text"
-    assert len(records_of(read_all(sample("stopped.txt")))) == 3
-    found = read_all(sample("control.txt"))
-    (log,) = accounted(sample("control.txt")).logs
-    assert log.lacks is not None
-    assert [i.offset for i in records_of(found)] == [0]
-    reasons = ["unknown_record", "unknown_record", "bad_record_line"]
-    assert [(i.offset, i.reason) for i in found[1:] if isinstance(i, Damage)] == list(enumerate(reasons, 1))
-
-
-def test_several_dumps_in_one_text() -> None:
-    scan = accounted(sample("several.txt"))
-    shape = [(log.name, log.snapshot, len(log.batches)) for log in scan.logs]
-    segment = f"{0:020d}.log"
-    assert shape == [
-        (segment, None, 3),
-        ("bootstrap.checkpoint", None, 0),
-        ("00000000000000000009-0000000001.checkpoint", (9, 1), 3),
-        (segment, None, 0),
-        (segment, None, 4),
-        (segment, None, 2),
-    ]
-    assert [d.reason for d in scan.damage] == ["crc_mismatch"]
-    assert scan.logs[1].lacks is not None
-    assert scan.logs[-1].lacks == "the last 111 bytes of the file were not a whole batch"
-    text = sample("several.txt")
-    snapshot = [r for b in scan.logs[2].batches for r in records_of(items(text, b))]
-    expected = from_bytes(sample("00000000000000000009-0000000001.checkpoint"))
-    assert [row(r) for r in snapshot] == [row(r) for r in expected]
-    gap = [r for b in scan.logs[4].batches for r in records_of(items(text, b))]
-    assert [r.offset for r in gap] == [0, 1, 5, 6, 9]
-    assert gap[3].data["name"] == 'naïve\u2028x\n"\\\t\x1b\U0001f600é'
-
-
-def test_several_dumps_with_skip_record_metadata() -> None:
-    text = sample("skip.txt")
-    scan = accounted(text)
-    assert [len(log.batches) for log in scan.logs] == [3, 3, 3, 6, 2]
-    plain = {i.offset: i for i in records_of(read_all(sample("unknown.txt"))) if not i.is_control}
-    ours = [r for b in scan.logs[1].batches for r in records_of(items(text, b))]
-    assert [row(r) for r in ours] == [row(r) for r in plain.values()]
-
-
-def test_a_dump_without_a_decoder_holds_no_records() -> None:
-    (log,) = accounted(sample("no-decoder.txt")).logs
-    assert log.lacks is not None
-    assert "no metadata record" in log.lacks
-    assert {i.reason for i in read_all(sample("no-decoder.txt")) if isinstance(i, Damage)} == {"missing_record"}
-    deep = read_all(sample("deep.txt"))
-    assert [(i.offset, i.reason) for i in deep if isinstance(i, Damage)] == [(o, "no_payload") for o in (1, 5, 6, 9)]
-    assert len(deep) == 5
+def test_what_is_found_in_the_samples() -> None:
+    assert found_in_samples() == GOLDEN.read_text(encoding="utf-8").splitlines()
 
 
 SNAPSHOT = gzip.decompress(
@@ -670,3 +620,7 @@ def test_a_flipped_byte_never_makes_a_wrong_record(data: st.DataObject) -> None:
             line = text.rindex(b"\n", 0, record.position)
             in_head = at < line and text.rfind(b"baseOffset", 0, at) > text.rfind(b"\n", 0, at)
             assert record.offset == ours[record.position] or in_head
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text("".join(f"{line}\n" for line in found_in_samples()), encoding="utf-8")
