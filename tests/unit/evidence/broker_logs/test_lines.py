@@ -14,7 +14,6 @@ from evidence.broker_logs.events import WANTED
 from evidence.broker_logs.layouts import KNOWN_PATTERNS, csv_layout, json_layout, of_pattern
 from evidence.broker_logs.lines import Line, LineScanner
 from tests.unit.evidence.accounting import FUZZ
-from tests.unit.evidence.broker_logs.support import RELEASES, SAMPLES
 
 KAFKA = of_pattern(KNOWN_PATTERNS[0])
 LOADED = (
@@ -164,22 +163,3 @@ def test_any_chunks_give_the_same_lines(pieces: list[bytes], cuts: list[int]) ->
     assert found == expected
     assert facts(chunked) == facts(whole)
     assert chunked.damage == whole.damage
-
-
-@FUZZ
-@given(st.lists(st.one_of(st.binary(max_size=40), st.sampled_from(PIECES)), max_size=12), st.integers(0, 300))
-def test_any_bytes_are_accounted_for(pieces: list[bytes], cut: int) -> None:
-    data = b"".join(pieces)
-    _, found = scan(data, [min(cut, len(data))])
-    assert all(data[line.position :].startswith(line.text) for line in found)
-
-
-@pytest.mark.parametrize("release", RELEASES)
-def test_samples_in_small_chunks(release: str) -> None:
-    data = (SAMPLES / release / "server.log").read_bytes()
-    whole, expected = scan(data)
-    for size in (997, 4096):
-        chunked, found = scan(data, range(size, len(data), size))
-        assert found == expected
-        assert facts(chunked) == facts(whole)
-    assert (whole.quarantined_bytes, whole.trailing_bytes, whole.notes) == (0, 0, [])
