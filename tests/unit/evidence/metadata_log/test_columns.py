@@ -130,14 +130,20 @@ others = st.sampled_from([writer.topic("orders"), writer.config("min.insync.repl
 
 
 @settings(max_examples=25)
-@given(st.lists(plain | others, min_size=1, max_size=12), st.integers(-5, 5), st.integers(0, 1 << 40))
-def test_any_records_are_read_the_same_both_ways(values: list[bytes], step: int, base: int) -> None:
+@given(
+    st.lists(plain | others, min_size=1, max_size=12),
+    st.integers(-5, 5),
+    st.one_of(st.integers(0, 1 << 40), st.just((1 << 63) - 25)),
+    st.sampled_from([writer.TIMESTAMP_MS, 0, -1, 10, -(10**14), MAX_TIME_MS - 60]),
+)
+def test_any_records_are_read_the_same_both_ways(values: list[bytes], step: int, base: int, time: int) -> None:
     records = b"".join(record(v, i, timestamp_delta=step * i) for i, v in enumerate(values))
-    data = batch(values, base) + batch(values, base + len(values), records=records, count=len(values))
+    data = batch(values, base, timestamp_ms=time)
+    data += batch(values, base + len(values), records=records, count=len(values), timestamp_ms=time)
     found = same_both_ways(data)
     assert len(found) == 2 * len(values)
     assert not any(r["damage"] for r in found)
-    assert compiled(data) == in_columns(found)
+    assert compiled(data) == (in_columns(found) if time <= writer.TIMESTAMP_MS else 0)
 
 
 @settings(max_examples=25)
@@ -234,11 +240,11 @@ def test_a_crc_that_does_not_hold_is_an_error(size: int) -> None:
         assert "CRC32C" in same_both_ways(flip(good * 2, at))
 
 
-@pytest.mark.parametrize("size", range(40))
-def test_crc32c_is_that_of_rfc_3720(size: int) -> None:
-    data = bytes(range(7, 7 + size))
-    found = batch_kernel.crc32c(np.frombuffer(b"ab" + data + b"c", dtype=np.uint8), 2, 2 + size)
-    assert found == writer.crc32c(data)
+def test_crc32c_is_that_of_rfc_3720() -> None:
+    for size in range(40):
+        data = bytes(range(7, 7 + size))
+        found = batch_kernel.crc32c(np.frombuffer(b"ab" + data + b"c", dtype=np.uint8), 2, 2 + size)
+        assert found == writer.crc32c(data)
 
 
 @settings(max_examples=25)
@@ -290,14 +296,6 @@ def test_what_is_unusual_is_left_to_the_reader(what: str, odd: bytes) -> None:
     assert compiled(data) == 0, what
 
 
-def test_a_remark_is_kept_with_its_record() -> None:
-    found = same_both_ways(batch(records=overlong(record(writer.partition_change())), count=1))
-    assert sorted(r["damage"]["reason"] if r["damage"] else r["type"] for r in found) == [
-        "PARTITION_CHANGE_RECORD",
-        "overlong_varint",
-    ]
-
-
 def test_batches_of_other_kinds_stand_between() -> None:
     change = writer.partition_change()
     parts = [
@@ -315,12 +313,6 @@ def test_batches_of_other_kinds_stand_between() -> None:
     assert compiled(data) == 62
 
 
-def test_a_batch_the_compiled_loops_do_not_know_may_stand_first() -> None:
-    """Nothing is found there, and decoding continues after it."""
-    data = batch([writer.no_op()], codec="gzip") + batch([writer.no_op()], 1)
-    assert len([r for r in same_both_ways(data) if not r["damage"]]) == 2
-
-
 @pytest.mark.parametrize(
     ("name", "count"), [("every-record.log", 126), ("every-record-4.4.0.log", 129), ("every-record-seed-7.log.xz", 371)]
 )
@@ -331,7 +323,7 @@ def test_every_record_type_of_kafkas_own_log(name: str, count: int) -> None:
     assert compiled(data) == in_columns(found) == count
 
 
-@pytest.mark.parametrize("name", ["unclean", "elr", "churn", "diverge"])
+@pytest.mark.parametrize("name", ["unclean", "diverge"])
 def test_real_segments_and_snapshots(name: str, tmp_path: Path) -> None:
     """Every partition record and NoOpRecord that a controller wrote is read by the compiled loops."""
     with open_capture(controllers(name, tmp_path)) as opened:
