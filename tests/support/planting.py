@@ -1,22 +1,25 @@
-"""Planting defects in the tables of real captures: what a plant is, and those for single values, keys and files."""
+"""Planting defects in the tables of real captures: statements of tests/unit/quality/planted.sql, and single values."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from jobs.config.settings import load_settings
 from jobs.ingest.captures import found_in
 from jobs.lake.tables import TABLES
 from quality.check import checks, values
+from tests.support.paths import ROOT
 
 Row = dict[str, Any]
-Wanted = Callable[[Row], bool]
-STRANGE = "0" * 64
 LIMITS = load_settings().quality.model_dump()
+_PLANTED = ROOT / "tests" / "unit" / "quality" / "planted.sql"
+_ENTRY = re.compile(r"^-- (?P<table>[\w*]+)\.(?P<check>\w+): (?P<defect>.+)\n(?P<statement>[^;]+);$", re.MULTILINE)
 # Where a table has rows; `unclean` has the others.
 _CAPTURES = {
     **dict.fromkeys(("broker_log_events", "node_boots", "node_clocks"), "logs-4.1.1"),
@@ -27,39 +30,20 @@ _CAPTURES = {
 class Tables(dict[str, pa.Table]):
     """A cluster's tables, which a plant changes."""
 
-    def at(self, table: str, wanted: Wanted = lambda _: True) -> int:
-        """The number of the first row that is wanted."""
-        for number in range(len(self[table])):
-            if wanted(self.row(table, number)):
-                return number
-        raise LookupError(f"{table} has no such row")
-
     def row(self, table: str, number: int) -> Row:
         found: Row = self[table].slice(number, 1).to_pylist()[0]
         return found
 
     def put(self, table: str, number: int, /, **values: Any) -> None:
         """Give a row other values."""
-        for name, value in values.items():
-            old = self[table]
-            column = old[name].to_pylist()
-            column[number] = value
-            at = old.schema.get_field_index(name)
-            self[table] = old.set_column(at, old.schema.field(name), pa.array(column, old.schema.field(name).type))
+        rows = self[table].to_pylist()
+        rows[number] |= values
+        self[table] = pa.Table.from_pylist(rows, schema=self[table].schema)
 
     def add(self, table: str, /, **values: Any) -> None:
         """Add a row of these values; the others are null."""
-        schema = self[table].schema
-        row = {**dict.fromkeys(schema.names), **values}
-        self[table] = pa.concat_tables([self[table], pa.Table.from_pylist([row], schema=schema)])
-
-    def copy(self, table: str, number: int, /, **values: Any) -> None:
-        """Add a copy of a row with other values."""
-        self.add(table, **{**self.row(table, number), **values})
-
-    def drop(self, table: str, number: int) -> None:
-        rows = self[table]
-        self[table] = pa.concat_tables([rows.slice(0, number), rows.slice(number + 1)])
+        row = pa.Table.from_pylist([values], schema=self[table].schema)
+        self[table] = pa.concat_tables([self[table], row])
 
 
 @dataclass(frozen=True)
@@ -68,15 +52,37 @@ class Plant:
 
     check: str
     defect: str
-    change: Callable[[Tables], None]
-
-    @property
-    def table(self) -> str:
-        return self.check.partition(".")[0]
+    statement: str
 
     @property
     def capture(self) -> str:
-        return capture_of(self.table)
+        return capture_of(self.check.partition(".")[0])
+
+    def change(self, tables: Tables) -> None:
+        """Run the statement."""
+        words = re.findall(r"\w+", self.statement)
+        changed = next(word for word in words if word in tables)
+        with duckdb.connect() as connection:
+            for name in tables.keys() & set(words):
+                connection.register("given", tables[name]).execute(f"create table {name} as from given")
+            head, _, wanted = self.statement.partition("where ")
+            if words[0] in ("update", "delete"):
+                first = f"where rowid = (select min(rowid) from {changed} where {wanted or 'true'})"
+                connection.execute(f"{head} {first}")
+            else:
+                connection.execute(self.statement)
+            tables[changed] = connection.table(changed).to_arrow_table().cast(tables[changed].schema)
+
+
+def planted() -> Iterator[Plant]:
+    """Every defect of planted.sql, those of `*` for each table that has the check."""
+    found = [entry.groupdict() for entry in _ENTRY.finditer(_PLANTED.read_text(encoding="utf-8"))]
+    own = {(entry["table"], entry["check"]) for entry in found}
+    for entry in found:
+        for check in checks():
+            alike = entry["table"] == "*" and (check.table, check.name) not in own
+            if entry["check"] == check.name and (alike or entry["table"] == check.table):
+                yield Plant(check.full_name, entry["defect"], entry["statement"].replace("{table}", check.table))
 
 
 def capture_of(table: str) -> str:
@@ -85,7 +91,7 @@ def capture_of(table: str) -> str:
 
 def prepare(tables: Tables) -> None:
     """Give a row to the tables that the captures leave empty, as the commands would write it."""
-    file = tables.row("evidence_files", tables.at("evidence_files", lambda row: row["node_id"] is not None))
+    file = next(row for row in tables["evidence_files"].to_pylist() if row["node_id"] is not None)
     place = {name: file[name] for name in ("cluster_id", "capture", "path", "sha256")}
     if not len(tables["boot_ids"]):
         boot_id = "1e7c8a66-0f4a-4a5e-9a7a-0123456789ab"
@@ -115,15 +121,6 @@ def prepare(tables: Tables) -> None:
     tables.add("runs", cluster_id=file["cluster_id"], **run, program="0.1.0")
 
 
-def keys_and_files() -> Iterator[Plant]:
-    """A defect for every key, and for every table whose rows name their file."""
-    for table in TABLES:
-        yield Plant(f"{table}.key_unique", "a row is there twice", _twice(table))
-    for check in checks():
-        if check.name == "file_known":
-            yield Plant(check.full_name, "`sha256` is of no file of the lake", _strange_file(check.table))
-
-
 def wrong_values(table: str) -> Iterator[tuple[str, Row]]:
     """For every rule about a table's single values: what `why` says of a row that breaks it, and values that do."""
     own = values()[table]
@@ -135,61 +132,6 @@ def wrong_values(table: str) -> Iterator[tuple[str, Row]]:
         yield f"{column} is below {least}", {column: least - 1}
     for low, high in own.ordered:
         yield f"{low} is above {high}", {low: 100, high: 50}
-
-
-def _strange_file(table: str) -> Callable[[Tables], None]:
-    return lambda tables: tables.put(table, 0, sha256=STRANGE)
-
-
-def _twice(table: str) -> Callable[[Tables], None]:
-    return lambda tables: tables.copy(table, 0)
-
-
-def live(row: Row) -> bool:
-    return not row["removed"]
-
-
-def state(defect: Row, wanted: Wanted = live) -> Callable[[Tables], None]:
-    """Other values in the first state that is wanted."""
-    return lambda tables: tables.put("partition_history", tables.at("partition_history", wanted), **defect)
-
-
-def column(table: str, name: str, change: Callable[[Any], Any], wanted: Wanted) -> Callable[[Tables], None]:
-    """Another value, made from the old one, in the first row that is wanted."""
-
-    def apply(tables: Tables) -> None:
-        number = tables.at(table, wanted)
-        tables.put(table, number, **{name: change(tables.row(table, number)[name])})
-
-    return apply
-
-
-def has(name: str) -> Wanted:
-    return lambda row: row[name] is not None
-
-
-def any_row(_: Row) -> bool:
-    return True
-
-
-def partition_record(row: Row) -> bool:
-    return row["partition_change"] is not None
-
-
-def of_kind(kind: str, column: str = "kind") -> Wanted:
-    return lambda row: row[column] == kind
-
-
-def evidence(source: Callable[[Row], bool], **values: Any) -> Callable[[Tables], None]:
-    """Other values in the first piece of evidence from such a source."""
-
-    def apply(tables: Tables) -> None:
-        number = tables.at("findings", lambda row: any(map(source, row["evidence"])))
-        pieces = tables.row("findings", number)["evidence"]
-        next(piece for piece in pieces if source(piece)).update(values)
-        tables.put("findings", number, evidence=pieces)
-
-    return apply
 
 
 def tables_of(read: Callable[[str], pa.Table]) -> Tables:

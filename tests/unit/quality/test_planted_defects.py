@@ -14,13 +14,13 @@ from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from quality.check import Check, Outcome, checks
 from quality.run import InMemory, run
-from tests.support import planted_evidence, planted_results, writer
+from tests.support import writer
 from tests.support.paths import capture
-from tests.support.planting import LIMITS, Plant, Tables, capture_of, keys_and_files, tables_of, wrong_values
+from tests.support.planting import LIMITS, Plant, Tables, capture_of, planted, tables_of, wrong_values
 from tests.support.small_captures import with_rounds
 
 AFTER_MS = 1_795_221_800_000  # after the last record of that capture
-PLANTED = (*keys_and_files(), *planted_evidence.PLANTED, *planted_results.PLANTED)
+PLANTED = [*planted()]
 CLEAN = ("unclean", "jbod-4.0.2", "logs-4.1.1")  # others: tests/slow/test_quality.py, tests/spark/test_run.py
 OF = {check.full_name: check for check in checks()}
 Lakes = Callable[[str], Tables]
