@@ -4,29 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from docs_site.drills_page import tables
 from drill.ahead import _differences, _rows_that_hold
 from drill.run import page
 from drill.scenario import read_scenario
 from jobs.queries.ahead import AheadAnswer
 from replay.whatif.ahead import START, STOP, ClusterAction
-from tests.unit.drill.test_scenarios import RESULT
+from tests.unit.drill.test_scenarios import RESULT, WATCH
 
 STATE: dict[str, Any] = {"topic": "t", "partition": 0, "leader": 1, "isr": [1, 2], "elr": []}
 TOLD = {"seen_ms": 3_500, "timestamp_ms": 1_000, "kind": "one_left", "topic": "t", "partition": 0, "text": "alone"}
-WATCH = {
-    "kills": 4,
-    "alarms": 9,
-    "withdrawn": 0,
-    "missed": 1,
-    "false": 0,
-    "twice": 0,
-    "states": 70,
-    "states_differ": 0,
-    "history_lacks": 2,
-    "median_delay_ms": 2_500,
-    "longest_delay_ms": 9_000,
-}
 
 
 def test_what_is_not_as_predicted() -> None:
@@ -51,21 +37,6 @@ def test_the_condition_that_is_true_counts() -> None:
     assert _rows_that_hold(answer, "4.1.1", {2})["t-0"]["leader"] == 3
 
 
-def test_the_table_of_steps_has_a_line_for_all() -> None:
-    step = {"step": "stop 1", "safe": True, "open": False, "changed": 2, "unclean": 0, "lost": {}, "wrong": []}
-    worse = {**step, "in_order": True, "safe": False, "unclean": 1, "lost": {"t-0": 7}, "wrong": ["t-0"]}
-    lines = tables([{**RESULT, "ahead": [step, worse]}, RESULT])["ahead"].splitlines()
-
-    assert "ahead" not in tables([RESULT])
-    assert lines[4:] == ["| 2 | 50 % | 1 | 2 | 1 | 1 | 7 |"]
-
-
-def test_the_table_of_watches_and_what_one_told() -> None:
-    lines = tables([{**RESULT, "watch": WATCH}, RESULT])["watch"].splitlines()
-
-    assert "watch" not in tables([RESULT])
-    assert lines[4:] == [
-        f"| {RESULT['scenario']} | {RESULT['release']} | {RESULT['seed']} | 9 | 0 | 4 | 1 | 70 | 2 | 2.5 s | 9.0 s |"
-    ]
+def test_the_page_of_a_drill_has_the_alarms_of_its_watch() -> None:
     text = page({**RESULT, "watch": WATCH, "alarms": [TOLD]}, read_scenario("unclean_by_config"))
     assert "| 00:00:01 | 2.5 | one_left | t-0 | alone |" in text

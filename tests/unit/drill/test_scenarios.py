@@ -16,6 +16,7 @@ from drill.run import page
 from drill.scenario import DrillScenario, read_scenario, scenario_names
 from drill.score import append, read_scores
 from tests.support import writer
+from tests.support.paths import ROOT
 
 HEAD = 'title = "a"\nstory = "b"\ntopics.t.replicas = [[1, 2]]\n'
 
@@ -136,38 +137,6 @@ def test_the_page_of_a_drill_has_what_was_done_lost_and_wrong() -> None:
         assert line in text
 
 
-def test_the_table_has_a_line_for_each_release_and_all(tmp_path: Path) -> None:
-    results = [{**RESULT, "release": release} for release in ("4.10.0", "4.3.1")]
-    lines = tables(results)["releases"].splitlines()[2:]
-    assert lines[0] == "| 4.3.1 | 1 | 2 | 50 % | 0 % | 1 | 1 | 1 | 6 |"
-    assert [line.split(" | ")[0] for line in lines[:3]] == ["| 4.3.1", "| 4.10.0", "| all"]
-    assert lines[4] == "0 in every row: missed, wrong proven, wrong excluded, other contradictions, differ."
-    scenarios = tables(results)["scenarios"]
-    assert scenarios.splitlines()[2:] == [
-        "| unclean_by_config | all | 2 | 4 | 50 % | 60 | 2 |",
-        "",
-        "0 in every row: not as expected.",
-    ]
-    assert "| reassignment | 4.3 |" in tables([*results, {**results[1], "scenario": "reassignment"}])["scenarios"]
-    more = [{**RESULT, "release": f"4.{minor}.1"} for minor in (1, 2, 3, 9)]
-    moved = [{**one, "scenario": "reassignment"} for one in more[:3]]
-    assert "| reassignment | 4.1 to 4.3 |" in tables([*more, *moved])["scenarios"]
-    assert "| reassignment | 4.1, 4.3 |" in tables([*more, *moved[::2]])["scenarios"]
-    quiet = {**RESULT, "scenario": "disk_full", "verdicts": {}, "lost": {}, "wrong": []}
-    told = tables([*results, quiet, {**RESULT, "scenario": "plan_isr", "plan": PLAN}])
-    assert told["scenarios"] == scenarios
-    assert told["quiet"] == "No window, and nothing lost or wrong: disk_full (1 drills)."
-    file = tmp_path / "page.md"
-    file.write_text("a\n<!-- drills: made by `python -m docs_site.drills_page` -->\nold\n<!-- end of drills -->\nb\n")
-    for _ in range(2):
-        renew(file, results)
-        text = file.read_text()
-        assert tables(results)["releases"] in text
-        assert scenarios in text
-        assert "Played on 1 commits, the last one at 2026-11-23T00:11Z." in text
-        assert (text.count("<!--"), "old" in text, text.endswith("\nb\n")) == (2, False, True)
-
-
 PLAN: dict[str, Any] = {
     "steps": ["turn_off_unclean", "start"],
     "brokers": [2, 1],
@@ -178,37 +147,45 @@ PLAN: dict[str, Any] = {
 }
 
 
-def test_the_table_of_plans_has_what_each_order_lost() -> None:
-    uncompared = {**PLAN, "lost": {"ledger-0": 2}, "leaderless": [], "careless": None}
-    lines = tables([RESULT, {**RESULT, "plan": PLAN}, {**RESULT, "plan": uncompared}])["plans"].splitlines()
-    assert "plans" not in tables([RESULT])
-    assert lines[0] == "### Plans followed"
-    assert lines[4:] == [
-        "| unclean_by_config | 2 | 4 | 50 % | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
-        "| all | 2 | 4 | 50 % | 2 | 160 | 2 | 1 | 1 | 30 | 1 |",
-        "",
-        "0 in every row: not as expected.",
-    ]
-    text = page({**RESULT, "plan": PLAN}, read_scenario("unclean_by_config"))
+STEP = {"step": "stop 1", "safe": True, "open": False, "changed": 2, "unclean": 0, "lost": {}, "wrong": []}
+WATCH = {"kills": 4, "alarms": 9, "withdrawn": 0, "missed": 1, "false": 0, "twice": 0, "states": 70}
+WATCH |= {"states_differ": 0, "history_lacks": 2, "median_delay_ms": 2_500, "longest_delay_ms": 9_000}
+
+
+@pytest.mark.parametrize(
+    ("table", "more", "line"),
+    [
+        ("releases", {}, "| 4.3.1 | 1 | 2 | 50 % | 0 % | 1 | 1 | 1 | 6 |"),
+        (
+            "plans",
+            {"plan": {**PLAN, "lost": {"ledger-0": 2}, "careless": None}},
+            "| unclean_by_config | 1 | 2 | 50 % | 1 | 80 | 2 | 1 |",
+        ),
+        (
+            "ahead",
+            {"ahead": [STEP, {**STEP, "in_order": True, "unclean": 1, "lost": {"t-0": 7}, "wrong": ["t-0"]}]},
+            "| 2 | 50 % | 1 | 2 | 0 | 1 | 7 |",
+        ),
+        ("watch", {"watch": WATCH}, "| unclean_by_config | 4.3.1 | 1 | 9 | 0 | 4 | 1 | 70 | 2 | 2.5 s | 9.0 s |"),
+    ],
+)
+def test_the_tables_show_what_went_wrong(table: str, more: dict[str, Any], line: str) -> None:
+    assert line in tables([{**RESULT, **more}])[table].splitlines()
+
+
+def test_the_page_has_the_tables_of_the_scores_that_are_kept(tmp_path: Path) -> None:
+    kept = (ROOT / "docs" / "drill.md").read_text(encoding="utf-8")
+    for text in (kept, kept.replace("\n| all |", "\n| old |")):
+        (tmp_path / "page.md").write_text(text, encoding="utf-8")
+        renew(tmp_path / "page.md", read_scores(ROOT / "drill" / "scores.jsonl"))
+        assert (tmp_path / "page.md").read_text(encoding="utf-8") == kept
+
+
+def test_the_page_of_a_drill_with_a_plan_compares_the_orders() -> None:
+    scenario = read_scenario("unclean_by_config")
+    text = page({**RESULT, "plan": PLAN}, scenario)
     assert "| the plan | none | other-0 |\n| all brokers at once | ledger-0: 30 | none |" in text
-    assert "all brokers at once" not in page({**RESULT, "plan": uncompared}, read_scenario("unclean_by_config"))
-
-
-def test_drills_by_chance_are_split_by_their_evidence() -> None:
-    bare: dict[str, Any] = {"found_without_logs": {"ledger-0": "possible"}, "open_without_logs": {"missing_log_end": 2}}
-    noted = {**RESULT, **bare, "scenario": "random", "open": {"missing_log_end": 1}, "captures": 1}
-    scheduled = {**noted, "scenario": "random_scheduled", "captures": 5, "open": {}}
-    kills = [{**noted, "scenario": "random_kills"}] * 3
-    every = [noted, scheduled, *kills, RESULT, {**RESULT, "scenario": "random"}]
-    lines = tables(every)["evidence"].splitlines()
-    assert lines[2:7] == [
-        "| drills | 1 | 1 | 3 | 3 | 1 | 1 |",
-        "| windows | 2 | 2 | 6 | 6 | 2 | 2 |",
-        "| decided | 50 % | 0 % | 50 % | 0 % | 50 % | 0 % |",
-        "| partitions with losses | 1 | 1 | 3 | 3 | 1 | 1 |",
-        "| proven | 100 % | 0 % | 100 % | 0 % | 100 % | 0 % |",
-    ]
-    assert lines[-1] == "| `missing_log_end` | 50 % | 100 % | 50 % | 100 % | 0 % | 100 % |"
+    assert "all brokers at once" not in page({**RESULT, "plan": {**PLAN, "careless": None}}, scenario)
 
 
 def test_lines_of_the_present_process_alone_count(tmp_path: Path) -> None:
@@ -243,8 +220,6 @@ def test_scores_of_many_nights_are_summed_up(tmp_path: Path) -> None:
         (1, "def5678", False),
         (2, "abc1234", False),
     ]
-    assert tables(rows)["commits"] == "Played on 2 commits, the last one at 2026-11-23T00:11Z."
-    assert tables(rows)["releases"].splitlines()[-3].startswith("| all | 2 | 4 | 50 % |")
 
 
 @pytest.mark.parametrize("name", scenario_names())
