@@ -18,7 +18,6 @@ from jobs.collect.targets import (
     read_nodes,
     script,
 )
-from tests.support.invoked import invoke
 from tests.support.paths import ROOT
 
 SSH = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "--"]
@@ -165,10 +164,3 @@ def test_the_file_of_nodes_of_the_page(tmp_path: Path) -> None:
     nodes, via = read_nodes(tmp_path / "nodes.toml")
     check_targets(nodes, via)
     assert [node.id for node in nodes] == [3000, 1]
-
-
-@pytest.mark.parametrize("command", ["collect", "check"])
-def test_help(command: str) -> None:
-    done = invoke([command, "--help"])
-    assert done.exit_code == 0
-    assert "Usage" in done.stdout

@@ -125,17 +125,6 @@ def test_a_capture_that_is_known_adds_nothing(captures: tuple[Path, Path, int], 
     assert records(lake) == records(at_once)
 
 
-def test_pieces_in_any_order_give_the_same_records(
-    captures: tuple[Path, Path, int], at_once: Lake, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path / "lake")
-    for node in ("3002", "3001", "3000"):
-        shutil.copytree(captures[0] / "controllers" / node, tmp_path / node / "controllers" / node)
-        ingested(lake, tmp_path / node)
-    ingested(lake, captures[0])  # with what Kafka's tools printed
-    assert records(lake) == records(at_once)
-
-
 @pytest.fixture(scope="module")
 def of_bytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Lake]:
     """A controller's folder, and a lake of it."""
@@ -192,12 +181,6 @@ def test_overlapping_batches_with_equal_crcs_are_stored_once(together: bool, tmp
     again = shutil.copytree(folders[-1], tmp_path / "again")
     assert ingested(lake, again).added[RECORDS] == 0
     assert len(records(lake)) == 17
-
-
-def test_copies_that_do_not_overlap_are_all_stored(tmp_path: Path) -> None:
-    lake = Lake(tmp_path / "lake")
-    ingested(lake, segment(tmp_path / "a", 3000, *HEAD, *copies(10, 13, 16)))
-    assert [row["offset"] for row in records(lake)] == list(range(19))
 
 
 def test_a_task_writes_a_file_and_returns_little(captures: tuple[Path, Path, int], tmp_path: Path) -> None:

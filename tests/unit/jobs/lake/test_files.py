@@ -11,14 +11,6 @@ import pytest
 from jobs.lake.storage import write_whole
 
 
-def test_folders_are_made_and_an_older_file_is_replaced(tmp_path: Path) -> None:
-    file = tmp_path / "new" / "folder" / "page.html"
-    write_whole(file, "old")
-    write_whole(file, "größer\n")
-    assert file.read_text(encoding="utf-8") == "größer\n"
-    assert list(file.parent.iterdir()) == [file]
-
-
 @pytest.mark.parametrize("error", [OSError, ValueError])
 def test_what_fails_leaves_the_older_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]

@@ -47,18 +47,13 @@ def table(found: list[Row], encoded: bool, chunks: int = 1) -> pa.Table:
     return pa.concat_tables([made.slice(at, step) for at in range(0, len(made), step)]) if len(made) else made
 
 
+# The numbers of keys are made anew where they would not fit any more.
+@pytest.mark.parametrize("most", [row_keys._MOST, 2])
 @given(added=rows, known=rows, encoded=st.booleans(), chunks=st.integers(1, 3))
-def test_new_rows(added: list[Row], known: list[Row], encoded: bool, chunks: int) -> None:
-    found = new_rows(table(added, encoded, chunks), table(known, encoded=False), KEY)
-    assert found.to_pylist() == by_hand(added, known)
-
-
-@given(added=rows, known=rows)
-def test_keys_with_more_values_than_numbers(added: list[Row], known: list[Row]) -> None:
-    """The numbers are made anew where they would not fit any more."""
+def test_new_rows(most: int, added: list[Row], known: list[Row], encoded: bool, chunks: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_keys, "_MOST", 2)
-        found = new_rows(table(added, encoded=False), table(known, encoded=False), KEY)
+        patch.setattr(row_keys, "_MOST", most)
+        found = new_rows(table(added, encoded, chunks), table(known, encoded=False), KEY)
     assert found.to_pylist() == by_hand(added, known)
 
 

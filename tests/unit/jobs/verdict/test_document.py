@@ -78,10 +78,6 @@ def test_valid(groups: tuple[dict[str, Any], ...], expected: bool | str) -> None
     assert document(*groups)["valid"] is expected
 
 
-def test_where_nothing_was_replayed_nothing_is_valid() -> None:
-    assert document(states=0)["valid"] == "unknown"
-
-
 def test_every_key_is_there_in_its_order() -> None:
     found = document(
         group(WINDOW, "excluded", "info", 5, loss_min=Decimal(0), loss_max=Decimal(0)),
@@ -98,40 +94,39 @@ def test_every_key_is_there_in_its_order() -> None:
     assert found["loss"] == {"acks_all_min": 100, "acks_all_max": 137, "by_topic": []}
 
 
+HIDDEN = group(WINDOW, "excluded", loss_min=0, loss_max=0)
+
+
+@pytest.mark.parametrize(
+    ("groups", "states", "low", "high"),
+    [
+        ([], 10, 0, 0),
+        # One open window opens the whole loss; only windows have one.
+        (
+            [group(WINDOW, "proven", loss_min=70, loss_max=80, open_losses=1), group("leaderless", "proven")],
+            10,
+            70,
+            None,
+        ),
+        ([group(WINDOW, "proven", loss_min=70, loss_max=80), group("leaderless", "proven", open_losses=4)], 10, 70, 80),
+        # A window may be hidden.
+        ([HIDDEN, group("evidence_gap", "proven", "high")], 4, 0, None),
+        ([HIDDEN, group("log_conflict", "proven", "critical")], 4, 0, None),
+        ([HIDDEN], 0, 0, None),
+    ],
+)
+def test_the_bounds_of_the_loss(groups: list[dict[str, Any]], states: int, low: int, high: int | None) -> None:
+    """In any order of the groups."""
+    found = document(*groups, states=states)
+    assert found["loss"] == {"acks_all_min": low, "acks_all_max": high, "by_topic": []}
+    assert found["valid"] == ("unknown" if not states else found["valid"])
+    assert json.dumps(found) == json.dumps(document(*reversed(groups), states=states))
+
+
 def test_the_keys_are_documented_in_their_order() -> None:
     page = (ROOT / "docs" / "verdict.md").read_text(encoding="utf-8")
     table = page[: page.index("Keys are in this order.")]
     assert re.findall(r"^- `(\w+)`: ", table, re.MULTILINE) == KEYS
-
-
-def test_one_open_window_opens_the_whole_loss() -> None:
-    groups = (
-        group(WINDOW, "proven", loss_min=70, loss_max=80, open_losses=1),
-        group("leaderless", "proven", open_losses=4),
-    )
-    assert document(*groups)["loss"] == {"acks_all_min": 70, "acks_all_max": None, "by_topic": []}
-
-
-@pytest.mark.parametrize(
-    ("groups", "states"),
-    [([("evidence_gap", "proven", "high")], 4), ([("log_conflict", "proven", "critical")], 4), ([], 0)],
-)
-def test_a_loss_in_a_window_that_is_hidden_has_no_bound(groups: list[tuple[str, str, str]], states: int) -> None:
-    found = document(
-        group(WINDOW, "excluded", loss_min=0, loss_max=0), *(group(*each) for each in groups), states=states
-    )
-    assert found["loss"] == {"acks_all_min": 0, "acks_all_max": None, "by_topic": []}
-
-
-def test_nothing_found_is_no_loss() -> None:
-    found = document()
-    assert found["loss"] == {"acks_all_min": 0, "acks_all_max": 0, "by_topic": []}
-    assert found["witnesses"] == {}
-
-
-def test_the_order_of_groups_does_not_matter() -> None:
-    groups = [group(WINDOW, v) for v in ("proven", "possible")] + [group("leaderless", "proven")]
-    assert json.dumps(document(*groups)) == json.dumps(document(*reversed(groups)))
 
 
 def test_witnesses_are_listed_by_kind() -> None:

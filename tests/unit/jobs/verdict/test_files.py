@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -99,16 +97,6 @@ def test_the_document_of_an_earlier_release_becomes_an_index(tmp_path: Path) -> 
     (tmp_path / "verdict.json").write_text(json.dumps(found("a")))
     VerdictFiles(tmp_path / "verdict.json", ["a"]).write(found("a", "unknown"))
     assert [row["valid"] for row in index(tmp_path)["clusters"]] == ["unknown"]
-
-
-def test_a_pipe_gets_the_documents(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit(pipe.read_text)
-        VerdictFiles(pipe, ["a"]).write(found("a"))
-    assert json.loads(read.result())["cluster_id"] == "a"
-    assert names(tmp_path) == ["pipe"]
 
 
 def test_nothing_is_written_beside_a_device() -> None:
