@@ -16,7 +16,7 @@ from jobs.ingest.stage import ingest
 from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
 from tests.support import writer
-from tests.support.paths import capture, unpacked
+from tests.support.paths import unpacked
 from tests.support.small_captures import SEGMENT
 
 
@@ -24,12 +24,8 @@ def judged(root: Path, change: Callable[[Path], None], node: str = "") -> tuple[
     """Change the controllers or the kafka-topics output of the bundled capture, then ingest, replay and detect."""
     folder = unpacked("unclean", root, "cli", f"controllers/{node}" if node else "controllers")
     change(folder)
-    return judged_capture(root / "lake", folder)
-
-
-def judged_capture(root: Path, location: Path) -> tuple[Lake, str, DetectSummary]:
-    lake, settings = Lake(root), load_settings()
-    cluster = ingest(lake, location, settings, lambda _: None).cluster_id
+    lake, settings = Lake(root / "lake"), load_settings()
+    cluster = ingest(lake, folder, settings, lambda _: None).cluster_id
     replay(lake, cluster, settings, lambda _: None)
     return lake, cluster, run_detect(lake, cluster, settings, lambda _: None)
 
@@ -85,15 +81,6 @@ def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(tmp_p
     assert all(r["end_offset"] <= at[0] for r in history if r["offset"] < at[0])
     assert [r for r in history if r["offset"] >= 162]
     assert findings(lake, cluster, "snapshot_mismatch") == []
-
-
-def test_diverging_controllers_are_a_finding(tmp_path: Path) -> None:
-    lake, cluster, _ = judged_capture(tmp_path / "lake", capture("diverge"))
-    (row,) = findings(lake, cluster, "controller_divergence")
-    assert (row["start_offset"], row["end_offset"], row["verdict"]) == (46, 52, "proven")
-    assert row["explanation"].endswith("Nodes 3000, 3002 went on from offset 46 in epoch 3: committed.")
-    replaced = (pc.field("controller_epoch") == 1) & (pc.field("offset") >= 46)
-    assert not lake.count("partition_history", cluster, replaced)
 
 
 def with_another_leader(snapshot: bytes, topic: str, partition: int) -> bytes:

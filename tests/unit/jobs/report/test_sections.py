@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
-
-import pytest
 
 from jobs.report.page import render_report
-from jobs.report.rows import MAX_LISTED
 from tests.support.report_page import Page, section_text
-from tests.support.report_rows import broken_rule, counted, cut_log, exposure, fault, finding, prediction, report
+from tests.support.report_rows import broken_rule, cut_log, exposure, fault, finding, prediction, report
 
 
 def test_a_fault_of_the_log_is_not_a_window_and_claims_no_loss() -> None:
@@ -73,16 +68,6 @@ def test_exposures_are_longest_first_with_their_sum() -> None:
     places = [shown.index(text) for text in ("1 h 0 min 2023", "≥ 1 min 5 s 2023", " 5.0 s 2023", "20.0 s 2023")]
     assert places == sorted(places)
     assert "still exposed at the end of the log" in shown
-
-
-@pytest.mark.parametrize("make", [exposure, cut_log, broken_rule, fault])
-def test_lists_are_capped_and_count_the_rows_left_out(make: Callable[..., dict[str, Any]]) -> None:
-    shown = [make(f"f-{number}") for number in range(2)]
-    (group,) = counted([make("f")])
-    page = Page(render_report(report(shown, totals=[group | {"findings": 5000}])))
-    assert "4998 more are not shown. All 5000: kraft-forensics findings --section" in page.text
-    many = Page(render_report(report([make(f"f-{number}") for number in range(MAX_LISTED + 7)])))
-    assert f"7 more are not shown. All {MAX_LISTED + 7}: kraft-forensics findings --section" in many.text
 
 
 def test_excluded_findings_are_listed_separately_without_a_section() -> None:
