@@ -39,7 +39,7 @@ PLAN = {
     SNAPSHOT: (*PEERS, *_FRAMED, "inspect"),
     OFFSETS: ("read", "sha256", "offsets"),
     SERVER_LOG: ("read", "sha256", "logs"),
-    RANDOM: ("copy", "policies", "scalar-policies", "json", "report"),
+    RANDOM: ("copy", "policies", "scalar-policies"),
     "p10k": _REPLAYED,
     "p1m": _REPLAYED,
 }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +24,6 @@ from evidence.tables import LOG_END_OFFSETS
 from evidence.wire.batches import scan_batches
 from jobs.config.settings import load_settings
 from jobs.replay.task import reduced
-from jobs.report.page import render_report
-from jobs.report.rows import MAX_DETAILS, MAX_LISTED, MAX_STATES, ReportInput
 from replay import bucket
 from replay.arrow.ragged import PAD, Array
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
@@ -161,34 +158,6 @@ def _scalar_policies(inputs: Prepared) -> Iterator[Work]:
     yield Work(lambda: [build(case, _PROFILE) for case in rows], _SCALAR_CASES)
 
 
-def _report(inputs: Prepared) -> Iterator[Work]:
-    """The page of an incident with as many findings as it lists."""
-    report = _full_report()
-    yield Work(partial(render_report, report), sum(map(len, report.findings.values())))
-
-
-def _json(inputs: Prepared) -> Iterator[Work]:
-    """The floor of report: the same rows as text."""
-    report = _full_report()
-    findings = [row for rows in report.findings.values() for row in rows]
-    yield Work(partial(json.dumps, [findings, list(report.states.values())], ensure_ascii=False), len(findings))
-
-
-def _full_report() -> ReportInput:
-    """Made-up rows of a page with as many windows, exposures and faults as it lists, and as many states of each."""
-    from tests.support import report_rows as made
-
-    isr = [1, 2, 3]
-    states = made.placed([made.state(100 + 10 * n, isr[n % 3], isr[n % 3 :]) for n in range(MAX_STATES)])
-    shown = {"topic_id": made.TOPIC_ID, "evidence": made.cut_log("")["evidence"] * 2}
-    findings = [
-        make(f"{make.__name__}-{n}", topic=f"topic-{n:04d}", partition=n, **shown)
-        for make in (made.finding, made.exposure, made.fault)
-        for n in range(MAX_LISTED)
-    ]
-    return replace(made.report(findings), states={each["finding_id"]: states for each in findings[:MAX_DETAILS]})
-
-
 STAGES = OWN | {
     "inspect": Stage(_inspect, floor="sha256"),
     "offsets": Stage(_offsets, floor="sha256"),
@@ -201,8 +170,6 @@ STAGES = OWN | {
     "copy": Stage(_copy),
     "policies": Stage(_policies, floor="copy"),
     "scalar-policies": Stage(_scalar_policies),
-    "json": Stage(_json),
-    "report": Stage(_report, floor="json"),
 }
 
 
