@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from jobs.pipeline import Pipeline
 from jobs.report.stage import write_pages
+from tests.support.judged import judged_lake
 from tests.support.paths import ROOT
 
 CAPTURED = ROOT / "tests" / "captures"
@@ -100,10 +100,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for capture in CAPTURES:
         name = Path(capture).name.removesuffix(".tar.xz")
         found[name] = root / f"{name}.html"
-        pipeline = Pipeline(root / name, [ROOT / capture])
-        for stage in (pipeline.ingest, pipeline.replay, pipeline.detect):
-            stage()
-        write_pages(pipeline.lake, pipeline.lake.clusters(), found[name], lambda _: None)
+        lake = judged_lake(root / name, ROOT / capture)
+        write_pages(lake, lake.clusters(), found[name], lambda _: None)
     return found
 
 

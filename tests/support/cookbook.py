@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 import kraft_forensics
-from jobs.pipeline import Pipeline
+from tests.support.judged import judged_lake
 from tests.support.paths import ROOT, capture
 
 COOKBOOK, ENGINES = (ROOT / "docs" / name for name in ("cookbook.md", "cookbook-engines.md"))
@@ -40,10 +40,7 @@ class Engines:
 
 def lake_of_the_example(folder: Path) -> Path:
     """The lake of the bundled capture, with all tables but quality_results."""
-    pipeline = Pipeline(folder / "lake", [capture("unclean")])
-    pipeline.ingest()
-    pipeline.replay()
-    pipeline.detect()
+    judged_lake(folder / "lake", capture("unclean"))
     return folder / "lake"
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from evidence.wire.batches import scan_batches
 from jobs.lake.tables import TABLES
-from jobs.pipeline import Pipeline
 from quality.check import Check, Outcome, checks
 from quality.run import InMemory, run
 from tests.support import writer
+from tests.support.judged import judged_lake
 from tests.support.paths import capture
 from tests.support.planting import LIMITS, Plant, Tables, capture_of, planted, tables_of, wrong_values
 from tests.support.small_captures import with_rounds
@@ -40,12 +40,9 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Lakes:
 
 
 def _made(lake: Path, given: Path) -> Tables:
-    pipeline = Pipeline(lake, [given])
-    pipeline.ingest()
-    pipeline.replay()
-    pipeline.detect()
-    (cluster,) = pipeline.lake.clusters()
-    return tables_of(lambda table: pipeline.lake.read(table, cluster))
+    made = judged_lake(lake, given)
+    (cluster,) = made.clusters()
+    return tables_of(lambda table: made.read(table, cluster))
 
 
 def outcome(check: Check, tables: Tables) -> Outcome:

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from evidence.capture.files import open_capture
 from jobs.config.settings import load_settings
 from jobs.detect.stage import run_detect
-from jobs.ingest.stage import ingest_opened
 from jobs.lake.lake import Lake
 from jobs.replay.stage import replay
+from tests.support.judged import judged_lake
 from tests.support.small_captures import with_rounds
 
 
@@ -20,10 +19,8 @@ from tests.support.small_captures import with_rounds
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The lake's folder and the capture's."""
     folder = tmp_path_factory.mktemp("custody")
-    capture, lake = with_rounds("unclean", folder, 3), Lake(folder / "lake")
-    with open_capture(capture) as opened:
-        cluster = ingest_opened(lake, opened, load_settings(), lambda _: None).cluster_id
-    remake(lake, cluster)
+    capture = with_rounds("unclean", folder, 3)
+    judged_lake(folder / "lake", capture)
     return folder / "lake", capture
 
 

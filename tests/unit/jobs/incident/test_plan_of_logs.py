@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +12,7 @@ import pytest
 
 from jobs.incident.plan import load_plan
 from jobs.lake.lake import Lake
-from jobs.pipeline import Pipeline
+from tests.support.judged import judged_lake
 from tests.support.paths import ROOT
 
 CASE = ROOT / "tests" / "cases" / "drill_plan_random_4.3.1_2"
@@ -19,18 +20,18 @@ CASE = ROOT / "tests" / "cases" / "drill_plan_random_4.3.1_2"
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    pipeline = Pipeline(tmp_path_factory.mktemp("plan") / "lake", [CASE / "capture-1.tar.xz"])
-    pipeline.ingest()
-    pipeline.replay()
-    pipeline.detect()
-    return pipeline.lake
+    return judged_lake(tmp_path_factory.mktemp("plan") / "lake", CASE / "capture-1.tar.xz")
+
+
+def steps_of(lake: Lake) -> dict[str, Any]:
+    (cluster,) = lake.clusters()
+    return {step["code"]: step for step in load_plan(lake, cluster)["steps"]}
 
 
 def test_the_last_known_leader_whose_log_was_cut_does_not_lead(lake: Lake) -> None:
     """Brokers 2 and 3 are in the ELR, and 3 led last. Its machine lost power: its log ends at 38, that of 2 at 50. All
     were killed, so that Kafka elects 3 in the end; the plan of an earlier release lost six records by it."""
-    (cluster,) = lake.clusters()
-    steps = {step["code"]: step for step in load_plan(lake, cluster)["steps"]}
+    steps = steps_of(lake)
     start = steps["start"]
     order = start["brokers"]
     assert order.index(2) < order.index(3)
@@ -48,18 +49,13 @@ def test_the_plan_says_how_much_space_a_copy_takes(tmp_path: Path) -> None:
         entry = f"-rw-r--r-- 1 0 0 {size} Nov 26 22:21 {0:020d}.log"
         (tmp_path / f"capture-1/node-{broker}/listing-logdir0.txt").write_text(f"/data/safe-0:\ntotal 4\n{entry}\n")
     (tmp_path / "capture-1/node-3/listing-logdir0.txt").write_text("/data/safe-0:\ntotal 4\n-rw-r--r-- 1 0\n")
-    pipeline = Pipeline(tmp_path / "lake", [tmp_path / "capture-1"])
-    pipeline.ingest()
-    pipeline.replay()
-    pipeline.detect()
-    (cluster,) = pipeline.lake.clusters()
-    steps = {step["code"]: step for step in load_plan(pipeline.lake, cluster)["steps"]}
-    facts = [fact.split(" (listing of 20")[0] for fact in steps["copy"]["facts"] if "A copy takes" in fact]
+    lake = judged_lake(tmp_path / "lake", tmp_path / "capture-1")
+    facts = [fact.split(" (listing of 20")[0] for fact in steps_of(lake)["copy"]["facts"] if "A copy takes" in fact]
     assert [fact.partition(" for ")[0] for fact in facts] == [
         "A copy takes about 3.0 MiB on node 1",
         "A copy takes about 900 B on node 2",
     ]
-    (bad,) = pipeline.lake.rows("quarantine", cluster, ("path", "reason"))
+    (bad,) = lake.rows("quarantine", None, ("path", "reason"))
     assert bad == {"path": "node-3/listing-logdir0.txt", "reason": "bad_listing"}
 
 
@@ -72,6 +68,6 @@ def test_logs_that_were_read_before_there_was_no_leader_say_nothing(lake: Lake, 
     later = rows.set_column(at, rows.schema.field(at), pa.array([read_ms + 1] * len(rows), pa.int64()))
     made = Lake(shutil.copytree(Path(str(lake.root)), tmp_path / "lake"))
     made.put("partition_history", cluster, later)
-    steps = {step["code"]: step for step in load_plan(made, cluster)["steps"]}
+    steps = steps_of(made)
     assert [text for text in steps["start"]["commands"] if "--topic safe " in text] == []
     assert "safe-0" in steps["no_unclean_election"]["places"]

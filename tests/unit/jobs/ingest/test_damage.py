@@ -10,10 +10,9 @@ import pytest
 
 from evidence.errors import CaptureError
 from jobs.config.settings import load_settings
-from jobs.detect.stage import run_detect
 from jobs.ingest.stage import ingest
 from jobs.lake.lake import Lake
-from jobs.replay.stage import replay
+from tests.support.judged import judged_lake
 from tests.support.paths import controllers
 from tests.support.small_captures import SEGMENT
 
@@ -62,10 +61,7 @@ def test_damage_is_quarantined_with_its_place_and_the_rest_is_ingested(tmp_path:
 def test_a_hole_in_the_only_copy_is_a_finding_but_not_a_mismatch(tmp_path: Path) -> None:
     folder = controllers("unclean", tmp_path) / "controllers" / "3000"
     flip(folder / SEGMENT)
-    lake, cluster = load(tmp_path / "lake", folder)
-    replay(lake, cluster, load_settings(), lambda _: None)
-    run_detect(lake, cluster, load_settings(), lambda _: None)
-    found = lake.rows("findings", cluster)
+    found = judged_lake(tmp_path / "lake", folder).rows("findings", None)
     gaps = {f["rule"]: f["start_offset"] for f in found if f["kind"] == "evidence_gap"}
     assert gaps == {"offset_gap": 59, "unknown_prefix": 59}
     assert "snapshot_mismatch" not in {f["kind"] for f in found}

@@ -201,20 +201,6 @@ def test_a_lake_that_exists_has_every_table(tmp_path: Path, monkeypatch: pytest.
     assert list(left) == []
 
 
-def test_files_are_added_and_removed_in_one_commit(fresh: Lake) -> None:
-    fresh.put("log_batches", "c", batches(1))
-    fresh.put("log_batches", "d", batches(2))
-    (old,) = fresh.files("log_batches", "c")
-    before = fresh.version("log_batches")
-    new = [write_file(fresh.storage, "log_batches", batches(offset)) for offset in (3, 4)]
-    assert fresh.count("log_batches", "c") == 1  # until the commit
-    fresh.commit("log_batches", "c", new, [old], {"why": "a test"})
-    assert fresh.version("log_batches") == before + 1
-    assert sorted(r["base_offset"] for r in fresh.rows("log_batches", "c")) == [3, 4]
-    assert fresh.made("log_batches", "c")["why"] == "a test"
-    assert {f.rows for f in fresh.files("log_batches", "c")} == {1}
-
-
 def test_a_file_that_two_writers_replace_is_replaced_once(fresh: Lake) -> None:
     """The second writer read a version in which the file still was: its commit is refused."""
     fresh.put("log_batches", "c", batches(1))

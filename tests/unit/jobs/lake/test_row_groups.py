@@ -111,16 +111,6 @@ def test_a_bucket_reads_only_its_row_groups(tmp_path: Path) -> None:
         assert (read_rows, read_bytes) == (100 * times, sum(sizes) * times)
 
 
-def test_a_file_of_which_a_bucket_needs_nothing_is_not_read(tmp_path: Path) -> None:
-    storage = Storage(tmp_path)
-    write(storage, "one", table([(1, "topic-1")], FLAT), FLAT, 256)
-    write(storage, "none", table([(1, None)], FLAT), FLAT, 4)
-    slices = Slices(storage, ["one", "none"])
-    own = bucket_of("topic-1", 4)
-    parts = [slices.parts(TopicBucket(number, 4)) for number in range(4)]
-    assert [[part.name for part in found] for found in parts] == [["one"] if n == own else [] for n in range(4)]
-
-
 @pytest.mark.parametrize("topics", [FLAT, NESTED], ids=["flat", "nested"])
 def test_a_large_slice_is_several_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topics: tuple[str, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import pytest
@@ -68,40 +67,11 @@ def test_files_are_written_read_and_deleted(root: Location, tmp_path: Path) -> N
         storage.open("table/a b")
 
 
-def test_a_task_gets_a_storage_without_its_connections(root: Location, tmp_path: Path) -> None:
-    storage = Storage(root)
-    (tmp_path / "a").write_bytes(b"1")
-    assert storage.system is storage.system
-    sent = pickle.loads(pickle.dumps(storage))
-    assert set(vars(sent)) == {"root"}
-    with sent.open("a") as file:
-        assert file.read() == b"1"
-
-
-def test_a_folder_is_copied_in_with_all_below_it(root: Location, tmp_path: Path) -> None:
-    made = tmp_path / "made"
-    texts = {"index.html": b"page", "static/style.css": b"", "static/deep/x": bytes(range(256))}
-    for name, data in texts.items():
-        (made / name).parent.mkdir(parents=True, exist_ok=True)
-        (made / name).write_bytes(data)
-    if isinstance(root, Remote):
-        (tmp_path / "docs" / "c" / "static" / "deep").mkdir(parents=True)
-    Storage(root).copy_in(made, "docs/c")
-    target = tmp_path / "docs" / "c"
-    copied = {str(f.relative_to(target)): f.read_bytes() for f in target.rglob("*") if f.is_file()}
-    assert copied == texts
-
-
 def test_plain_http_is_allowed_only_where_the_endpoint_is_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for endpoint, expected in (("http://127.0.0.1:1", {"allow_http": "true"}), ("https://host", None), ("", None)):
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         assert Storage(Remote("s3://b/lake")).delta_options == expected
         assert Storage(Path("lake")).delta_options is None
-
-
-def test_urls_of_tables_are_below_the_root(tmp_path: Path) -> None:
-    assert Storage(Remote("s3://b/lake/")).url("findings") == "s3://b/lake/findings"
-    assert Storage(tmp_path / "x" / ".." / "lake").url("findings") == str(tmp_path / "lake" / "findings")
 
 
 def test_a_page_is_written_and_its_beginning_is_read(root: Location) -> None:

@@ -83,18 +83,29 @@ def test_the_states_are_those_of_a_replay(capture: Path) -> None:
     assert states == _sorted(history.table.select(_COMPARED).to_pylist())
 
 
+def copied(folder: Path) -> Path:
+    """One controller's log."""
+    (source,) = (each for each in folders(CHURN) if each.parent.name == "3000")
+    shutil.copytree(source, folder / source.name)
+    shutil.copy(source.parent / "meta.properties", folder)
+    return folder / source.name
+
+
+def without_its_begin(folder: Path) -> tuple[int, Path]:
+    """Delete the segment up to the newest snapshot. Returns that one's end, and the segment that is left."""
+    first = folder / f"{0:020d}.log"
+    data, end = first.read_bytes(), int(max(folder.glob("0*-0*.checkpoint")).name[:20])
+    batch = next(batch for batch in scan_batches(data).batches if batch.base_offset >= end)
+    segment = folder / f"{batch.base_offset:020d}.log"
+    segment.write_bytes(data[batch.position :])
+    first.unlink()
+    return end, segment
+
+
 def test_a_log_whose_begin_was_deleted_goes_on_from_the_newest_snapshot(tmp_path: Path) -> None:
-    (source,) = (folder for folder in folders(CHURN) if folder.parent.name == "3000")
-    snapshot = max(source.glob("0*-0*.checkpoint"))
-    (end, _) = (int(part) for part in snapshot.stem.split("-"))
-    data = (source / f"{0:020d}.log").read_bytes()
-    first = next(batch for batch in scan_batches(data).batches if batch.base_offset >= end)
-    folder = tmp_path / "__cluster_metadata-0"
-    folder.mkdir()
-    (folder / snapshot.name).write_bytes(snapshot.read_bytes())
-    segment = folder / f"{first.base_offset:020d}.log"
-    segment.write_bytes(data[first.position :])
-    live = begin([folder], *identity([folders(CHURN)[0]]))
+    folder = copied(tmp_path)
+    end, segment = without_its_begin(folder)
+    live = begin([folder], *identity([folder]))
     live, piece, _ = step(live, surviving_rows(read_rows([str(segment)])))
     states, _ = played(CHURN)
 
@@ -102,7 +113,8 @@ def test_a_log_whose_begin_was_deleted_goes_on_from_the_newest_snapshot(tmp_path
     assert live.position > end > 0
     found = _sorted(piece.states.select(_COMPARED).to_pylist())
     assert found == [row for row in states if row["offset"] >= end]
-    (folder / snapshot.name).unlink()
+    for snapshot in folder.glob("*.checkpoint"):
+        snapshot.unlink()
     with pytest.raises(WatchError, match="no snapshot from which to go on"):
         begin([folder], "c", {})
 
@@ -231,21 +243,13 @@ def test_a_log_is_read_when_spark_reads_it_no_more(tmp_path: Path) -> None:
 
 def test_a_log_that_is_cut_after_its_begin_was_deleted_goes_on_from_a_snapshot(tmp_path: Path) -> None:
     """The end of the log comes again in a later epoch, as after a cut."""
-    (source,) = (folder for folder in folders(CHURN) if folder.parent.name == "3000")
-    folder = tmp_path / "__cluster_metadata-0"
-    shutil.copytree(source, folder)
-    (folder.parent / "meta.properties").write_bytes((source.parent / "meta.properties").read_bytes())
+    folder = copied(tmp_path)
     place, rows, told = [folder], logged(CHURN), list[Row]()
     followed = Follower(
         tmp_path / "watch", begin(place, *identity(place)), lambda end: _reread(place, end), told.append
     )
     followed.process(rows, 0)
-    snapshot = max(folder.glob("0*-0*.checkpoint"))
-    data = (folder / f"{0:020d}.log").read_bytes()
-    end = int(snapshot.name[:20])
-    first = next(batch for batch in scan_batches(data).batches if batch.base_offset >= end)
-    (folder / f"{first.base_offset:020d}.log").write_bytes(data[first.position :])
-    (folder / f"{0:020d}.log").unlink()
+    end, _ = without_its_begin(folder)
     before = [(r["offset"], r["topic"], r["partition"]) for r in followed.tables.rows(STATES)]
     later = rows.filter(pc.greater_equal(rows["offset"], pa.scalar(end + 3)))
     epochs = pc.add(later["epoch"], pa.scalar(1, pa.int32()))
