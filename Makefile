@@ -14,6 +14,9 @@ KAFKA_READY := $(KAFKA)/.ready $(KAFKA_RELEASES:%=$(KAFKA)/releases/%/.ready) $(
 DEMO := demo
 CAPTURE := examples/unclean.tar.xz
 
+# What Python compiles it keeps, whatever the environment says: else each process that a test starts compiles all of it.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup everything jars jars-s3 demo test test-airflow test-slow test-browser test-kafka test-wheel fuzz fuzz-coverage simulate mutants likely bench wheel wheelhouse lock bill audit lint format types imports check drill drill-seeds drill-case new-release test-faults docs test-airflow-live clean
 
@@ -150,7 +153,9 @@ wheelhouse: wheel $(JARS)/.ready  ## put the wheel, every locked package and Del
 	$(BIN)/pip download --quiet --require-hashes --no-build-isolation --dest dist/house -r requirements/run.txt
 	cp dist/*.whl $(JARS)/*.jar requirements/build.txt requirements/run.txt dist/house
 
-test-wheel: wheel $(JARS)/.ready  ## install the wheel with the locked requirements into an empty environment and run the demo there
+# The wheel as a step of its own: as a prerequisite it would let make begin other suites first, and this one last.
+test-wheel: $(JARS)/.ready  ## install the wheel with the locked requirements into an empty environment and run the demo there
+	$(MAKE) --no-print-directory wheel
 	$(BIN)/python -m pytest tests/wheel
 
 # RELEASE: of Kafka; SCENARIO: one or more of drill/scenarios/, or a TOML file.
