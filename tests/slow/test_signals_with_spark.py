@@ -20,7 +20,6 @@ MARK = "KRAFT_FORENSICS_EVIDENCE__CLOCK_ERROR_MS"  # a setting that is in the en
         (signal.SIGINT, "opening", 1.0),
         (signal.SIGTERM, "opening", 4.5),
         (signal.SIGINT, "decoding", 1.0),
-        (signal.SIGINT, "judging", 1.0),
     ],
 )
 def test_a_run_with_a_jvm_stops(number: signal.Signals, line: str, pause_s: float, tmp_path: Path) -> None:
