@@ -24,6 +24,7 @@ from jobs.lake.data_files import write_file
 from jobs.lake.integrity import heads_of, receipts
 from jobs.lake.lake import Lake
 from jobs.lake.marks import undisturbed
+from jobs.lake.row_keys import matches
 from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, KEPT_FINDINGS, STAGES
 from jobs.quality.stage import DOCS
 from jobs.verdict.status import ACKNOWLEDGEMENTS, FIRST_SEEN, KEY, change
@@ -160,7 +161,7 @@ def forget_findings(lake: Lake, cluster: str) -> None:
     found = lake.read("findings", cluster, KEY)
 
     def kept(rows: pa.Table) -> pa.Table | None:
-        left = rows.join(found, list(KEY), join_type="left semi")
+        left = rows.filter(pa.array(matches(rows, found, KEY) >= 0))
         return left if len(left) < len(rows) else None
 
     for name in _SEEN:

@@ -12,6 +12,7 @@ from evidence.capture.files import Capture
 from evidence.metadata_log.scan import DistinctBatches, batch_table
 from evidence.tables import INT32_LIST
 from jobs.lake.lake import Lake, Row
+from jobs.lake.row_keys import matches
 from jobs.lake.tables import TABLES
 from replay.arrow.ragged import Array
 from replay.arrow.runs import run_starts
@@ -69,17 +70,8 @@ def places_of(keys: Keys, among: Keys) -> Array:
     count = len(keys[0])
     if all(np.array_equal(own, other[:count]) for own, other in zip(keys, among, strict=True)):
         return np.arange(count)
-    if not count or not len(among[0]):
-        return np.full(count, -1, dtype=np.int64)
-    # A capture has few of the batches of a lake that has grown for long.
-    near = np.flatnonzero((among[1] >= keys[1].min()) & (among[1] <= keys[1].max()))
-    columns = [np.concatenate([own, other[near]]) for own, other in zip(keys, among, strict=True)]
-    order = np.lexsort(columns[::-1])
-    group = np.empty(len(order), dtype=np.int64)
-    group[order] = np.cumsum(run_starts(*(column[order] for column in columns))) - 1
-    place = np.full(len(order), -1, dtype=np.int64)
-    place[group[count:]] = near
-    return place[group[:count]]
+    own, others = (pa.table([*map(pa.array, each)], TABLES["log_batches"].key) for each in (keys, among))
+    return matches(own, others, own.column_names)
 
 
 def merged_batches(

@@ -1,59 +1,44 @@
-"""Compare the rows of two tables by a key of several columns, nulls included."""
+"""Compare the rows of two tables by a key of several columns. Null equals null, and text its code in a dictionary."""
 
+import atexit
 from collections.abc import Sequence
+from functools import cache
 
+import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from replay.arrow.ragged import Array
 
-_MOST = 1 << 62  # key numbers stay below this
+_NEW = "select min(place) as place from given where not exists (from known where {same}) group by {key} order by all"
+_MATCHES = """
+select coalesce(min(known.place), -1) as place from given left join known on {same} group by given.place
+order by given.place
+"""
 
 
 def new_rows(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows whose key is not in `known`; of rows with the same key, the first. Null equals null, like `<=>` in SQL.
-
-    Key columns of `rows` may be dictionary-encoded, such as file names, which have few distinct values.
-    """
-    numbers = _numbers(rows, known, key)
-    first = np.zeros(len(numbers), dtype=bool)
-    first[np.unique(numbers, return_index=True)[1]] = True
-    return rows.filter(pa.array(first[len(known) :]))
+    """The rows whose key is not in `known`; of rows with the same key, the first."""
+    return rows.take(_places(_NEW, rows, known, key))
 
 
 def matches(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> Array:
     """int64: for each row the number of a row of `known` with the same key, -1 if there is none."""
-    numbers = _numbers(rows, known, key)
-    own, others = pa.array(numbers[len(known) :]), pa.array(numbers[: len(known)])
-    return pc.index_in(own, others).fill_null(-1).to_numpy().astype(np.int64)
+    found: Array = _places(_MATCHES, rows, known, key).to_numpy()
+    return found
 
 
-def _numbers(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> Array:
-    """A number for each row of `known`, then of `rows`: equal keys have equal numbers."""
-    numbers = np.zeros(len(known) + len(rows), dtype=np.int64)
-    count = 1
-    for name in key:
-        codes, values = _codes(known[name], rows[name])
-        if count * values >= _MOST:
-            numbers, count = np.unique(numbers, return_inverse=True)[1], len(numbers)
-        numbers, count = numbers * values + codes, count * values
-    return numbers
+def _places(query: str, rows: pa.Table, known: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
+    same = " and ".join(f'given."{name}" is not distinct from known."{name}"' for name in key)
+    with database().cursor() as connection:
+        for name, table in (("given", rows), ("known", known)):
+            places = pa.array(np.arange(len(table)))
+            connection.register(name, table.select(key).append_column("place", places))
+        return connection.sql(query.format(same=same, key=", ".join(f'"{k}"' for k in key))).to_arrow_table()["place"]
 
 
-def _codes(known: pa.ChunkedArray, rows: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
-    """A code for each value of `known`, then `rows` (equal values have equal codes), and the number of codes."""
-    columns = [_encoded(column) for column in (known, rows)]
-    chunks = [chunk for column in columns for chunk in column.chunks]
-    both = pa.chunked_array(chunks, columns[1].type).unify_dictionaries().combine_chunks()
-    null = len(both.dictionary)
-    return both.indices.fill_null(null).to_numpy().astype(np.int64), null + 1
-
-
-def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with dictionaries. One that had none gets a single chunk: to unify the dictionaries of many chunks,
-    Arrow goes through all values of each."""
-    if pa.types.is_dictionary(column.type):
-        return column
-    return pa.chunked_array([column.dictionary_encode().combine_chunks()])
+@cache
+def database() -> duckdb.DuckDBPyConnection:
+    """One for all queries of the process: to open one takes longer than most of them."""
+    atexit.register(database.cache_clear)  # DuckDB complains of what is left when the interpreter has ended
+    return duckdb.connect()

@@ -7,12 +7,14 @@ and an acknowledgement of it no longer holds. Detect replaces a cluster's findin
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.integrity import heads_of, require_bytes
 from jobs.lake.lake import Lake
 from jobs.lake.marks import undisturbed
+from jobs.lake.row_keys import matches, new_rows
 from jobs.lake.tables import TABLES
 from jobs.views.in_duckdb import ask
 from replay.findings.kinds import Section, of_section
@@ -57,10 +59,9 @@ def with_status(lake: Lake, cluster: str, findings: pa.Table, running: bool = Fa
     seen = rows_of(lake, FIRST_SEEN, cluster)
     if not running and len(seen):
         seen = seen.filter(pc.less(seen[_OF_RUN], pc.max(seen[_OF_RUN])))
-    is_known = pc.is_in(_keys(findings), value_set=_keys(seen))
-    is_acknowledged = pc.is_in(_keys(findings), value_set=_keys(rows_of(lake, ACKNOWLEDGEMENTS, cluster)))
-    status = pc.if_else(is_acknowledged, ACKNOWLEDGED, pc.if_else(is_known, KNOWN, NEW))
-    return findings.append_column(STATUS, status)
+    acknowledged = rows_of(lake, ACKNOWLEDGEMENTS, cluster)
+    are_of = [matches(findings, rows, KEY) >= 0 for rows in (acknowledged, seen)]
+    return findings.append_column(STATUS, pa.array(np.select(are_of, [ACKNOWLEDGED, KNOWN], NEW), pa.string()))
 
 
 def remember(lake: Lake, cluster: str, now_ms: int) -> int:
@@ -71,9 +72,9 @@ def remember(lake: Lake, cluster: str, now_ms: int) -> int:
 
     def with_new(seen: pa.Table) -> pa.Table | None:
         nonlocal new
-        unseen = found.filter(pc.invert(pc.is_in(_keys(found), value_set=_keys(seen)))).group_by(KEY).aggregate([])
-        new = len(unseen)
-        rows = unseen.select(KEY).append_column(_OF_RUN, pa.array([now_ms] * new, pa.int64()))
+        rows = new_rows(found, seen, KEY)
+        new = len(rows)
+        rows = rows.append_column(_OF_RUN, pa.array([now_ms] * new, pa.int64()))
         return pa.concat_tables([seen.select(rows.column_names), rows]) if new else None
 
     change(lake, FIRST_SEEN, cluster, with_new)
@@ -94,9 +95,3 @@ def levels(lake: Lake, running: bool = False) -> set[str]:
         if not lake.count("partition_history", cluster):
             found |= {UNKNOWN, NEW_PREFIX + UNKNOWN}
     return found
-
-
-def _keys(rows: pa.Table) -> pa.Array:
-    columns = [pc.fill_null(rows[name].cast(pa.string()), "") for name in KEY]
-    joined = pc.binary_join_element_wise(*columns, "|")
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined

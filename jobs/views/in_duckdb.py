@@ -1,8 +1,6 @@
 """The tables and views of lakes in DuckDB, which reads them through Arrow; the queries of rooms. Needs no Spark."""
 
-import atexit
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -12,6 +10,7 @@ import pyarrow.compute as pc
 from pyarrow.dataset import dataset
 
 from jobs.lake.lake import Lake
+from jobs.lake.row_keys import database
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import READ, views
 
@@ -48,7 +47,7 @@ def ask(
     query: `incident/terms` is jobs/incident/terms.sql. of: a lake and a cluster, whose tables it reads. values: of its
     parameters, `$name`. given: further tables, by the names that the query has for them.
     """
-    with _database().cursor() as connection:
+    with database().cursor() as connection:
         found = connection.execute(_text(connection, query, of, given), values)
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
@@ -56,7 +55,7 @@ def ask(
 
 def ask_table(query: str, values: Mapping[str, Any] | None = None, **given: pa.Table) -> pa.Table:
     """As `ask`, for many rows."""
-    with _database().cursor() as connection:
+    with database().cursor() as connection:
         return connection.sql(_text(connection, query, None, given), params=values).to_arrow_table()
 
 
@@ -72,13 +71,6 @@ def _text(
     for name, rows in given.items():
         connection.register(name, rows)
     return text
-
-
-@cache
-def _database() -> duckdb.DuckDBPyConnection:
-    """One for all queries of the process: to open one takes longer than most of them."""
-    atexit.register(_database.cache_clear)  # DuckDB complains of what is left when the interpreter has ended
-    return duckdb.connect()
 
 
 def _literal(text: str) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.lake import row_keys
 from jobs.lake.row_keys import matches, new_rows
 
 SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string()), ("other", pa.int32())])
@@ -47,23 +45,16 @@ def table(found: list[Row], encoded: bool, chunks: int = 1) -> pa.Table:
     return pa.concat_tables([made.slice(at, step) for at in range(0, len(made), step)]) if len(made) else made
 
 
-# The numbers of keys are made anew where they would not fit any more.
-@pytest.mark.parametrize("most", [row_keys._MOST, 2])
 @given(added=rows, known=rows, encoded=st.booleans(), chunks=st.integers(1, 3))
-def test_new_rows(most: int, added: list[Row], known: list[Row], encoded: bool, chunks: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_keys, "_MOST", most)
-        found = new_rows(table(added, encoded, chunks), table(known, encoded=False), KEY)
+def test_new_rows(added: list[Row], known: list[Row], encoded: bool, chunks: int) -> None:
+    found = new_rows(table(added, encoded, chunks), table(known, encoded=False), KEY)
     assert found.to_pylist() == by_hand(added, known)
 
 
-@pytest.mark.parametrize("most", [row_keys._MOST, 2])
 @given(rows=rows, known=rows, encoded=st.booleans(), chunks=st.integers(1, 3))
-def test_matches(most: int, rows: list[Row], known: list[Row], encoded: bool, chunks: int) -> None:
+def test_matches(rows: list[Row], known: list[Row], encoded: bool, chunks: int) -> None:
     """Row by row: a row of `known` with the same key, if there is one. Null equals null."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_keys, "_MOST", most)
-        found = matches(table(rows, encoded, chunks), table(known, encoded=False), KEY)
+    found = matches(table(rows, encoded, chunks), table(known, encoded=False), KEY)
     keys = [tuple(row[k] for k in KEY) for row in known]
     assert len(found) == len(rows)
     for row, at in zip(rows, found.tolist(), strict=True):
