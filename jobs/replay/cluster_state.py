@@ -15,6 +15,7 @@ from jobs.lake.tables import TABLES
 from jobs.replay.buckets import BucketFiles
 from jobs.views.in_duckdb import ask
 from replay.arrow.schemas import BATCH_AND_PROVENANCE, PROVENANCE_NAMES
+from replay.cluster.configs import of_all_captures
 from replay.cluster.log import Hole, LogBatches, Problem
 from replay.cluster.state import CLUSTER_TYPES, STATE_TYPES, ClusterState, ConflictError, log_shape, resolve_cluster
 
@@ -84,11 +85,11 @@ def _of_cluster(
 
 
 def static_files(lake: Lake, cluster: str) -> dict[int, dict[str, str]]:
-    """Node id -> its server.properties, for the nodes whose file was captured."""
-    static: dict[int, dict[str, str]] = defaultdict(dict)
-    for row in lake.rows("static_configs", cluster, ("node_id", "name", "value")):
-        static[row["node_id"]][row["name"]] = row["value"]
-    return dict(static)
+    """Node id -> its server.properties, for the nodes whose file was captured; of several captures, all values."""
+    files: dict[int, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    for row in lake.rows("static_configs", cluster, ("capture", "node_id", "name", "value")):
+        files[row["node_id"]][row["capture"]][row["name"]] = row["value"]
+    return {node: of_all_captures(list(own.values())) for node, own in files.items()}
 
 
 def _one_of(types: frozenset[str] | set[str]) -> pc.Expression:

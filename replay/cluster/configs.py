@@ -27,7 +27,18 @@ LAYERS = ("topic", "broker", "cluster", "static", "default", "assumed_default")
 _WHOLE_FILE = "process.roles"
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,10}\s*")
 
+# Stands for a whole file that lacks a config, between the values of others.
+UNSET = "-"
+
 TOPIC, BROKER = 2, 4
+
+
+def of_all_captures(files: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """A node's file as captures of different times show it: of each config its distinct values, with a space between.
+    It may have been edited between two of them, and a process goes by what it said when it started."""
+    names = {name for file in files for name in file}
+    found = {n: {f.get(n, UNSET) for f in files if n in f or _WHOLE_FILE in f} for n in names}
+    return {name: " ".join(sorted(values)) for name, values in found.items()}
 
 
 def is_usable(key: str, value: str | None) -> bool:
@@ -188,7 +199,7 @@ def _below_topic(
         return broker[""], "cluster"
     if active is not None and active in static:
         file = static[active]
-        if key in file and is_usable(key, file[key]):
+        if key in file and is_usable(key, file[key]) and len(file[key].split()) < 2:
             return file[key], "static"
         if key not in file and _WHOLE_FILE in file:
             return DEFAULTS[key], "default"

@@ -20,6 +20,7 @@ from replay.cluster.configs import (
     BROKER,
     DEFAULTS,
     MIN_ISR,
+    UNSET,
     ConfigChange,
     ConfigTimeline,
     ElectionConfigs,
@@ -264,7 +265,12 @@ def _request_threads(changes: Iterable[ConfigChange], static: Mapping[int, Mappi
 def _shows(file: Mapping[str, str], name: str) -> bool:
     """Whether a complete file shows the number that a config has: Kafka reads a value like ${env:NAME} from elsewhere
     (config.providers, AbstractConfig.resolveConfigVariables)."""
-    return name not in file or _DIGITS.fullmatch(file[name].strip()) is not None
+    return all(value == UNSET or _DIGITS.fullmatch(value) for value in _values(file, name))
+
+
+def _values(file: Mapping[str, str], name: str) -> list[str]:
+    """What captures show of a config, see `of_all_captures`."""
+    return file.get(name, UNSET).split() or [""]
 
 
 def tiered_topics(changes: Iterable[ConfigChange]) -> frozenset[str]:
@@ -310,7 +316,7 @@ def shares_defaults(changes: Iterable[ConfigChange]) -> bool:
 
 def _longest(files: Iterable[Mapping[str, str]], name: str, default: int) -> int:
     """The largest value in the files. A complete file without the config counts as the default, as does no file."""
-    found = [f.get(name, "").strip() for f in files if name in f or _ROLES in f]
+    found = [value for f in files if name in f or _ROLES in f for value in _values(f, name)]
     values = [min(int(text), _LONGEST_MS) if _DIGITS.fullmatch(text) else default for text in found]
     return max(values, default=default)
 
