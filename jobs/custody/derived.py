@@ -34,7 +34,7 @@ _LOGS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.DUMP_LOG)
 # Of a record or batch that several files hold, the lake names the first that was read. Its commit state, and the nodes
 # that hold a batch, follow from all captures.
 _OF_ALL = ("capture", "path", "sha256", "position", "nodes", "commit_state")
-_SHARED = ("metadata_records", "log_batches", "static_configs")
+_SHARED = ("metadata_records", "log_batches")
 # Of a capture's row only what its manifest says is compared: `_check_files` compares its files. Releases may be of
 # earlier manifests.
 _CAPTURES = "captures"

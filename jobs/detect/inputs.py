@@ -1,6 +1,7 @@
 """What `detect`, `whatif` and `ahead` need beside the partitions, loaded from the lake: the cluster's facts, and the
 lines of nodes' own logs that verdicts use, with how far each node's clock was off."""
 
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS, NODE_CLOCKS
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import load_cluster_state, replayed_from, static_files
+from replay.arrow.runs import groups
 from replay.cluster.boots import BOOT_COLUMNS, boots_of, processes_of
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts, fall_ms
 from replay.cluster.log import is_complete
@@ -27,6 +29,8 @@ _LINES = ["topic_id", "topic", "partition", "leader_epoch", "epoch_start_offset"
 _STATES = ["topic_id", "topic", "partition", "leader_epoch", "partition_epoch", "timestamp_ms", "isr", "origin"]
 # The lines that verdicts use or that are compared with the history, and those that name topic ids for others of a file.
 USED = tuple(dict.fromkeys((*KINDS, *COMPARED, "partition_created", "log_load_completed")))
+# Not those of a disk that is full.
+_LOST_WRITES = ["Input/output error", "Read-only file system"]
 _SESSIONS = ["broker_id", "broker_epoch", "incarnation_id", "timestamp_ms", "in_controlled_shutdown", "origin"]
 
 
@@ -45,7 +49,17 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     logged = boots_in_utc(lake.read("node_boots", cluster, NODE_BOOTS.names), clocks)
     begun = state.brokers.new_incarnations
     processes = processes_of(logged.to_pylist(), state.brokers.incarnations, begun, clock.error_ms)
-    return state, cluster_facts(cluster, state, clock, end_ms, static_files(lake, cluster), unclean, boots, processes)
+    static, errors = static_files(lake, cluster), disk_errors(lake, cluster, clocks)
+    return state, cluster_facts(cluster, state, clock, end_ms, static, unclean, boots, processes, errors)
+
+
+def disk_errors(lake: Lake, cluster: str, clocks: pa.Table) -> dict[int, list[int | None]]:
+    """By node, when it logged that a disk could not be written or read, in ms by its own clock; None: its zone is not
+    known. Linux drops what it cannot write, so that a log may get shorter although its machine runs on."""
+    failed = (pc.field("kind") == "disk_error") & pc.field("detail").isin(_LOST_WRITES)
+    errors = with_utc(lake.read("broker_log_events", cluster, BROKER_LOG_EVENTS.names, failed), clocks).to_pylist()
+    by_node = groups((row for row in errors if row["node_id"] is not None), itemgetter("node_id"))
+    return {node: [row["logged_at_utc_ms"] for row in rows] for node, rows in by_node.items()}
 
 
 def measured_clock(lake: Lake, cluster: str, settings: Settings, clocks: pa.Table, shape: LogShape) -> Clock:

@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -101,6 +102,8 @@ class ClusterFacts:
     compacted_topics: of those that ever had the cleanup policy compact; None: any may have had it, by default.
     processes: what nodes' own logs show of the registered processes. request_threads: by broker whose server.properties
     was captured, the most threads that its processes can have had to append what clients produce (num.io.threads).
+    disk_errors: by broker, when it logged that a disk could not be written, in ms by its own clock; None: its zone is
+    not known.
     """
 
     cluster_id: str
@@ -126,6 +129,7 @@ class ClusterFacts:
     compacted_topics: frozenset[str] | None = frozenset()
     processes: Processes = field(default_factory=dict)
     request_threads: Mapping[int, int] = field(default_factory=dict)
+    disk_errors: Mapping[int, Sequence[int | None]] = field(default_factory=dict)
 
     def known_configs(self) -> ElectionConfigs:
         """`configs`. Errors: ValueError if they are not known."""
@@ -136,6 +140,12 @@ class ClusterFacts:
     def may_be_compacted(self, topic: str | None) -> bool:
         """Whether records may be missing below the topic's log ends."""
         return topic is None or self.compacted_topics is None or topic in self.compacted_topics
+
+    @cached_property
+    def names_used_again(self) -> frozenset[str]:
+        """Names that several topics of the known history had."""
+        names = Counter(self.configs.topic_names.values() if self.configs else ())
+        return frozenset(name for name, count in names.items() if count > 1)
 
     @cached_property
     def broker_events(self) -> BrokerEvents:
@@ -210,6 +220,7 @@ def cluster_facts(
     unclean_restarts: Sequence[int] = (),
     boots: Boots | None = None,
     processes: Processes | None = None,
+    disk_errors: Mapping[int, Sequence[int | None]] | None = None,
 ) -> ClusterFacts:
     """Build the facts from a resolved cluster with its records (not from `for_tasks`).
 
@@ -249,6 +260,7 @@ def cluster_facts(
         tiered_topics=tiered_topics(changes),
         compacted_topics=compacted_topics(changes, static),
         request_threads=_request_threads(changes, static),
+        disk_errors=disk_errors or {},
     )
 
 

@@ -243,6 +243,8 @@ class LeaderTerms:
         machine did not start again (SIGKILL leaves what was written in the page cache), and it kept its log
         directories. The process of the session at since_ms, if there is one, ran up to its last sign of
         life."""
+        if self._is_within(self.cluster.disk_errors.get(broker, ()), since_ms, until_ms):
+            return False
         return self._same_log(broker, session, since_ms, until_ms) and not self._cut_damage(broker, since_ms, until_ms)
 
     def was_damaged(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
@@ -256,13 +258,19 @@ class LeaderTerms:
             return False
         if not self.cluster.brokers.kept_log_dirs(broker, since_ms, until_ms):
             return False
+        # The file of log starts has names, and a start empties a log that ends below what it says (LogLoader).
+        is_own = self.recorded.topic not in self.cluster.names_used_again
+        if not is_own and not self.ran_as_replica(broker, since_ms, SETTLED_MS + PROPAGATION_MS):
+            return False
         life_ms = self.known_since_ms if session is None else session.begin_ms
         last = bisect_right(self.times, until_ms) - 1
         return self.stayed(broker, life_ms, self.first + max(last, 0))
 
     def _cut_damage(self, broker: int, since_ms: int, until_ms: int) -> bool:
+        return self._is_within(self.lines.corrupted.get(broker, ()), since_ms, until_ms)
+
+    def _is_within(self, times: Sequence[int | None], since_ms: int, until_ms: int) -> bool:
         error = self.cluster.clock.error_ms + PROPAGATION_MS
-        times = self.lines.corrupted.get(broker, ())
         return any(at is None or since_ms - error <= at <= until_ms + error for at in times)
 
     def unserved(self, broker: int) -> list[Unserved]:

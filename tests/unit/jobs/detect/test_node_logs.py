@@ -8,8 +8,17 @@ import pyarrow as pa
 import pytest
 
 from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS
-from jobs.detect.inputs import USED, judging_events, measured_clocks, registration_mismatches, topic_lifetimes
+from jobs.detect.inputs import (
+    USED,
+    disk_errors,
+    judging_events,
+    measured_clocks,
+    registration_mismatches,
+    topic_lifetimes,
+)
 from jobs.lake.lake import Lake
+from jobs.lake.tables import STATIC_CONFIGS
+from jobs.replay.cluster_state import static_files
 from replay.arrow.schemas import BROKER_HISTORY
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
 from replay.cluster.state import ClusterState
@@ -68,3 +77,28 @@ def test_registrations_are_compared_with_the_log(lake: tuple[Lake, ClusterState]
     found = registration_mismatches(altered, CLUSTER)
     assert {row["kind"] for row in found} == {"log_line_mismatch"}
     assert len(found) == len({row["incarnation_id"] for row in wrong})
+
+
+def test_errors_of_a_nodes_disks_are_known_by_time(lake: tuple[Lake, ClusterState], tmp_path: Path) -> None:
+    clocks, other = measured_clocks(lake[0], CLUSTER), Lake(tmp_path)
+    other.create()
+    (first, *_) = (row for row in lake[0].rows("broker_log_events", CLUSTER) if row["node_id"] == 2)
+    kinds = [("Input/output error", 2), ("Input/output error", 9), ("No space left on device", 2)]
+    rows = [
+        {**first, "kind": "disk_error", "detail": detail, "node_id": node, "position": at}
+        for at, (detail, node) in enumerate(kinds)
+    ]
+    other.append("broker_log_events", CLUSTER, pa.Table.from_pylist(rows, schema=BROKER_LOG_EVENTS))
+    assert disk_errors(other, CLUSTER, clocks) == {2: [first["logged_at_ms"] - KOLKATA_MS], 9: [None]}
+
+
+def test_a_nodes_file_of_two_captures_has_the_values_of_both(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.create()
+    files: dict[str, dict[str, str]] = {"old": {"a": "1", "b": "3", "c": "5"}, "new": {"a": "2", "c": "5"}}
+    for capture_of, own in files.items():
+        place = {"capture": capture_of, "path": "p", "sha256": capture_of, "position": 0, "node_id": 1}
+        lines = {"process.roles": "broker", **own}.items()
+        rows = [{**place, "name": name, "value": value} for name, value in lines]
+        lake.append("static_configs", CLUSTER, pa.Table.from_pylist(rows, schema=STATIC_CONFIGS))
+    assert static_files(lake, CLUSTER) == {1: {"process.roles": "broker", "a": "1 2", "b": "- 3", "c": "5"}}

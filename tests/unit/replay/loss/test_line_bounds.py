@@ -10,9 +10,10 @@ import pytest
 
 from replay.cluster.boots import BootReading, LoggedProcess, processes_of
 from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.configs import MIN_ISR, ElectionConfigs, config_timeline
 from tests.support.broker_log_lines import logged
 from tests.support.detection import judged_window, statements
-from tests.support.scenario import ms, newer, sessions, up
+from tests.support.scenario import TOPIC_ID, ms, newer, sessions, up
 
 Row = dict[str, Any]
 
@@ -52,8 +53,9 @@ def window(
     machines: dict[int, list[BootReading]] | None = None,
     at: int = 60,
     processes: dict[tuple[int, int], LoggedProcess] | None = None,
+    **other: Any,
 ) -> Row:
-    known = {"boots": machines or {}, "processes": processes or {}}
+    known = {"boots": machines or {}, "processes": processes or {}, **other}
     return judged_window(history, *offsets, brokers=brokers, at=at, logs=lines, **known)
 
 
@@ -1093,6 +1095,31 @@ def test_damage_found_at_a_start_voids_what_a_boot_id_shows(damaged: str, verdic
     found = window(logged(WON, CAME_BACK, damaged), KILLED, machines=SAME)
     assert found["verdict"] == verdict
     assert ("contradicted_by_corruption" in codes(found), "ceiling_logged_log_end" in codes(found)) == (True, False)
+
+
+@pytest.mark.parametrize(("failed", "verdict"), [(None, "possible"), (49, "possible"), (900, "excluded")])
+def test_a_disk_that_failed_lost_what_was_not_on_it_although_its_machine_ran_on(
+    failed: int | None, verdict: str
+) -> None:
+    """Linux drops a page that it cannot write; Kafka halts, and the next process finds a shorter log."""
+    errors: dict[int, list[int | None]] = {1: [failed and ms(failed)]}
+    found = window(logged(WON, CAME_BACK), KILLED, machines=SAME, disk_errors=errors)
+    assert found["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("earlier", "died", "verdict"), [("t", 50, "possible"), ("u", 50, "excluded"), ("t", 90, "excluded")]
+)
+def test_a_log_of_a_name_that_was_used_before_may_be_emptied_at_a_start(earlier: str, died: int, verdict: str) -> None:
+    """log-start-offset-checkpoint has names. Broker 1 was down when the earlier topic was deleted, and its next process
+    is killed before it writes that file again: a start deletes the log, which ends below what the file says."""
+    history = (*UNCLEAN[:2], f"{died} isr= leader=-1", "100 isr=2 leader=2 recovering", "110 isr=2,3 recovered")
+    brokers = sessions(*UP, f"{died} fence 1", "120 register 1 j1")
+    never = config_timeline(MIN_ISR, [], [], {})
+    known = {"configs": ElectionConfigs({TOPIC_ID: "t", "earlier": earlier}, never, never)}
+    machines = boots("1 a@8 a@125", "2 b@8 b@125", "3 c@8 c@125")
+    found = window(logged(WON, CAME_BACK), brokers, history=history, machines=machines, at=100, **known)
+    assert found["verdict"] == verdict
 
 
 def test_damage_found_long_after_voids_nothing() -> None:
