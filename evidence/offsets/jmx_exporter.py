@@ -29,6 +29,8 @@ _VALUES = {IN_SYNC_REPLICAS_COUNT: (MAX_INT32, "not a number of replicas"), UNDE
 _OFFSET = (MAX_INT64, "not an offset")
 # Labels by which Prometheus and other collectors tell the processes apart that they read.
 _TARGETS = ("instance", "pod", "kubernetes_pod_name", "host", "hostname", "node", "broker", "broker_id")
+# A collector's metrics of its own runtime (Telegraf's prometheus_client): the process that started is the collector.
+_COLLECTOR = re.compile(rb"^\s*(?:go|python)_", re.MULTILINE)
 # September 2001; in seconds a time is smaller.
 _LEAST_MS = 10**12
 Labels = frozenset[tuple[str, str]]
@@ -107,7 +109,9 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
 
 def process_start_ms(data: bytes, names: MetricNames) -> int | None:
     """The start time of the scraped process (process_start_time_seconds), by its own clock, in ms since the Unix epoch.
-    None if the text has no such time, different ones, or one outside 1970 to 9999."""
+    None if the text has no such time, different ones, one outside 1970 to 9999, or is of no Java process."""
+    if _COLLECTOR.search(data):
+        return None
     found = {ms for line in _lines_of(data, names.process_start_time_seconds) if (ms := _start_ms(line)) is not None}
     return found.pop() if len(found) == 1 else None
 
