@@ -163,7 +163,8 @@ def failing(folder: Path) -> str:
         text=True,
     )
     found = [line for line in done.stdout.splitlines() if line.startswith("FAILED ")]
-    return f"`{found[0].split('::')[1].split('[')[0].split(' ')[0]}`" if found else ""
+    # A test of a table has its own name (tests/support/window_table.py).
+    return f"`{re.findall(r'::(?:test_window.)?(test_.*?)(?:[^a-z0-9_]|$)', found[0])[0]}`" if found else ""
 
 
 def main() -> int:

@@ -22,8 +22,8 @@ at second 5 that leads with two in sync, below min ISR.
     sessions("1 register 1 a", "2 unfence 1", "9 fence 1", "11 shutdown 1", "12 unregister 1")
 
 is the brokers' registrations: offset, what, broker, and for a registration its incarnation, and its directories unless
-they are the usual ones; "13 offline 1 d2" leaves
-broker 1 only the directory d2; a last word batch=9 is the base offset of the record's batch.
+they are the usual ones ("-": it names none); "13 offline 1 d2" leaves broker 1 only the directory d2; a last word
+batch=9 is the base offset of the record's batch.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def sessions(*lines: str) -> BrokerTimeline:
             kind = "REGISTER_BROKER_RECORD"
             data |= {"incarnationId": more[0], "fenced": True, "inControlledShutdown": False}
             named = [word for word in more[1:] if "=" not in word]
-            data["logDirs"] = named[0].split(",") if named else [f"d{broker}", "other"]
+            data |= {"logDirs": named[0].split(",") if named else [f"d{broker}", "other"]} if named != ["-"] else {}
         elif what == "unregister":
             kind = "UNREGISTER_BROKER_RECORD"
         elif what == "offline":
