@@ -10,22 +10,13 @@ from collections.abc import Iterator
 from replay.arrow.runs import groups
 from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput
-from replay.plan.step import MOST_PLACES, Action, Phase, PlanStep, What, about, is_legal, place, some
+from replay.plan.step import MOST_PLACES, Action, PlanStep, What, about, is_legal, place, say, some, step
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
-_CONCERNED = "docs/findings.md#which-consumers-and-transactional-ids-a-loss-concerns"
-# Topic -> (ids in it, what lists them, what may be lost of them).
+# Topic -> (ids in it, what lists them, the sentence that says what may be lost of them).
 _COORDINATED = {
-    OFFSETS: (
-        "consumer groups",
-        What.GROUP_IDS,
-        "committed offsets and members: such a group may start again from older offsets, or by auto.offset.reset",
-    ),
-    TRANSACTIONS: (
-        "transactional ids",
-        What.TRANSACTION_IDS,
-        "the state of transactions: such an id may be unknown, or have an older epoch, and a transaction may stay open",
-    ),
+    OFFSETS: ("consumer groups", What.GROUP_IDS, "lost_groups"),
+    TRANSACTIONS: ("transactional ids", What.TRANSACTION_IDS, "lost_ids"),
 }
 
 
@@ -53,12 +44,8 @@ def clients(given: PlanInput) -> Iterator[PlanStep]:
     if proven:
         for row in proven[:MOST_PLACES]:
             offset = "not known" if row["first_lost_offset"] is None else row["first_lost_offset"]
-            facts.append(f"{place(row)}: the first lost offset is {offset}.")
-        predictions.append("Groups may have read records that are gone, and transactions may stay open.")
-        predictions.append(
-            "A consumer beyond the log's end, or of a leader epoch that was cut off, resets by auto.offset.reset, or "
-            "fails if that is none (KIP-320)."
-        )
+            facts.append(say("first_lost", place=place(row), offset=offset))
+        predictions += [say("may_have_read"), say("beyond_end")]
         actions.append(Action(What.GROUPS))
         stays, gone = (
             [row for row in proven if (current.get(row["topic"] or "") == row["topic_id"]) is still]
@@ -67,32 +54,28 @@ def clients(given: PlanInput) -> Iterator[PlanStep]:
         places = {(row["topic"], row["partition"]) for row in stays if is_legal(row["topic"])}
         actions += [Action(What.HANGING, topic, partition) for topic, partition in sorted(places)]
         if gone:
-            facts.append(f"Deleted since, so that no command names them: {some(sorted(set(map(place, gone))))}.")
+            facts.append(say("deleted_since", places=some(sorted(set(map(place, gone))))))
     for topic, found in internal.items():
-        ids, lists, what = _COORDINATED[topic]
+        _, lists, lost_of_them = _COORDINATED[topic]
         partitions = tuple(sorted({row["partition"] for row in found}))
         number = next((counts[r["topic_id"]] for r in found if r["topic_id"] in counts), None)
-        facts.append(
-            f"An id belongs to the partition abs(hashCode(id)) mod {number or 'the number of partitions'} of {topic}; "
-            f"concerned: {some([str(p) for p in partitions])}."
-        )
-        predictions.append(f"What can be lost of {ids} is {what}.")
+        listed = some([str(p) for p in partitions])
+        modulus = number or "the number of partitions"
+        facts.append(say("place_of_id", number=modulus, topic=topic, partitions=listed))
+        predictions.append(say(lost_of_them))
         actions.append(Action(lists, value=None if number is None else str(number), partitions=partitions))
     if given.left_out:
-        facts.append(f"{given.left_out} more windows were not read for this plan: kraft-forensics findings.")
+        facts.append(say("left_out", number=given.left_out))
     number = len({place(row) for row in proven})
     lossy = "the partition" if number == 1 else f"the {number} partitions"
-    named = [f"consumers and transactions of {lossy} that lost records"]
-    named = (named if proven else []) + [f"the {_COORDINATED[topic][0]} of {topic}" for topic in internal]
-    yield PlanStep(
-        Phase.CHECK,
+    concerned = [f"consumers and transactions of {lossy} that lost records"] if proven else []
+    yield step(
         "check_clients",
-        f"Check {' and '.join(named)}.",
-        "hwm_regression, P1" + (", coordinator_partition" if internal else ""),
-        _CONCERNED,
-        facts=tuple(dict.fromkeys(facts)),
-        assumptions=("Which groups, producers and ids there are is not in the evidence.",),
-        predictions=tuple(predictions),
-        actions=tuple(actions),
-        **about(rows),
+        concerned=" and ".join([*concerned, *(f"the {_COORDINATED[topic][0]} of {topic}" for topic in internal)]),
+        coordinators=", coordinator_partition" if internal else "",
+        facts=dict.fromkeys(facts),
+        assumptions=(say("ids_unknown"),),
+        predictions=predictions,
+        actions=actions,
+        of=about(rows),
     )

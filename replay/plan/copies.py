@@ -12,9 +12,7 @@ from replay.plan.inputs import PlanInput, members_of, named, places_of
 from replay.plan.start_order import BY_LOG, LAST_KNOWN, NOBODY
 from replay.plan.step import (
     MOST_PLACES,
-    WINDOWS,
     Action,
-    Phase,
     PlanStep,
     Row,
     What,
@@ -26,18 +24,12 @@ from replay.plan.step import (
     joined,
     moment,
     place,
+    say,
     size_text,
     some,
+    step,
     visible,
 )
-
-_CUT = "docs/findings.md#logs-that-were-cut-back"
-_FILES = (
-    "Of each log directory: replication-offset-checkpoint, recovery-point-offset-checkpoint, "
-    "log-start-offset-checkpoint, .kafka_cleanshutdown, meta.properties; of each broker: server.log, "
-    "state-change.log, /proc/sys/kernel/random/boot_id."
-)
-_SALVAGE = "What only such a copy has can be listed, saved and produced again: docs/howto/salvage.md."
 
 
 def copy(given: PlanInput) -> Iterator[PlanStep]:
@@ -52,40 +44,29 @@ def copy(given: PlanInput) -> Iterator[PlanStep]:
     if not pairs:
         return
     by_broker = {broker: [row for _, row in rows] for broker, rows in groups(pairs, lambda pair: pair[0]).items()}
-    brokers = tuple(sorted(by_broker))
+    brokers = sorted(by_broker)
     down = [broker for broker in brokers if broker not in running]
     last = [each for each in unclean if each.by == LAST_KNOWN]
     more = {b: sum(each.count - len(each.partitions) for each in unclean if b in each.replicas) for b in brokers}
-    when = f"{joined(down, 'or')} start{'s' * (len(down) == 1)}" if down else "anybody is elected"
-    also = f", also of {joined(running)}, which run{'s' * (len(running) == 1)}" if running else ""
     compare = f" Compare the copies of {named(last)} before {joined(members_of(last))} starts." if last else ""
     folders = (text for b in brokers for text in _folders(given, b, by_broker[b]))
-    yield PlanStep(
-        Phase.COPY,
+    yield step(
         "copy",
-        f"Before {when}, copy the partitions' folders and the checkpoint files from the disks{also}.{compare}",
-        "E3, P7, L5",
-        WINDOWS,
-        facts=(*folders, _FILES, *(broker_state(given.brokers, b) for b in brokers)),
-        assumptions=tuple(
-            f"{place(row)}: broker {b} ran when another one was elected, so that its directory may have failed: its "
-            "log is then as it was."
-            for b, row in failed[:MOST_PLACES]
-        ),
+        when=f"{joined(down, 'or')} start{'s' * (len(down) == 1)}" if down else "anybody is elected",
+        also=f", also of {joined(running)}, which run{'s' * (len(running) == 1)}" if running else "",
+        compare=compare,
+        facts=(*folders, say("files"), *(broker_state(given.brokers, b) for b in brokers)),
+        assumptions=(say("failed_directory", place=place(row), broker=b) for b, row in failed[:MOST_PLACES]),
         predictions=(
-            "A start rewrites these files, and a follower truncates what its leader lacks (KIP-101).",
-            *(["A last known leader is elected as it comes back, whatever other replicas hold."] if last else []),
-            *(
-                ["A replica that runs truncates once there is a leader; without one nobody writes to its log."]
-                if running
-                else []
-            ),
+            say("rewritten"),
+            *([say("last_known_leads")] if last else []),
+            *([say("truncates_then")] if running else []),
             *_tiered(given, [row for _, row in pairs]),
-            _SALVAGE,
+            say("salvage"),
         ),
-        actions=tuple(action for b in brokers for action in _copy_logs(b, by_broker[b], more[b])),
+        actions=(action for b in brokers for action in _copy_logs(b, by_broker[b], more[b])),
         brokers=brokers,
-        **about(row for _, row in pairs),
+        of=about(row for _, row in pairs),
     )
 
 
@@ -94,23 +75,19 @@ def _tiered(given: PlanInput, rows: Sequence[Row]) -> Iterator[str]:
     configs = [c for c in given.configs if (c["resource_type"], c["name"]) == ("topic", "remote.storage.enable")]
     on = {config["resource_name"] for config in configs if config["value"] == "true"}
     if topics := sorted({row["topic"] for row in rows} & on):
-        yield (
-            f"With tiered storage ({some([visible(topic) for topic in topics], 5)}) a new leader deletes remote "
-            "segments of leader epochs before its own first one: copy these segments, too."
-        )
+        yield say("tiered", topics=some([visible(topic) for topic in topics], 5))
 
 
 def _folders(given: PlanInput, broker: int, rows: Sequence[Row]) -> Iterator[str]:
     """What to copy of a broker, and how much space that takes by the newest readings."""
-    yield f"Broker {broker}: {some(sorted({place(row) for row in rows}))}."
+    yield say("folders", broker=broker, places=some(sorted({place(row) for row in rows})))
     places = {(row["topic"], row["partition"]) for row in rows}
     sizes = [of[broker] for at in places if broker in (of := given.sizes.get(at, {}))]
     if sizes:
         whole = "" if len(sizes) == len(places) else f" for {len(sizes)} of {count(len(places), 'partition')}"
         sources = " and ".join(sorted({row["source"] for row in sizes}))
-        read = f"{sources} of {moment(min(row['captured_at_ms'] for row in sizes))} UTC"
-        space = size_text(sum(row["size_bytes"] for row in sizes))
-        yield f"A copy takes about {space} on node {broker}{whole} ({read})."
+        read, space = moment(min(row["captured_at_ms"] for row in sizes)), sum(row["size_bytes"] for row in sizes)
+        yield say("space", size=size_text(space), broker=broker, whole=whole, sources=sources, read=read)
 
 
 def _copy_logs(broker: int, rows: Sequence[Row], more: int) -> Iterator[Action]:
@@ -151,29 +128,17 @@ def find_old_copies(given: PlanInput) -> Iterator[PlanStep]:
     pairs = [(broker, row) for broker, row in led if _is_back(given, broker, row)]
     if pairs:
         by_broker = groups(pairs, lambda pair: pair[0])
-        brokers = tuple(sorted(by_broker))
+        brokers = sorted(by_broker)
         following = [b for b in brokers if all(_followed(given, b, row) for _, row in by_broker[b])]
-        registered = [b for b in brokers if b not in following]
-        yield PlanStep(
-            Phase.COPY,
+        yield step(
             "find_old_copies",
-            f"Find older copies of the disks of {joined(brokers)}; delete no logs.",
-            "log_truncation, N1",
-            _CUT,
-            facts=tuple(f"Broker {b} led: {some(sorted({place(row) for _, row in by_broker[b]}))}." for b in brokers),
+            leaders=joined(brokers),
+            facts=(say("led", broker=b, places=some(sorted({place(r) for _, r in by_broker[b]}))) for b in brokers),
             predictions=(
-                *(
-                    [f"The logs of {joined(following)} no longer have what the new leader lacked (KIP-101)."]
-                    if following
-                    else []
-                ),
-                *(
-                    f"Broker {b} registered again and was not active since: if it has not loaded its logs yet, nothing "
-                    "was truncated. Stop it and copy its disk."
-                    for b in registered
-                ),
-                _SALVAGE,
+                *([say("truncated", followers=joined(following))] if following else []),
+                *(say("not_truncated_yet", broker=b) for b in brokers if b not in following),
+                say("salvage"),
             ),
             brokers=brokers,
-            **about(row for _, row in pairs),
+            of=about(row for _, row in pairs),
         )

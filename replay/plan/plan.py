@@ -3,7 +3,7 @@ to start in which order, what not to do, what to check, what prevents the next l
 
 A plan follows from recorded facts. Each step keeps apart what is recorded, assumed and predicted, and names its rule.
 It claims no loss and changes no verdict. It knows no command line: jobs/incident/commands.py renders its actions. The
-data is the key `plan` of the verdict document (docs/verdict.md).
+data is the key `plan` of the verdict document (docs/verdict.md); steps.toml has its sentences.
 
 Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControlManager (when), KIP-966 (ELR), KIP-101
 (a replica truncates its log), ConfigurationControlManager (a changed min.insync.replicas empties ELRs).
@@ -20,12 +20,9 @@ from replay.plan.prevention import prevention
 from replay.plan.replicas import reassignments
 from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, Waiting, start_order
 from replay.plan.step import (
-    EXPOSURE,
-    MIN_ISR,
     MOST_PLACES,
     UNCLEAN,
     Action,
-    Phase,
     PlanStep,
     What,
     about,
@@ -34,25 +31,12 @@ from replay.plan.step import (
     is_active,
     is_legal,
     joined,
+    say,
     some,
+    step,
     visible,
 )
 
-_STILL_NONE = (
-    "A partition that has no leader with all its replicas back had only members that stopped uncleanly or lost their "
-    "directory: compare the logs of its replicas before an unclean election."
-)
-# The first start gives the replica another directory, which only later elections find online: of the next start of any
-# broker, or of the check for preferred leaders (ReplicationControlManager.handleAssignReplicasToDirs,
-# handleBrokerUnfenced, maybeBalancePartitionLeaders, 3.9.1 to 4.3.1). tests/kafka/test_replaced_disk.py.
-_LATER = (
-    "at the next start of any broker, or at a check for preferred leaders, with an empty log: then the others truncate "
-    "all that they have."
-)
-_REPLACED = (
-    f"A member whose directory was replaced is not elected as it starts, but {_LATER} Do not start it; compare the "
-    "logs of the others."
-)
 # Layers of a config that the default of all brokers overrides (KafkaConfigSchema.resolveEffectiveTopicConfig).
 _BELOW_CLUSTER = ("cluster", "static", "default", "assumed_default")
 
@@ -87,24 +71,17 @@ def _keep_controllers(given: PlanInput, off: bool) -> Iterator[PlanStep]:
     ]
     if (off and given.has_no_majority) or any(map(given.takes_majority, stopped)):
         down = [b for b in sorted(given.combined) if not is_active(given.brokers, b)]
-        yield PlanStep(
-            Phase.PREVENT,
+        yield step(
             "keep_controllers",
-            f"Let a majority of the controllers {_listed(given.voters)} run: where the broker must be down, as a "
-            "controller alone (process.roles=controller).",
-            "leaderless",
-            EXPOSURE,
+            voters=_listed(given.voters),
             facts=(
-                f"Of these voters {joined(sorted(given.combined))} were brokers, too.",
+                say("both_roles", combined=joined(sorted(given.combined))),
                 *(broker_state(given.brokers, b) for b in down),
             ),
-            assumptions=("Where such a broker was down its controller was, for both are one process.",),
-            predictions=(
-                "Without a majority no config is set and nobody is elected; once there is one, whoever runs may be.",
-                "With that role, and its controller's listener alone, a node opens no log of a topic.",
-            ),
-            brokers=tuple(sorted(given.combined)),
-            **about_waiting(given, given.waiting),
+            assumptions=(say("one_process"),),
+            predictions=(say("no_majority"), say("alone")),
+            brokers=sorted(given.combined),
+            of=about_waiting(given, given.waiting),
         )
 
 
@@ -115,27 +92,17 @@ def _listed(nodes: Collection[int]) -> str:
 def _stop_replaced(given: PlanInput) -> Iterator[PlanStep]:
     """Before any start: brokers whose replicas the next election finds, with an empty log."""
     rows = [each for each in given.waiting if each.passed_over]
-    brokers = tuple(sorted({broker for each in rows for broker in each.passed_over}))
+    brokers = sorted({broker for each in rows for broker in each.passed_over})
     if brokers:
-        number = count(sum(each.count for each in rows), "partition")
-        yield PlanStep(
-            Phase.PREVENT,
+        places = {b: named([each for each in rows if b in each.passed_over]) for b in brokers}
+        yield step(
             "stop_replaced",
-            f"Stop {joined(brokers)} before any start: {number} got no leader while a member ran, so that its "
-            "directory was replaced.",
-            "leaderless",
-            EXPOSURE,
-            facts=tuple(
-                f"Broker {b} was active, with its directory online, and did not lead: "
-                f"{named([each for each in rows if b in each.passed_over])}."
-                for b in brokers
-            ),
-            predictions=(
-                f"It is elected {_LATER}",
-                f"What a stop does to other partitions: kraft-forensics ahead --stop {brokers[0]}.",
-            ),
+            stopped=joined(brokers),
+            number=count(sum(each.count for each in rows), "partition"),
+            facts=(say("passed_over", broker=b, places=places[b]) for b in brokers),
+            predictions=(say("elected_later"), say("effects_of_stop", broker=brokers[0])),
             brokers=brokers,
-            **about_waiting(given, rows),
+            of=about_waiting(given, rows),
         )
 
 
@@ -155,28 +122,20 @@ def _turn_off_unclean(given: PlanInput) -> Iterator[PlanStep]:
     by_controller = given.has_no_majority or not any(is_active(given.brokers, b) for b in given.brokers)
     names = [*([None] if whole else []), *sorted(topic for topic in own if topic is not None and is_legal(topic))]
     on, unknown = ([each for each in risky if (each.unclean == ON) is known] for known in (True, False))
-    yield PlanStep(
-        Phase.PREVENT,
+    yield step(
         "turn_off_unclean",
-        f"Before any start: set {UNCLEAN}=false for {' and '.join(where)}.",
-        "leaderless, N10",
-        EXPOSURE,
-        facts=tuple(_by_layer(on, f"{UNCLEAN} was true for {{}} (config layer: {{}}).")),
-        assumptions=tuple(_by_layer(unknown, f"No config in the evidence sets {UNCLEAN} for {{}}: it may be on.")),
-        predictions=(
-            f"{'While' if on else 'If'} it is on, the first replica that comes back is elected, whatever it holds.",
-            *_would_lose(given, risky),
-        ),
-        actions=tuple(
-            Action(What.SET_CONFIG, t, name=UNCLEAN, value="false", by_controller=by_controller) for t in names
-        ),
-        **about_waiting(given, risky),
+        where=" and ".join(where),
+        facts=_by_layer(on, "unclean_on"),
+        assumptions=_by_layer(unknown, "unclean_assumed"),
+        predictions=(say("first_back", when="While" if on else "If"), *_would_lose(given, risky)),
+        actions=(Action(What.SET_CONFIG, t, name=UNCLEAN, value="false", by_controller=by_controller) for t in names),
+        of=about_waiting(given, risky),
     )
 
 
-def _by_layer(waiting: Sequence[Waiting], text: str) -> Iterator[str]:
+def _by_layer(waiting: Sequence[Waiting], sentence: str) -> Iterator[str]:
     for layer, rows in groups(waiting, lambda each: each.layer).items():
-        yield text.format(some(sorted({visible(each.topic, each.topic_id) for each in rows})), layer)
+        yield say(sentence, topics=some(sorted({visible(each.topic, each.topic_id) for each in rows})), layer=layer)
 
 
 def _would_lose(given: PlanInput, waiting: Sequence[Waiting]) -> tuple[str, ...]:
@@ -188,11 +147,8 @@ def _would_lose(given: PlanInput, waiting: Sequence[Waiting]) -> tuple[str, ...]
         for broker in each.outsiders:
             end = seen.get(broker, {}).get("log_end_offset")
             if mark is not None and end is not None and end < mark:
-                found.append(
-                    f"{name}: broker {broker} would lose at least {mark - end} acknowledged records, if its log still "
-                    f"ends at {end}, where it was last seen."
-                )
-    return tuple(found[:MOST_PLACES]) or ("How many records that election would lose is not known.",)
+                found.append(say("would_lose", place=name, broker=broker, lost=mark - end, end=end))
+    return tuple(found[:MOST_PLACES]) or (say("loss_not_known"),)
 
 
 def _start(given: PlanInput) -> Iterator[PlanStep]:
@@ -218,46 +174,42 @@ def _start(given: PlanInput) -> Iterator[PlanStep]:
         leaders = f"leader{'s' * (number > 1)} of {count(number, 'partition')}"
         then += f"{' ' * bool(order)}Elect the {leaders} by hand {if_none}."
     by_hand = tuple(_by_hand(given, by_log, order))
-    yield PlanStep(
-        Phase.START,
+    yield step(
         "start",
-        text + then,
-        "leaderless, H1",
-        EXPOSURE,
+        starts=text,
+        then=then,
         facts=(
             *_waited_for(given, order),
             *_compared(given, by_log),
             *(broker_state(given.brokers, b) for b in sorted(order)),
         ),
         assumptions=_as_left(members_of(helped)),
-        predictions=(*_elections(given, helped), *([_REPLACED] if helped else []), *_meanwhile(given, by_hand)),
+        predictions=(*_elections(given, helped), *([say("replaced")] if helped else []), *_meanwhile(given, by_hand)),
         actions=by_hand,
         brokers=order,
-        **about_waiting(given, helped),
+        of=about_waiting(given, helped),
     )
 
 
 def _meanwhile(given: PlanInput, by_hand: Sequence[Action]) -> Iterator[str]:
     if given.has_no_majority:
-        controllers = _listed(given.voters)
-        yield f"Nobody is elected before a majority of the controllers {controllers} runs: do not wait until then."
+        yield say("no_election_yet", voters=_listed(given.voters))
     if stopped := sorted({broker for action in by_hand for broker in action.brokers}):
-        asked = ",".join(map(str, stopped))
-        yield f"What such stops do to other partitions: kraft-forensics ahead --stop-all-in-order {asked}."
+        yield say("effects_of_stops", brokers=",".join(map(str, stopped)))
 
 
-def _as_left(members: Sequence[int]) -> tuple[str, ...]:
-    if not members:
-        return ()
-    of = f"disk of {joined(members)} is" if len(members) == 1 else f"disks of {joined(members)} are"
-    return (f"The {of} as the process left {'it' if len(members) == 1 else 'them'}: not replaced, not of a backup.",)
+def _as_left(members: Sequence[int]) -> Iterator[str]:
+    if len(members) == 1:
+        yield say("as_left", disks=f"disk of {joined(members)} is", them="it")
+    elif members:
+        yield say("as_left", disks=f"disks of {joined(members)} are", them="them")
 
 
 def _compared(given: PlanInput, by_log: Sequence[Waiting]) -> Iterator[str]:
     """Where the logs of each partition end that is to be elected by hand."""
     for _, name, seen in logs_of(given, by_log):
         ends = [(b, row["log_end_offset"]) for b, row in sorted(seen.items()) if row["log_end_offset"] is not None]
-        yield f"{name}: without a leader, {', '.join(f'the log of broker {b} ended at {end}' for b, end in ends)}."
+        yield say("logs_ended", place=name, ends=", ".join(f"the log of broker {b} ended at {end}" for b, end in ends))
 
 
 def _by_hand(given: PlanInput, by_log: Sequence[Waiting], order: Sequence[int]) -> Iterator[Action]:
@@ -275,7 +227,8 @@ def _waited_for(given: PlanInput, order: Sequence[int]) -> Iterator[str]:
         rows = [each for each in given.waiting if broker in each.members]
         if rows:
             number = sum(each.count for each in rows)
-            yield f"{count(number, 'partition')} wait{'s' * (number == 1)} for broker {broker}: {named(rows, 10)}."
+            text = {"number": count(number, "partition"), "wait": "waits" if number == 1 else "wait"}
+            yield say("wait_for", **text, broker=broker, places=named(rows, 10))
 
 
 def _elections(given: PlanInput, waiting: Sequence[Waiting]) -> Iterator[str]:
@@ -283,28 +236,15 @@ def _elections(given: PlanInput, waiting: Sequence[Waiting]) -> Iterator[str]:
     if ISR in by and not given.features.get(ELR_VERSION):
         # Only with ELR does a registration after an unclean stop take it from the ISR (handleBrokerShutdown, 4.0.2 to
         # 4.3.1; handleBrokerUncleanShutdown, 3.9.1).
-        yield (
-            "Without ELR a member of the ISR is elected as it comes back, also after an unclean stop, whatever its log "
-            "lost: compare the logs of its replicas first."
-        )
+        yield say("without_elr")
     elif by - {LAST_KNOWN, BY_LOG}:
-        yield (
-            "A member of the ISR or ELR is elected cleanly as it comes back. One that had stopped uncleanly is not: "
-            "then go on with the next broker."
-        )
+        yield say("with_elr")
     for each in waiting:
         if each.by == LAST_KNOWN:
-            yield (
-                f"{named([each])}: broker {each.members[0]}, the last known leader, is elected uncleanly as it comes "
-                "back."
-            )
-
+            yield say("last_known", places=named([each]), broker=each.members[0])
     by_log = groups([each for each in waiting if each.by == BY_LOG], lambda each: each.members[0])
     for broker, rows in sorted(by_log.items()):
-        yield (
-            f"{named(rows)}: broker {broker} has the highest (last leader epoch, log end); by Kafka's rules another "
-            "one may be elected, or nobody."
-        )
+        yield say("by_log", places=named(rows), broker=broker)
 
 
 def _elect(given: PlanInput) -> Iterator[PlanStep]:
@@ -312,23 +252,18 @@ def _elect(given: PlanInput) -> Iterator[PlanStep]:
     rows = [each for each in given.waiting if each.by == NOBODY]
     if not rows:
         return
-    candidates = tuple(sorted(given.candidates))
-    number = count(sum(each.count for each in rows), "partition")
+    candidates = sorted(given.candidates)
     first = f"of {joined(candidates)} start only that one; " if len(candidates) > 1 else ""
-    first = f"start {joined(candidates)} only if it is that one; " if len(candidates) == 1 else first
-    yield PlanStep(
-        Phase.START,
+    yield step(
         "elect",
-        f"{number} no broker's return helps: find the replica whose copy has the highest (last leader epoch, log end); "
-        f"{first}elect it while no other of their replicas runs"
-        f"{', then start the others' if candidates else ''}.",
-        "leaderless, E2",
-        EXPOSURE,
-        facts=(f"ISR and ELR were empty, and there was not one last known leader: {named(rows)}.",),
-        predictions=("An unclean election takes the first replica in the assignment that runs, whatever it holds.",),
-        actions=tuple(Action(What.ELECT, w.topic, p) for w in rows if is_legal(w.topic) for p in w.partitions),
+        number=count(sum(each.count for each in rows), "partition"),
+        first=f"start {joined(candidates)} only if it is that one; " if len(candidates) == 1 else first,
+        last=", then start the others" if candidates else "",
+        facts=(say("nobody", places=named(rows)),),
+        predictions=(say("first_assigned"),),
+        actions=(Action(What.ELECT, w.topic, p) for w in rows if is_legal(w.topic) for p in w.partitions),
         brokers=candidates,
-        **about_waiting(given, rows),
+        of=about_waiting(given, rows),
     )
 
 
@@ -336,50 +271,36 @@ def _no_unclean_election(given: PlanInput) -> Iterator[PlanStep]:
     rows = [each for each in given.waiting if each.members and each.by != BY_LOG]
     if rows:
         elr, number = [each for each in rows if each.by == ELR], sum(each.count for each in rows)
-        other = "other " if any(each.by == BY_LOG for each in given.waiting) else ""
-        no_min_isr = " and change no min ISR" if elr else ""
-        yield PlanStep(
-            Phase.DO_NOT,
+        yield step(
             "no_unclean_election",
-            f"Force no {other}unclean election{no_min_isr}: {count(number, 'partition')} wait{'s' * (number == 1)}.",
-            "leaderless, N10",
-            EXPOSURE,
-            facts=tuple(_members_facts(rows)),
-            predictions=(
-                "An unclean election loses for good what only those brokers have.",
-                *([f"A change of {MIN_ISR} empties the ELR: then nobody is elected cleanly."] if elr else []),
-            ),
-            brokers=tuple(members_of(rows)),
-            **about_waiting(given, rows),
+            other="other " if any(each.by == BY_LOG for each in given.waiting) else "",
+            no_min_isr=" and change no min ISR" if elr else "",
+            number=count(number, "partition"),
+            wait="waits" if number == 1 else "wait",
+            facts=_members_facts(rows),
+            predictions=(say("lost_for_good"), *([say("empties_elr")] if elr else [])),
+            brokers=members_of(rows),
+            of=about_waiting(given, rows),
         )
-
-
-_LISTS = {ELR: "the ISR was empty and the ELR was {}", LAST_KNOWN: "the last known leader was {}"}
 
 
 def _members_facts(waiting: Sequence[Waiting]) -> Iterator[str]:
     for (by, members), rows in groups(waiting, lambda each: (each.by, each.members)).items():
-        text = _LISTS.get(by, "the ISR was {}").format(", ".join(map(str, members)))
-        yield f"When the log ended, {text}: {named(rows)}."
+        yield say(f"was_{by}", members=", ".join(map(str, members)), places=named(rows))
 
 
 def _keep_disks(given: PlanInput) -> Iterator[PlanStep]:
     if not given.alone_count:
         return
-    brokers = tuple(sorted(given.alone_count))
-    yield PlanStep(
-        Phase.DO_NOT,
+    brokers = sorted(given.alone_count)
+    yield step(
         "keep_disks",
-        f"Wipe no disk of {joined(brokers, 'or')}: {count(sum(given.alone_count.values()), 'partition')} had no other "
-        "safe copy.",
-        "last_replica_standing",
-        EXPOSURE,
-        facts=tuple(
-            f"Broker {b} alone in the ISR and ELR: {count(given.alone_count[b], 'partition')}." for b in brokers
-        ),
-        predictions=("If such a disk is lost before others have caught up, acknowledged records are gone.",),
+        holders=joined(brokers, "or"),
+        number=count(sum(given.alone_count.values()), "partition"),
+        facts=(say("alone_in_isr", broker=b, number=count(given.alone_count[b], "partition")) for b in brokers),
+        predictions=(say("disk_lost"),),
         brokers=brokers,
-        **about({**row, "finding_id": None} for row in given.alone),
+        of=about({**row, "finding_id": None} for row in given.alone),
     )
 
 
@@ -389,17 +310,10 @@ def _check_leaders(given: PlanInput) -> Iterator[PlanStep]:
     active = [broker for broker in given.brokers if is_active(given.brokers, broker)]
     moves = tuple(reassignments(given.alone, active))
     gone = sorted(given.down & {b for row in given.alone for b in row["replicas"]} if moves else ())
-    yield PlanStep(
-        Phase.CHECK,
+    yield step(
         "check_leaders",
-        "Check that every partition has a leader and every replica is in the ISR."
-        + (f" Where {joined(gone, 'or')} will not come back, move its replicas." if gone else ""),
-        "leaderless, last_replica_standing",
-        EXPOSURE,
-        predictions=(
-            *([_STILL_NONE] if given.waiting else []),
-            *(["A moved replica copies from the leader; the move ends when it is in the ISR."] if moves else []),
-        ),
+        moves=f" Where {joined(gone, 'or')} will not come back, move its replicas." if gone else "",
+        predictions=(*([say("still_none")] if given.waiting else []), *([say("moved")] if moves else [])),
         actions=(Action(What.UNAVAILABLE), Action(What.UNDER_REPLICATED), *moves),
-        brokers=tuple(gone),
+        brokers=gone,
     )

@@ -1,24 +1,24 @@
 """The step that prevents the next loss: configs, features and releases that the log shows, and partitions that stood
 one failure from a loss."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from replay.arrow.runs import groups
 from replay.findings.statements import prose
 from replay.plan.inputs import PlanInput
 from replay.plan.step import (
-    EXPOSURE,
     MIN_ISR,
     UNCLEAN,
     Action,
-    Phase,
     PlanStep,
     Row,
     What,
     about,
     is_legal,
     place,
+    say,
     some,
+    step,
     visible,
 )
 
@@ -27,14 +27,11 @@ _ELR, _METADATA = "eligible.leader.replicas.version", "metadata.version"
 _ELR_NEEDS = 23  # metadata.version 4.0-IV1
 _FIXED_IN = {"KAFKA-19522": "4.1.0", "KAFKA-19975": "4.3.0"}
 _LASTED = ("last_replica", "exposed_for", "exposed_for_at_least")
-# config, unsafe value, safe value, what follows.
-_UNSAFE = (
-    (MIN_ISR, "1", "2", "With acks=all, writes then stop while fewer than 2 replicas are in sync."),
-    (UNCLEAN, "true", "false", "A partition then stays without a leader until a member of its ISR or ELR is back."),
-)
+# config, unsafe value, safe value, the sentence that says what follows.
+_UNSAFE = ((MIN_ISR, "1", "2", "one_copy"), (UNCLEAN, "true", "false", "stays_down"))
 
 
-def prevention(given: PlanInput, done: Collection[str | None]) -> list[PlanStep]:
+def prevention(given: PlanInput, done: Collection[str | None]) -> Iterator[PlanStep]:
     """done: topics (null: all brokers) whose unclean election an earlier step turns off."""
     texts, facts, assumptions, predictions, actions = list[str](), list[str](), list[str](), list[str](), list[Action]()
     for name, bad, good, then in _UNSAFE:
@@ -51,41 +48,35 @@ def prevention(given: PlanInput, done: Collection[str | None]) -> list[PlanStep]
         for source, found in groups(rows, lambda r: r["source"]).items():
             named = some(sorted({visible(r["resource_name"]) for r in found}))
             kind = assumptions if source == "assumed_default" else facts
-            kind.append(f"{name} is {bad} for {named} (config layer: {source}).")
-        predictions.append(then)
+            kind.append(say("config", name=name, value=bad, topics=named, layer=source))
+        predictions.append(say(then))
         actions += [Action(What.SET_CONFIG, topic, name=name, value=good) for topic in topics if is_legal(topic)]
     if given.features and given.features.get(_ELR, 0) == 0:
         level = given.features.get(_METADATA)
         able = level is not None and level >= _ELR_NEEDS
         texts.append("turn on eligible leader replicas" if able else "upgrade to Kafka 4.0 or later for ELR (KIP-966)")
-        facts.append(f"{_ELR} is 0, {_METADATA} is {level} when the log ended.")
-        predictions.append("With ELR the controller remembers who has every acknowledged record below min ISR.")
-        predictions.append(f"Turning it on removes the values of {MIN_ISR} that are set on single brokers.")
+        facts.append(say("elr_off", level=level))
+        predictions += [say("elr_remembers"), say("elr_removes")]
         actions += [Action(What.FEATURE, name=_ELR, value="1")] if able else []
     for ticket in groups(given.known_bugs, lambda row: row["ticket"]):
         release = _FIXED_IN.get(ticket)
         texts.append(f"upgrade the controllers{f' to {release} or later' if release else ''} ({ticket})")
-        facts.append(f"The controllers' release has {ticket}.")
+        facts.append(say("known_bug", ticket=ticket))
     longest = given.longest[:MOST_LONGEST]
     if longest:
         texts += [] if texts else ["check why partitions had one safe copy for long"]
         facts += [f"{place(row)}: {prose(s for s in row['reason'] or () if s['code'] in _LASTED)}" for row in longest]
-    if not texts:
-        return []
-    return [
-        PlanStep(
-            Phase.LATER,
+    if texts:
+        yield step(
             "prevent_next",
-            f"Once all are in sync: {'; '.join(texts)}.",
-            "last_replica_standing, H1, H2" + (", rule_mismatch" if given.known_bugs else ""),
-            EXPOSURE,
-            facts=tuple(facts),
-            assumptions=tuple(assumptions),
-            predictions=tuple(predictions),
-            actions=tuple(actions),
-            **about([*given.known_bugs, *longest]),
+            texts="; ".join(texts),
+            bugs=", rule_mismatch" if given.known_bugs else "",
+            facts=facts,
+            assumptions=assumptions,
+            predictions=predictions,
+            actions=actions,
+            of=about([*given.known_bugs, *longest]),
         )
-    ]
 
 
 def _is_done(config: Row, done: Collection[str | None]) -> bool:

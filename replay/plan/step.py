@@ -1,19 +1,20 @@
 """A plan as data: steps, and the actions in them that `jobs` renders as commands of Kafka's tools."""
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum, auto
+from importlib.resources import files
 from typing import Any
 
 Row = Mapping[str, Any]
 
 MOST_PLACES = 20
-EXPOSURE = "docs/findings.md#exposure"
-WINDOWS = "docs/findings.md#hwm_regression-did-the-high-watermark-go-back"
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
+_TEXTS = tomllib.loads(files("replay.plan").joinpath("steps.toml").read_text("utf-8"))
 _NEVER = "an unknown time"
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 
@@ -90,6 +91,30 @@ class PlanStep:
     places: tuple[str, ...] = ()
     place_count: int = 0
     finding_ids: tuple[str, ...] = ()
+
+
+def step(
+    code: str,
+    *,
+    of: Mapping[str, Any] | None = None,
+    facts: Iterable[str] = (),
+    assumptions: Iterable[str] = (),
+    predictions: Iterable[str] = (),
+    actions: Iterable[Action] = (),
+    brokers: Iterable[int] = (),
+    **figures: object,
+) -> PlanStep:
+    """The step of steps.toml. of: what it is about, from `about`; figures: of its line and its rule."""
+    given = _TEXTS["steps"][code]
+    text, rule = (given[name].format(**figures) for name in ("text", "rule"))
+    natures = {"facts": tuple(facts), "assumptions": tuple(assumptions), "predictions": tuple(predictions)}
+    more = {**natures, "actions": tuple(actions), "brokers": tuple(brokers), **(of or {})}
+    return PlanStep(Phase(given["phase"]), code, text, rule, given["see"], **more)
+
+
+def say(sentence: str, **figures: object) -> str:
+    """A sentence of steps.toml."""
+    return str(_TEXTS["sentences"][sentence].format(**figures))
 
 
 def about(rows: Iterable[Row]) -> dict[str, Any]:
