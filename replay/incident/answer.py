@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import Row
 from replay.arrow.runs import groups
-from replay.incident.missing import MISSING, NO_LOGS, OPEN, CapturedLogs, logged_text, missing, missing_statements
+from replay.incident.missing import NO_LOGS, OPEN, CapturedLogs, logged_text, missing, missing_statements
+from replay.incident.words import MISSING
 from replay.loss.verdicts import EXCLUDED, LEANINGS, PROVEN, UNDETERMINED, likely_text
 from replay.plan.step import count, moment, place, visible
 
@@ -121,7 +122,7 @@ def undecided_text(window: Row) -> str:
     """One sentence about a window of `undecided`."""
     cost = "no upper bound" if window["loss_max"] is None else f"at most {window['loss_max']}"
     cost = ", ".join(filter(None, [cost, likely_text(window)]))
-    why = "; ".join(MISSING[code][0] for code in window["missing"])
+    why = "; ".join(MISSING[code]["because"] for code in window["missing"])
     when = _when(window["start_timestamp_ms"], window["end_timestamp_ms"])
     return f"{place(window)}: {cost}, {when}; not known: {why} (finding {window['finding_id']})"
 

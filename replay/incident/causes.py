@@ -13,6 +13,7 @@ from itertools import pairwise
 from replay.findings.statements import prose
 from replay.incident.departures import departing, departure, how_recorded
 from replay.incident.node_logs import NO_NODE_LOGS, NodeLogs
+from replay.incident.words import ACTORS, ELECTIONS
 from replay.plan.step import Row, is_away, moment
 
 # The columns of partition_history, broker_history and elections that `chain` needs.
@@ -27,30 +28,6 @@ SESSIONS = (
 ELECTION = ("offset", "timestamp_ms", "leader", "leader_epoch", "previous_leader", "cause", "actor")
 LABELS = ("In sync", "Went away", "Shrank the ISR", "Elected", "Cut off")
 _MOST = 4  # changes of the ISR to list
-_CAUSES = {
-    "isr": "as a member of the ISR",
-    "elr": "as a member of the ELR",
-    "last_known_leader": "as the last known leader, which is unclean",
-    "unclean_by_config": "uncleanly: unclean.leader.election.enable allows it",
-    "unclean_by_administrator": "uncleanly: an administrator requested it, the config forbids it",
-    "unclean": "uncleanly, by the config or by an administrator",
-    "preferred": "as the preferred replica",
-    "reassignment": "by a reassignment",
-    "cancelled_reassignment": "by a cancelled reassignment",
-    "directory_failure": "from the ISR, after the leader's log directory failed",
-}
-_ACTORS = {
-    "fence": "a broker was fenced",
-    "controlled_shutdown": "a broker shut down",
-    "registration": "a broker registered again",
-    "unregister": "a broker was unregistered",
-    "unfence": "a broker was unfenced",
-    "directory_offline": "a log directory failed",
-    "alter_partition": "the leader asked for it",
-    "reassignment": "an administrator reassigned the partition",
-    "elect_leaders": "an administrator asked for an election",
-    "preferred_election": "a preferred election",
-}
 _BOUNDS = (
     *("high_watermark_at_least", "floor_leader_alone", "floor_lone_leaders_log", "floor_logged"),
     *("floor_logged_shrink", "floor_logged_truncation"),
@@ -149,15 +126,8 @@ def _why(before: Row, after: Row, sessions: Sequence[Row]) -> str:
 def _elected(finding: Row, election: Row | None) -> str:
     if election is None:
         return f"Broker {finding['recorded_leader']} at metadata offset {finding['election_offset']}."
-    cause = _CAUSES.get(election["cause"] or "", f"cause {election['cause']}")
-    actor = _ACTORS.get(election["actor"] or "")
-    when = (
-        f", when {actor}"
-        if actor in ("a broker was unfenced", "a broker was fenced")
-        else f" ({actor})"
-        if actor
-        else ""
-    )
+    cause = ELECTIONS.get(election["cause"] or "", {"how": f"cause {election['cause']}"})["how"]
+    when = ACTORS.get(election["actor"] or "", "")
     previous = f" after leader {_leader(election['previous_leader'])}"
     return f"Broker {election['leader']}{previous} at {_at(election)}, {cause}{when}."
 

@@ -11,27 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import Row
+from replay.incident.words import MISSING
 
 OPEN = "bounds_open"
-_LOGS = "server.log and state-change.log"
-_LOG_END, _PROCESS, _CEILING = "missing_log_end", "missing_word_of_process", "missing_high_watermark_ceiling"
-_FLOOR, _CORRUPTION = "missing_high_watermark", "contradicted_by_corruption"
-# Statement code -> (what is not known, what to capture). {brokers}: those that the statements name.
-MISSING = {
-    _LOG_END: ("where the new leader's log ended", "leader-epoch-checkpoint, " + _LOGS + " of {brokers}"),
-    _PROCESS: (
-        "whether the previous leader had started again unnoticed",
-        "server.log of {brokers} and the boot ids of their machines",
-    ),
-    _CEILING: ("how far the high watermark had come", _LOGS + " of {brokers}, from the election to the next start"),
-    _FLOOR: ("the high watermark before the election", _LOGS + " of all replicas, from before the election on"),
-    OPEN: ("whether records were lost: the evidence allows both", None),
-}
-# What is left to capture of brokers whose logs of that time were captured.
-_EPOCHS = "leader-epoch-checkpoint of {brokers}, from after the election"
-_BOOT_IDS = "the boot ids of the machines of {brokers}"
-_SEGMENTS = "kafka-dump-log of the segments of {brokers}, from before the start that cut damaged bytes"
-_BEYOND = {_LOG_END: _EPOCHS, _PROCESS: _BOOT_IDS}
+_PROCESS, _CORRUPTION = "missing_word_of_process", "contradicted_by_corruption"
 # Statements whose brokers are the replicas that may have led.
 _REPLICAS = ("elected", "isr_before", "elr_before")
 # Kinds of lines of state-change.log; those of the other logs say nothing of leader epochs.
@@ -86,10 +69,10 @@ def missing(undecided: pa.Table, logs: CapturedLogs) -> list[Row]:
         covered = {broker for broker in asked if logs.cover(broker, *times[row])}
         logged[code] |= covered
         if not asked or covered != set(asked):
-            wanted[code][MISSING[code][1] or ""] |= set(named) - covered
+            wanted[code][MISSING[code]["capture"]] |= set(named) - covered
             helped[code].add(row)
-        beyond = _SEGMENTS if code == _CEILING and row in cut else _BEYOND.get(code)
-        if beyond is not None and (more := covered - (set(logs.booted) if beyond == _BOOT_IDS else set())):
+        beyond = MISSING[code].get("after_cut" if row in cut else "beyond") or MISSING[code].get("beyond")
+        if beyond is not None and (more := covered - (set(logs.booted) if code == _PROCESS else set())):
             wanted[code][beyond] |= more
             helped[code].add(row)
     if rest := len(undecided) - len(set().union(*windows.values())):
@@ -99,7 +82,7 @@ def missing(undecided: pa.Table, logs: CapturedLogs) -> list[Row]:
             "code": code,
             "windows": len(windows[code]),
             "brokers": sorted(brokers[code]),
-            "because": MISSING[code][0],
+            "because": MISSING[code]["because"],
             "capture": "; ".join(t.format(brokers=_brokers(sorted(b))) for t, b in wanted[code].items()) or None,
             "capture_windows": len(helped[code]),
             "logged": sorted(logged[code]),

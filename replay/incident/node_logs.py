@@ -13,6 +13,7 @@ from operator import itemgetter
 
 from replay.arrow.runs import groups
 from replay.cluster.boots import Boots
+from replay.incident.words import TROUBLE
 from replay.plan.step import Row, moment
 
 # A session ends some seconds after its broker is gone, and a follower lags for replica.lag.time.max.ms (30 s) before it
@@ -21,22 +22,10 @@ BEFORE_MS = 60_000
 # Clocks of nodes, and the time that a line takes.
 AFTER_MS = 5_000
 
-# By kind of line, what it shows of a node that went away.
-_TROUBLE = {
-    "out_of_memory": "an OutOfMemoryError",
-    "disk_error": "a disk error",
-    "log_directory_failed": "a failed log directory",
-    "too_many_open_files": "too many open files",
-    "broker_halted": "that it halted",
-    "heartbeat_failed": "failed heartbeats",
-    "controlled_shutdown_failed": "a controlled shutdown that failed",
-    "controlled_shutdown_skipped": "a controlled shutdown that it skipped",
-    "signal_received": "a signal to stop",
-}
 _FETCHING = ("fetch_failed", "partition_fetch_failed", "replica_failed")
 FENCED, SHRINKING = "broker_fenced", "isr_shrinking"
 # What is read of broker_log_events and node_boots.
-EVENT_KINDS = (*_TROUBLE, *_FETCHING, FENCED, SHRINKING)
+EVENT_KINDS = (*TROUBLE, *_FETCHING, FENCED, SHRINKING)
 EVENTS = (
     *("node_id", "logged_at_ms", "logged_at_utc_ms", "kind", "topic", "partition", "broker_id", "broker_epoch"),
     *("leader", "isr", "previous_isr", "log_end_offset", "out_of_sync", "detail", "directory"),
@@ -61,7 +50,7 @@ class NodeLogs:
         found = []
         if fenced_epoch is not None and (broker, fenced_epoch) in self.fenced:
             found.append(f"Controller {self.fenced[broker, fenced_epoch]} logged that its session timed out.")
-        trouble = (line for line in self._around(broker, at_ms) if line["kind"] in _TROUBLE)
+        trouble = (line for line in self._around(broker, at_ms) if line["kind"] in TROUBLE)
         if by_kind := groups(trouble, itemgetter("kind")):
             what = "; ".join(_listed(kind, lines) for kind, lines in by_kind.items())
             found.append(f"Around that time broker {broker} logged {what}.")
@@ -139,7 +128,7 @@ def _listed(kind: str, lines: Sequence[Row]) -> str:
     details = dict.fromkeys(str(d) for line in lines if (d := line["detail"] or line["directory"]))
     shown = f" ({', '.join(list(details)[:2])})" if details else ""
     times = f", {len(lines)} times" if len(lines) > 1 else ""
-    return f"{_TROUBLE[kind]}{shown} at {moment(lines[0]['logged_at_utc_ms'])} UTC{times}"
+    return f"{TROUBLE[kind]}{shown} at {moment(lines[0]['logged_at_utc_ms'])} UTC{times}"
 
 
 def _lag(late: Row, log_end: int | None) -> str:

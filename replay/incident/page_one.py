@@ -15,6 +15,7 @@ from typing import Any
 from replay.arrow.runs import groups
 from replay.incident.answer import LOST, places
 from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, departure
+from replay.incident.words import ELECTIONS
 from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput
 from replay.plan.step import Row, count, is_active, is_away, joined
@@ -28,21 +29,7 @@ _BEFORE_MS = 60_000
 MOST_INCIDENTS, MOST_MOMENTS = 20, 40
 _SHOWN = 3
 _CONFIG = "unclean.leader.election.enable"
-# Cause of an election -> how the leader came to lead. {b}: the broker, {p}: the partitions.
-_LED = {
-    "isr": "broker {b}, in the ISR, came to lead {p}",
-    "elr": "broker {b}, in the ELR, came to lead {p}",
-    "last_known_leader": "broker {b}, the last known leader, led {p} again",
-    "unclean_by_config": f"{_CONFIG} let broker {{b}} lead {{p}}",
-    "unclean_by_administrator": "an administrator forced broker {b} to lead {p}",
-    "unclean": "an unclean election let broker {b} lead {p}",
-    "preferred": "broker {b}, the preferred replica, came to lead {p}",
-    "reassignment": "a reassignment let broker {b} lead {p}",
-    "cancelled_reassignment": "a cancelled reassignment let broker {b} lead {p}",
-    "directory_failure": "broker {b} came to lead {p} after a log directory failed",
-}
-_UNKNOWN = "broker {b} came to lead {p}"
-_UNCLEAN = ("unclean", "unclean_by_config", "unclean_by_administrator", "last_known_leader")
+_UNKNOWN = {"led": "broker {b} came to lead {p}"}
 
 
 def page_one(
@@ -85,14 +72,19 @@ def _proven(windows: Iterable[Row]) -> list[Row]:
 def _led(windows: Sequence[Row]) -> str:
     first = windows[0]
     leader = first["recorded_leader"]
-    return _LED.get(first["cause"] or "", _UNKNOWN).format(b="?" if leader is None else leader, p=places(windows))
+    text: str = ELECTIONS.get(first["cause"] or "", _UNKNOWN)["led"]
+    return text.format(b="?" if leader is None else leader, p=places(windows))
+
+
+def _is_unclean(windows: Sequence[Row]) -> bool:
+    return "is_unclean" in ELECTIONS.get(windows[0]["cause"] or "", ())
 
 
 def _short(windows: Sequence[Row]) -> str:
     """The cause of a proven loss."""
     if any(row["cut"] for row in windows):
         return f"{_led(windows)}, whose log lost its end around then"
-    return _led(windows) + ("" if windows[0]["cause"] in _UNCLEAN else " with a log that lacked records")
+    return _led(windows) + ("" if _is_unclean(windows) else " with a log that lacked records")
 
 
 def _cause(answer: Row, found: Sequence[Sequence[Row]]) -> str:
@@ -182,7 +174,7 @@ def _timeline(
     for at_ms, rows in _by_second(sorted(began, key=itemgetter("since")), "since_ms"):
         moments.append((at_ms, 1, bool(_proven(rows)), f"no leader: {places(rows)}"))
     for at_ms, rows in (pair for group in found for pair in _by_second(group, "elected_ms")):
-        how = " uncleanly" if rows[0]["cause"] in _UNCLEAN else ""
+        how = " uncleanly" if _is_unclean(rows) else ""
         elected = f"broker {rows[0]['recorded_leader']} elected{how} for {places(rows)}"
         moments.append((at_ms, 2, bool(_proven(rows)), f"{elected}: {_outcome(rows)}"))
     for at_ms, rows in _by_second(
@@ -260,14 +252,7 @@ def _prevention(found: Sequence[Sequence[Row]]) -> Iterator[str]:
         if rows := _proven(group):
             seen.setdefault(rows[0]["cause"] or "", []).extend(rows)
     for cause, rows in seen.items():
-        if (what := _INSTEAD.get(cause)) is not None:
+        if (what := ELECTIONS.get(cause, {}).get("instead")) is not None:
             held = sorted({broker for row in rows for broker in (*row["isr_before"], *row["elr_before"])})
             then = f"would have waited for {joined(held, 'or')}" if held else "would have had no leader"
             yield what.format(p=places(rows), then=then)
-
-
-_INSTEAD = {
-    "unclean_by_config": f"with {_CONFIG}=false, {{p}} {{then}}",
-    "unclean_by_administrator": "without the forced election, {p} {then}",
-    "unclean": f"with {_CONFIG}=false and no forced election, {{p}} {{then}}",
-}

@@ -11,7 +11,8 @@ import pytest
 from replay.arrow.schemas import FINDINGS
 from replay.findings.statements import WINDOW_SENTENCES, statement
 from replay.incident.answer import COLUMNS, MOST_WINDOWS, AnswerScope, answer, proven_text, undecided_text
-from replay.incident.missing import MISSING, CapturedLogs
+from replay.incident.missing import CapturedLogs
+from replay.incident.words import MISSING
 from tests.support.report_rows import START_MS, TOPIC_ID, finding
 
 SCOPE = AnswerScope(gaps=[], gap_count=0, conflicts=[], states=9, until_ms=None)
