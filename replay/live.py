@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array, Row, bools
 from replay.arrow.runs import run_starts
-from replay.arrow.schemas import PARTITION_HISTORY, column
+from replay.arrow.schemas import PARTITION_HISTORY, schema
 from replay.arrow.sets import size
 from replay.cluster.brokers import BROKER_TYPES, broker_of
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
@@ -33,19 +33,7 @@ Place = tuple[str, int]  # topic id, partition
 
 WINDOW_OPENED, WINDOW_CLOSED, UNCLEAN, ONE_LEFT = "window_opened", "window_closed", "unclean_election", "one_left"
 PLAN_CHANGED = "plan_changed"
-ALARMS = pa.schema(
-    [
-        column("alarm_id", pa.string(), "the same for the same event, whenever and however often the log is read"),
-        column("kind", pa.string(), f"{WINDOW_OPENED}, {WINDOW_CLOSED}, {UNCLEAN}, {ONE_LEFT} or {PLAN_CHANGED}"),
-        column("topic_id", pa.string(), "topic id; null for a plan"),
-        column("topic", pa.string(), "topic name"),
-        column("partition", pa.int32(), "partition"),
-        column("offset", pa.int64(), "metadata offset of the record that shows it"),
-        column("controller_epoch", pa.int32(), "controller epoch that wrote it"),
-        column("timestamp_ms", pa.int64(), "timestamp of that record, by the controller's clock"),
-        column("text", pa.string(), "what happened"),
-    ]
-)
+ALARMS = schema("alarms")
 # The fields of a BrokerRegistrationChangeRecord, each with the value that changes nothing.
 _REGISTRATION = {"fenced": 0, "inControlledShutdown": 0, "logDirs": None}
 

@@ -49,41 +49,15 @@ ELECTIONS = schema("elections")
 COUNTERFACTUALS = schema("counterfactuals")
 FINDINGS = schema("findings")
 RULE_DIFFERENCES = schema("rule_differences")
+CHANGES, TOPIC_EVENTS = schema("changes"), schema("topic_events")
 STATEMENT, EVIDENCE_ROW, PREDICTED_STATE = (_struct(name) for name in ("statement", "evidence_row", "predicted_state"))
-REPLACED_SUFFIX, ELECTION_PREDICTION = _struct("replaced_suffix"), _struct("election_prediction")
+ELECTION_PREDICTION = _struct("election_prediction")
 PARTITION, PROVENANCE = _fields("partition"), _fields("provenance")
 PARTITION_KEY = ["topic_id", "partition"]
 # The columns that locate a record: those of PROVENANCE, and the same with the base offset of the record's batch.
 PROVENANCE_NAMES = tuple(field.name for field in PROVENANCE)
 BATCH_AND_PROVENANCE = ("batch_base_offset", *PROVENANCE_NAMES)
 LIST_COLUMNS = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "directories")
-
-
-def _plain(*names: str) -> list[pa.Field]:
-    """Fields as in PARTITION_HISTORY, without comments."""
-    return [pa.field(name, PARTITION_HISTORY.field(name).type) for name in names]
-
-
-# A flattened PartitionRecord (full is true) or PartitionChangeRecord. Rows from a snapshot have origin "checkpoint" and
-# the offset before the snapshot's end.
-CHANGES = pa.schema(
-    [
-        *_plain("offset", "timestamp_ms", "controller_epoch"),
-        pa.field("full", pa.bool_()),
-        *_plain("origin", *PARTITION_KEY, *LIST_COLUMNS, "leader", "leader_epoch", "partition_epoch"),
-        pa.field("leader_recovery_state", pa.int8()),
-        *_plain(*BATCH_AND_PROVENANCE),
-    ]
-)
-
-# ClearElrRecords and RemoveTopicRecords, one row for each topic that they touch.
-TOPIC_EVENTS = pa.schema(
-    [
-        *_plain("offset", "timestamp_ms", "controller_epoch", "topic_id"),
-        pa.field("removes", pa.bool_()),
-        *_plain(*BATCH_AND_PROVENANCE),
-    ]
-)
 
 _HISTORY_ORDER = [("topic_id", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
 

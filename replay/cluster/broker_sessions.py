@@ -31,28 +31,7 @@ from replay.cluster.histories import place, with_validity
 FIRST, CLEAN_SHUTDOWN, UNCLEAN_SHUTDOWN, UNKNOWN = "first", "clean", "unclean", "unknown"
 EVIDENCE_LIMIT = 32
 
-# Registrations of new incarnations in the log while ELR was on. after_offset: of the last record before the
-# registration in its batch that is not a partition record, else the offset before the batch. The partition changes that
-# follow from the registration are between the two.
-REGISTRATIONS = pa.schema(
-    [
-        pa.field("broker_id", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("batch_base_offset", pa.int64()),
-        pa.field("after_offset", pa.int64()),
-    ]
-)
-
-# What a partition state proves about a registration. offset: of the record that made the state.
-SESSION_EVIDENCE = pa.schema(
-    [
-        pa.field("broker_id", pa.int32()),
-        pa.field("registration_offset", pa.int64()),
-        pa.field("offset", pa.int64()),
-        pa.field("proves", pa.string()),
-    ]
-)
-
+REGISTRATIONS, SESSION_EVIDENCE = schemas.schema("registrations"), schemas.schema("session_evidence")
 _PARTITION_TYPES = frozenset({"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"})
 
 

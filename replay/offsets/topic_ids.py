@@ -8,13 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.runs import last_true, next_true, run_starts
+from replay.arrow.schemas import schema
 from replay.offsets.broker_lines import DAMAGED
 
-# One row for each topic id: its newest name, and when its first known state stands in the log.
-LIFETIMES = pa.schema(
-    [pa.field("topic_id", pa.string()), pa.field("topic", pa.string()), pa.field("created_ms", pa.int64())]
-)
-
+LIFETIMES = schema("lifetimes")
 # What `lifetimes_of` reads of a history.
 LIFETIME_COLUMNS = ("topic_id", "topic", "timestamp_ms")
 # A node's lines about a partition in one file; a line of an unknown node is alone.

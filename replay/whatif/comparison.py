@@ -7,43 +7,14 @@ import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array
 from replay.arrow.runs import Events
-from replay.arrow.schemas import PARTITION, column
+from replay.arrow.schemas import PARTITION, schema
 from replay.arrow.sets import has, same_set, size
 from replay.loss.judged_windows import Loss
 from replay.partitions.elections import States
 from replay.whatif.scenario import Course, loss_with_min_isr
 from replay.whatif.steps import Subjects
 
-_FIGURES = {
-    "elections": "leaders elected",
-    "unclean_elections": "of these from outside ISR and ELR, or marked RECOVERING",
-    "leaderless_ms": "time without a leader",
-    "under_min_isr_ms": "time with |ISR| < effective min ISR: acks=all was refused",
-    "one_left_ms": "time with |ISR| + |ELR| of at most one: one failure from loss",
-    "loss_min": "at least this many acknowledged offsets lost in the windows that were judged; null = not known",
-    "loss_max": "at most this many; null = no bound is known",
-}
-
-WHATIF = pa.schema(
-    [
-        *PARTITION,
-        column("from_offset", pa.int64(), "metadata offset of the state to begin with"),
-        column("first_difference_offset", pa.int64(), "where leader, ISR or ELR first differ; null = nowhere"),
-        column("first_difference_timestamp_ms", pa.int64(), "timestamp of that record"),
-        column("recorded_leader", pa.int32(), "leader there as recorded; -1 = none"),
-        column("would_be_leader", pa.int32(), "leader there as it would have been; -1 = none"),
-        *(
-            column(f"{name}_{side}", pa.int64(), f"{comment}, {words}")
-            for name, comment in _FIGURES.items()
-            for side, words in (("recorded", "as recorded"), ("would_be", "as it would have been"))
-        ),
-        column(
-            "undetermined_offset",
-            pa.int64(),
-            "from here on the scenario's choice needs log ends that were not seen: would-be columns are null",
-        ),
-    ]
-)
+WHATIF = schema("whatif")
 
 
 def recorded_course(history: pa.Table, states: States, subjects: Subjects) -> Course:
