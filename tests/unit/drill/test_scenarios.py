@@ -62,29 +62,6 @@ def test_a_scenario_of_ones_own(tmp_path: Path) -> None:
     assert [scenario.runs_on(release) for release in ("4.0.2", "4.1.0", "4.10.0")] == [False, True, True]
 
 
-def test_steps_of_the_network_and_the_disk(tmp_path: Path) -> None:
-    scenario = mine(
-        tmp_path,
-        f"disks_mib.2 = 32\n{HEAD}steps = [{{ disconnect = 1 }}, {{ fill = 2 }}, "
-        '{ disconnect = "leader:t-0", peers = ["client", 2, "controller"] }]\n',
-    )
-    assert (scenario.disks_mib, scenario.cuts_network) == ({2: 32}, True)
-    assert [step.peers for step in scenario.steps[::2]] == [
-        ["brokers", "controllers", "client"],
-        ["client", 2, "controller"],
-    ]
-
-
-def test_steps_of_threads_and_starts(tmp_path: Path) -> None:
-    scenario = mine(
-        tmp_path,
-        f'log_dirs = 2\n{HEAD}steps = [{{ begin = 1 }}, {{ freeze = [3000, "controller"] }}, '
-        '{ hold = 1, at = "a.B.c" }, { send = "t-0", threads = 8 }, { refuses = 1, line = "x" }]\n',
-    )
-    assert [step.action for step in scenario.steps] == ["begin", "freeze", "hold", "send", "refuses"]
-    assert (scenario.log_dirs, scenario.holds_threads, read_scenario("random").holds_threads) == (2, True, False)
-
-
 def test_an_unknown_scenario_names_the_others() -> None:
     with pytest.raises(DrillError, match="unclean_by_config"):
         read_scenario("no_such_scenario")

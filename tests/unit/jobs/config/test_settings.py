@@ -149,15 +149,6 @@ def test_defaults_are_the_documented_file() -> None:
     assert names.process_start_time_seconds == ("process_start_time_seconds",)
 
 
-def test_a_key_of_a_sites_session_does_not_drop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = load_settings().spark
-    site(monkeypatch, tmp_path, '[spark.conf]\n"spark.ui.enabled" = "true"\n')
-    spark = load_settings().spark
-    assert spark.conf == {**before.conf, "spark.ui.enabled": "true"}
-    assert before.conf
-    assert spark.master == before.master
-
-
 @pytest.mark.parametrize(
     ("text", "named"),
     [

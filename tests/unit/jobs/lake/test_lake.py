@@ -40,14 +40,6 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_reads_a_table(lake: Path) -> None:
-    files = Lake(lake)
-    assert files.clusters() == ["c"]
-    assert files.captures("c") == {f"capture-{number}": 1000 for number in range(20)}
-    assert files.count("evidence_files", "c") == 20_000
-    assert files.rows("evidence_files", "another") == []
-
-
 def test_a_table_is_as_another_process_left_it(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A lake that has opened a table notices whatever happens to its log."""
     files, older = Lake(lake), tmp_path_factory.mktemp("older")
@@ -139,13 +131,6 @@ def test_put_replaces_one_clusters_rows(fresh: Lake, cluster: str) -> None:
     assert sorted(r["base_offset"] for r in fresh.rows("log_batches", cluster)) == [4, 5]
     assert fresh.count("log_batches", "other") == 2
     assert fresh.rows("log_batches", cluster)[0]["nodes"] == [1, 2]
-
-
-def test_a_commit_says_what_it_was_made_of_also_where_there_is_nothing_to_write(fresh: Lake) -> None:
-    assert fresh.made("findings", "c") == {}
-    for cluster in ("c", "d"):
-        fresh.put("findings", cluster, TABLES["findings"].schema.empty_table(), {"input_fingerprint": f"of {cluster}"})
-    assert [fresh.made("findings", cluster)["input_fingerprint"] for cluster in ("c", "d")] == ["of c", "of d"]
 
 
 def test_a_table_that_has_its_columns_keeps_its_metadata(fresh: Lake) -> None:

@@ -22,8 +22,8 @@ def lines() -> list[bytes]:
 
 
 def test_kafkas_cases_match() -> None:
-    done = CliRunner().invoke(app, ["conformance", str(CASES), str(ORACLE / "policy-4.0.2.jsonl.gz")])
-    assert (done.exit_code, done.stdout) == (0, "6000 matched, 0 differ\n")
+    done = CliRunner().invoke(app, ["conformance", str(CASES)])
+    assert (done.exit_code, done.stdout) == (0, "3000 matched, 0 differ\n")
 
 
 def test_cases_that_differ_give_exit_code_1_and_are_named(tmp_path: Path) -> None:

@@ -102,14 +102,6 @@ def in_capture(folder: Path, name: str, data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def test_lines_are_shown_out_of_the_capture(tmp_path: Path) -> None:
-    path = "broker-1/replication-offset-checkpoint"
-    sha256 = in_capture(tmp_path, path, b"0\n1\ntokens 0 150\n")
-    row = evidence(kinds.REPLICATION_OFFSET, path, 4, sha256=sha256, table="log_end_offsets", row={"value": 150})
-    (shown,) = with_bytes([row], tmp_path)
-    assert shown["bytes"] == {"file": path, "sha256": sha256, "note": None, "hex": None, "text": "tokens 0 150"}
-
-
 def test_lines_of_compressed_logs_are_shown_out_of_their_text(tmp_path: Path) -> None:
     path = "logs/broker-1/server.log.1.gz"
     log = b"[2026-11-21 00:00:00,000] INFO one (a.B)\n[2026-11-21 00:00:00,001] INFO two (a.B)\n"

@@ -21,29 +21,6 @@ def test_a_fault_of_the_log_is_not_a_window_and_claims_no_loss() -> None:
     assert "LOST: exactly 70 acknowledged records of ledger-0" in both.text
 
 
-def test_each_kind_has_its_own_section() -> None:
-    one_of_each = {
-        "windows": finding(),
-        "exposure": exposure("b"),
-        "cut-logs": cut_log("c"),
-        "rules": broken_rule("d"),
-        "faults": fault("e"),
-    }
-    words = {
-        "windows": "ledger-0 hwm_regression",
-        "exposure": "leaderless",
-        "cut-logs": "log_truncation",
-        "rules": "isr_ and_ elr_ disjoint",
-        "faults": "evidence_ gap",
-    }
-    html = render_report(report(list(one_of_each.values())))
-    for section, word in words.items():
-        assert [name for name in words if word in section_text(html, name)] == [section]
-    for left_out in set(words) - {"windows"}:
-        rows = [row for name, row in one_of_each.items() if name != left_out]
-        assert section_text(render_report(report(rows)), left_out) == ""
-
-
 def test_only_windows_count_in_the_verdicts() -> None:
     rows = [prediction("a"), exposure("b"), cut_log("c"), broken_rule("d"), fault("e")]
     html = render_report(report([finding(verdict="possible", loss_min=0, loss_max=None), *rows]))

@@ -40,20 +40,6 @@ def facts(text: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in text.split("\n")[1:])
 
 
-def test_marks_are_to_scale_and_a_short_one_is_there() -> None:
-    """The span is 26 s, from 7 s on; the window lasts from 10 s to 30 s."""
-    drawing = lanes(drawn(events([finding()])))["ledger-0"]
-    assert f'x="{3 * 1000 / 26:.2f}"' in drawing
-    width = re.search(r'width="([\d.]+)"', drawing)
-    assert width is not None
-    assert float(width[1]) == pytest.approx(20 * 1000 / 26, abs=0.02)
-    assert 'data-s="10000" data-e="30000"' in drawing
-    short = lanes(drawn(events([finding(end_timestamp_ms=START_MS + 10_000)])))["ledger-0"]
-    assert 'width="0.02"' in short
-    never_closed = lanes(drawn(events([finding(end_offset=None, end_timestamp_ms=None)])))["ledger-0"]
-    assert 'data-e="60000"' in never_closed  # the log's end
-
-
 def test_many_partitions_share_the_lanes_of_their_topics_the_worst_first() -> None:
     windows = [finding(f"w{n}", partition=n, topic=f"t{n % 40:02}", verdict="possible") for n in range(80)]
     windows.append(finding("lost", partition=1, topic="t39"))
@@ -74,14 +60,6 @@ def test_times_of_damaged_records_are_drawn_within_the_lane(time_ms: int) -> Non
 def test_no_known_time_gives_no_timeline() -> None:
     assert timeline_of(IncidentEvents(), {}, {}) is None
     assert Page(render_report(report([finding()]))).of_class("div", "lane") == 0
-
-
-def test_windows_beyond_the_lists_have_a_place_on_the_page() -> None:
-    windows = [finding(f"w{n:04}", partition=n) for n in range(310)]
-    html = render_report(report(windows[:300], states=[], events=events(windows)))
-    assert "10 further windows, in short" in html
-    assert '<li id="f-w0309">' in html
-    assert 'href="#f-w0309" tabindex="-1"><rect id="t-w0309"' in html
 
 
 def test_a_changed_setting_and_an_election_by_an_administrator_have_marks_of_their_own() -> None:

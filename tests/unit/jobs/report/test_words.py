@@ -17,14 +17,6 @@ from tests.support.report_page import Page, section_text
 from tests.support.report_rows import finding, report, small_report
 
 
-def test_the_answer_adds_up_proven_losses() -> None:
-    findings = [finding("a"), finding("b", partition=1, loss_min=5, loss_max=9), finding("c", verdict="possible")]
-    page = Page(render_report(report(findings)))
-    assert "LOST: at least 75 acknowledged records of ledger-0 and ledger-1, between " in page.text
-    assert "MAY ALSO HAVE LOST records of ledger-0: at most 70 acknowledged records." in page.text
-    assert "ledger: at least 75 and at most 149 lost in 2 partitions, 1 window undecided" in page.text
-
-
 @pytest.mark.parametrize("reason", [None, [], [statement("lost_open") | {"code": "of_a_newer_release"}]])
 def test_a_finding_without_known_statements_shows_its_explanation(reason: list[dict[str, Any]] | None) -> None:
     assert "Its log ended at 500." in section_text(render_report(report([finding(reason=reason)])), "details")
