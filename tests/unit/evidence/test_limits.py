@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from evidence import kinds
 from evidence.broker_logs.boot_ids import read_boot_ids
 from evidence.capture.accounts import MAX_RAW_BYTES, quarantine_rows
 from evidence.capture.files import open_capture
@@ -116,14 +115,6 @@ def test_bytes_and_ratio_of_an_archive(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match=r"more than 2097152 bytes, which limits\.compression_ratio = 2 allows"):
         read(archive, Limits(compression_ratio=2))
     assert read(archive, Limits())
-
-
-def test_an_archive_inside_an_archive_is_not_opened(tmp_path: Path) -> None:
-    inner = packed(tmp_path, {"x/broker-1/meta.properties": b"node.id=1\ncluster.id=c\n"}, "inner.tar.gz")
-    outer = packed(tmp_path, {"capture/inner.tar.gz": inner.read_bytes()}, "outer.tar.gz")
-    with open_capture(outer) as capture:
-        assert [(file.path, file.kind) for file in capture.files] == [("inner.tar.gz", kinds.OTHER)]
-        assert capture.cluster_id is None
 
 
 def test_memory_for_a_file_with_very_many_lines_is_bounded(tmp_path: Path) -> None:

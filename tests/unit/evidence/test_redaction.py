@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -29,79 +30,23 @@ from evidence.redaction import (
 from evidence.wire.batches import read_head
 from evidence.wire.records import Record
 from tests.support import writer
+from tests.support.paths import ROOT
 
 SECRET = "hunter2-planted"
 
+
 # Every config that Kafka defines with Type.PASSWORD (SslConfigs, SaslConfigs, BrokerSecurityConfigs, ZkConfigs,
-# DelegationTokenManagerConfigs, PasswordEncoderConfigs).
-PASSWORDS = [
-    "ssl.keystore.password",
-    "ssl.key.password",
-    "ssl.keystore.key",
-    "ssl.keystore.certificate.chain",
-    "ssl.truststore.password",
-    "ssl.truststore.certificates",
-    "sasl.jaas.config",
-    "sasl.oauthbearer.client.credentials.client.secret",
-    "sasl.oauthbearer.assertion.private.key.passphrase",
-    "delegation.token.secret.key",
-    "delegation.token.master.key",
-    "password.encoder.secret",
-    "password.encoder.old.secret",
-    "zookeeper.ssl.keystore.password",
-    "zookeeper.ssl.truststore.password",
-]
-OPEN = [
-    "min.insync.replicas",
-    "unclean.leader.election.enable",
-    "compression.type",
-    "cleanup.policy",
-    "retention.ms",
-    "log.cleaner.backoff.ms",
-    "log.cleaner.threads",
-    "ssl.keystore.location",
-    "ssl.keystore.type",
-    "ssl.keymanager.algorithm",
-    "ssl.truststore.location",
-    "ssl.truststore.type",
-    "ssl.client.auth",
-    "sasl.enabled.mechanisms",
-    "sasl.login.class",
-    "sasl.oauthbearer.token.endpoint.url",
-    "sasl.oauthbearer.jwks.endpoint.url",
-    "sasl.oauthbearer.client.credentials.client.id",
-    "sasl.oauthbearer.client.credentials.scope",
-    "sasl.oauthbearer.assertion.private.key.file",
-    "delegation.token.max.lifetime.ms",
-    "delegation.token.expiry.time.ms",
-    "delegation.token.expiry.check.interval.ms",
-    "password.encoder.cipher.algorithm",
-    "password.encoder.iterations",
-    "password.encoder.key.length",
-    "password.encoder.keyfactory.algorithm",
-    "follower.replication.throttled.replicas",
-    "",
+# DelegationTokenManagerConfigs, PasswordEncoderConfigs), others of Kafka's, and some of plugins.
+NAMES = [
+    json.loads(line) for line in (ROOT / "tests" / "unit" / "golden" / "config_names.jsonl").read_text().splitlines()
 ]
 
 
-@pytest.mark.parametrize("prefix", ["", "listener.name.external.", "listener.name.sasl_ssl.scram-sha-256."])
-@pytest.mark.parametrize("name", PASSWORDS)
-def test_kafkas_password_configs_are_secret(name: str, prefix: str) -> None:
-    assert is_secret_config(prefix + name)
-
-
-@pytest.mark.parametrize("prefix", ["", "listener.name.external."])
-@pytest.mark.parametrize("name", OPEN)
-def test_other_kafka_configs_are_shown(name: str, prefix: str) -> None:
-    assert not is_secret_config(prefix + name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["reporter.api.key", "s3.access.key", "vendor.authToken", "vendor.Password", "authorizer.credentials", "x.passwd"],
-)
-def test_a_plugins_config_that_sounds_secret_is_secret(name: str) -> None:
-    assert is_secret_config(name)
+@pytest.mark.parametrize("config", NAMES, ids=lambda config: config["name"])
+def test_which_configs_are_secret(config: dict[str, Any]) -> None:
+    prefixes = ("", "listener.name.external.", "listener.name.sasl_ssl.scram-sha-256.")
+    for prefix in prefixes if config["is_kafkas"] else prefixes[:1]:
+        assert is_secret_config(prefix + config["name"]) == config["is_secret"]
 
 
 def test_a_deleted_secret_stays_null() -> None:

@@ -93,11 +93,6 @@ def test_of_a_checkpoint_file_that_is_odd_nothing_is_read_but_what_the_lines_say
             assert batch is None or rows_of(batch) == entries_by_line(data)
 
 
-@pytest.mark.parametrize("data", [b"", b"0\n", b"0\n0\n", b"0\n1\n", b"0\n2\norders 0 7\n", b"0\n1\norders 0 7"])
-def test_a_checkpoint_file_without_entries_or_cut_short_is_left_to_the_reference(data: bytes) -> None:
-    assert clean_checkpoint(data, "high_watermark") is None
-
-
 def java(number: int) -> str:
     """Much as Double.toString prints it."""
     mantissa, exponent = f"{number:.16e}".split("e+")
@@ -195,38 +190,6 @@ def test_of_an_export_that_is_odd_nothing_is_read_but_what_the_lines_say(data: b
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        SAMPLE[:-1],
-        b" " + SAMPLE,
-        b"x " + SAMPLE,
-        SAMPLE.replace(b"\n", b"\r\n"),
-        SAMPLE.replace(b"\n", b" 1700000000000\n"),
-        SAMPLE.replace(b"orders", rb"or\"ders"),
-        SAMPLE.replace(b"orders", b""),
-        SAMPLE.replace(b"{", b'{is_future="true",'),
-        SAMPLE.replace(b"{", b'{topic="a",'),
-        SAMPLE.replace(b"{", b'{__a="a",'),
-        SAMPLE.replace(b'"3"', b'"2147483648"'),
-        *(SAMPLE.replace(b"12.0", value) for value in (b"NaN", b"-1", b"1.5", b"1E19", b"9223372036854775808", b"1_0")),
-        SAMPLE.replace(b"12.0", b"9007199254740993"),
-        SAMPLE.replace(b"{", b" {"),
-        SAMPLE.replace(b"{", b'{a="' + b"x" * 1000 + b'",'),
-        b"kafka_log_Log_LogEndOffset 7\n",
-    ],
-)
-def test_a_sample_that_is_not_plain_leaves_its_text_to_the_reference(line: bytes) -> None:
-    for text in (line, line + SAMPLE, SAMPLE + line):
-        assert clean_metrics(text, NAMES) is None
-
-
-def test_a_text_without_the_metrics_gives_no_rows() -> None:
-    batch = clean_metrics(b"jvm_threads 12\n# EOF\n", NAMES)
-    assert batch is not None
-    assert len(batch) == 0
-
-
-@pytest.mark.parametrize(
     ("names", "line"),
     [
         (MetricNames(("le.o",), ("lso",)), b'le.o{topic="a",partition="0"} 1\n'),
@@ -240,42 +203,3 @@ def test_a_text_without_the_metrics_gives_no_rows() -> None:
 def test_a_sites_names_mean_the_same_in_columns(names: MetricNames, line: bytes) -> None:
     batch = clean_metrics(line, names)
     assert batch is None or samples_of(batch) == samples_by_line(line, names)
-
-
-LEADS = """# HELP kafka_cluster_Partition_InSyncReplicasCount Attribute exposed for management
-# TYPE kafka_cluster_Partition_InSyncReplicasCount untyped
-kafka_cluster_Partition_InSyncReplicasCount{partition="0",topic="a",} 2.0
-kafka_cluster_Partition_InSyncReplicasCount{partition="1",topic="a",} 0.0
-kafka_cluster_Partition_InSyncReplicasCount{partition="0",topic="b",} 0.0
-# TYPE kafka_cluster_Partition_UnderMinIsr untyped
-kafka_cluster_Partition_UnderMinIsr{partition="0",topic="a",} 1.0
-kafka_cluster_Partition_UnderMinIsr{partition="1",topic="a",} 0.0
-kafka_cluster_Partition_UnderMinIsr{partition="0",topic="b",} 0.0
-kafka_cluster_Partition_UnderMinIsr{partition="0",topic="c",} 0.0
-# TYPE kafka_log_Log_LogEndOffset untyped
-kafka_log_Log_LogEndOffset{partition="0",topic="a",} 7.0
-kafka_log_Log_LogEndOffset{partition="1",topic="a",} 8.0
-"""
-
-
-@pytest.mark.parametrize("end", ["", "# EOF\n", 'x{a="kafka_cluster_Partition_UnderMinIsr"} 1\n'])
-def test_a_leaders_metrics_are_kept_where_the_broker_leads(end: str) -> None:
-    data = (LEADS + end).encode()
-    batch = clean_metrics(data, NAMES)
-    assert (batch is None) == ("x{" in end)
-    rows = samples_of(batch) if batch is not None else samples_by_line(data, NAMES)
-    assert rows is not None
-    assert [(r["topic"], r["partition"], *(r[c] for c in NO_SAMPLE)) for r in rows] == [
-        ("a", 0, None, None, 2, None),
-        ("a", 0, None, None, None, True),
-        ("c", 0, None, None, None, False),
-        ("a", 0, 7, None, None, None),
-        ("a", 1, 8, None, None, None),
-    ]
-    assert [data[r["position"] :].split(b"{")[0].rsplit(b"_")[-1] for r in rows] == [
-        b"InSyncReplicasCount",
-        b"UnderMinIsr",
-        b"UnderMinIsr",
-        b"LogEndOffset",
-        b"LogEndOffset",
-    ]

@@ -26,7 +26,7 @@ NAMES = MetricNames()
 
 
 def metrics(data: bytes) -> tuple[Rows, Sequence[Damage]]:
-    """The columns have no other row, and leave what is damaged alone."""
+    """What is read as columns has no other rows, and what is damaged is not read so."""
     rows, damage = read_metrics(data, NAMES)
     clean = clean_metrics(data, NAMES)
     assert clean is None or not damage
@@ -47,7 +47,9 @@ def describe_quorum(data: bytes) -> tuple[Rows, Sequence[Damage]]:
 
 def checkpoint(data: bytes) -> tuple[Rows, Sequence[Damage]]:
     lines, damage = read_checkpoint(data, 3)
-    assert not damage or clean_checkpoint(data, "high_watermark") is None
+    clean = clean_checkpoint(data, "high_watermark")
+    assert clean is None or not damage
+    assert clean is None or clean["position"].to_pylist() == [entry.position for entry in lines]
     return [
         {"words": [w.decode() for w in e.words], "position": e.position, "bytes": e.length_bytes} for e in lines
     ], damage
