@@ -88,6 +88,3 @@ def test_a_record_that_is_damaged_twice_ends_it(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"byte {batch.position}" in done.stderr
     assert done.stderr.count("it is tried once more") == 1
-    log.write_bytes(data)
-    watched(tmp_path / "watch", str(log.parent))
-    assert len(states(tmp_path / "watch")) > 0

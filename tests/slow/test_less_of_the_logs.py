@@ -17,7 +17,7 @@ from tests.support.paths import capture
 from tests.support.pure import Decoded, decode, history_of
 
 NAMES = ("logs-4.0.2", "logs-4.1.1", "logs-unclean", "logs-churn", "logs-session")
-SEEDS = 10
+SEEDS = 5
 
 
 @dataclass(frozen=True)

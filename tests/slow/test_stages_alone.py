@@ -1,4 +1,4 @@
-"""Every stage, and every question, as a process of its own: none may count on a session that another one started."""
+"""Every stage as a process of its own: none may count on a session that another one started."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.compute as pc
 import pytest
 
-from jobs.lake.lake import Lake
 from tests.support.paths import ROOT, capture
 
 STAGES = [["ingest", str(capture("unclean"))], ["replay"], ["detect"], ["quality"], ["report"]]
@@ -35,19 +33,6 @@ def test_the_stages_find_what_a_run_finds(lake: Path) -> None:
     assert (done.returncode, done.stdout.count("proven")) == (3, 3)
     assert "findings are up to date" in done.stderr
     assert (lake / "report.html").exists()
-
-
-def test_sql(lake: Path) -> None:
-    done = run(lake, "sql", "select count(*) from findings")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
-
-
-def test_explain(lake: Path) -> None:
-    (first, *_) = Lake(lake).rows("findings", None, ("finding_id",), pc.field("verdict") == "proven")
-    done = run(lake, "explain", first["finding_id"])
-    assert done.returncode == 0, done.stderr
-    assert "proven" in done.stdout
 
 
 def test_a_run_that_knows_the_capture_makes_what_is_missing(lake: Path) -> None:
