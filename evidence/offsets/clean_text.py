@@ -12,7 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from evidence.offsets.columns import ENCODED
-from evidence.offsets.jmx_exporter import FUTURE_LABELS, IN_SYNC_REPLICAS_COUNT, OF_LEADERS, UNDER_MIN_ISR, MetricNames
+from evidence.offsets.jmx_exporter import (
+    FUTURE_LABELS,
+    IN_SYNC_REPLICAS_COUNT,
+    OF_LEADERS,
+    UNDER_MIN_ISR,
+    MetricNames,
+    is_of_collector,
+)
 
 _LINE_END = ord("\n")
 # At most as many digits as always fit an int32 and an int64.
@@ -57,7 +64,7 @@ def clean_metrics(data: bytes, names: MetricNames) -> pa.RecordBatch | None:
     typed as in ENCODED. A text with none of the metrics gives no rows.
     """
     fields = {metric.encode(): field for metric, field in names.fields().items()}
-    if b"\0" in data or not all(map(_METRIC.fullmatch, fields)):
+    if b"\0" in data or is_of_collector(data) or not all(map(_METRIC.fullmatch, fields)):
         return None
     found = [_samples_of(metric, field, data, names) for metric, field in fields.items()]
     if any(samples is None for samples in found):

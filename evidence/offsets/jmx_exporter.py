@@ -29,8 +29,6 @@ _VALUES = {IN_SYNC_REPLICAS_COUNT: (MAX_INT32, "not a number of replicas"), UNDE
 _OFFSET = (MAX_INT64, "not an offset")
 # Labels by which Prometheus and other collectors tell the processes apart that they read.
 _TARGETS = ("instance", "pod", "kubernetes_pod_name", "host", "hostname", "node", "broker", "broker_id")
-# A collector's metrics of its own runtime (Telegraf's prometheus_client): the process that started is the collector.
-_COLLECTOR = re.compile(rb"^\s*(?:go|python)_", re.MULTILINE)
 # September 2001; in seconds a time is smaller.
 _LEAST_MS = 10**12
 Labels = frozenset[tuple[str, str]]
@@ -64,7 +62,8 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
     The leader's metrics are left out for each partition with an InSyncReplicasCount of 0: this broker did not lead it.
     A sample with a timestamp has its own time (Prometheus' /federate, and others that repeat what they have read). A
     text of several processes, as these give, is damage as a whole: nothing says which broker a sample is from. So is
-    one of several scrapes: of a replica's two values nothing says when each was read.
+    one of several scrapes: of a replica's two values nothing says when each was read; and one of a collector without
+    timestamps.
     """
     wanted = names.fields()
     rows: list[Row] = []
@@ -72,6 +71,7 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
     of_place: dict[tuple[str, str, int], Labels] = {}
     values: dict[tuple[object, ...], object] = {}
     targets: set[Labels] = set()
+    from_collector = is_of_collector(data)
     for position, raw, ended in text_lines(data):
         if b"\0" in raw:
             message = "zero bytes: a stretch that was not written, or a text in UTF-16"
@@ -94,6 +94,9 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
             if of_place.setdefault((metric, row["topic"], row["partition"]), labels) != labels or len(targets) > 1:
                 message = "samples of several processes: nothing says which broker each is from; store a text of each"
                 return [], [Damage(0, len(data), None, "several_processes", message)]
+            if from_collector and "captured_at_ms" not in row:
+                message = "samples of a collector without timestamps: nothing says when it read the broker's"
+                return [], [Damage(0, len(data), None, "several_processes", message)]
             at = (metric, row["topic"], row["partition"], row.get("captured_at_ms"))
             if values.setdefault(at, row[wanted[metric]]) != row[wanted[metric]]:
                 message = f"byte {position}: another value of {metric} for one replica: store a text of each scrape"
@@ -107,10 +110,16 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
     return kept, damage
 
 
+def is_of_collector(data: bytes) -> bool:
+    """Whether a text has metrics of a runtime that no broker has: of a collector (Telegraf's prometheus_client), which
+    read the broker's some time before, and started by itself."""
+    return any(b"\n" + runtime in data or data.startswith(runtime) for runtime in (b"go_", b"python_"))
+
+
 def process_start_ms(data: bytes, names: MetricNames) -> int | None:
     """The start time of the scraped process (process_start_time_seconds), by its own clock, in ms since the Unix epoch.
     None if the text has no such time, different ones, one outside 1970 to 9999, or is of no Java process."""
-    if _COLLECTOR.search(data):
+    if is_of_collector(data):
         return None
     found = {ms for line in _lines_of(data, names.process_start_time_seconds) if (ms := _start_ms(line)) is not None}
     return found.pop() if len(found) == 1 else None

@@ -40,6 +40,16 @@ def test_a_sites_own_spelling_is_read_through_metric_names() -> None:
 START = b"process_start_time_seconds"
 
 
+@pytest.mark.parametrize(("time", "ends"), [(b"", []), (b" 1795722281290", [7])])
+def test_a_collector_may_have_read_long_ago_what_it_gives_without_a_time(time: bytes, ends: list[int]) -> None:
+    """Telegraf's prometheus_client gives the values of its last gathering, for up to a minute (expiration_interval)."""
+    sample = b'kafka_log_Log_LogEndOffset{topic="t",partition="0"} 7' + time + b"\n"
+    rows, damage = read_metrics(sample + b"go_goroutines 9\n", NAMES)
+    assert clean_metrics(sample + b"go_goroutines 9\n", NAMES) is None
+    assert [row["log_end_offset"] for row in rows] == ends
+    assert [d.reason for d in damage] == ([] if ends else ["several_processes"])
+
+
 @FUZZ
 @given(
     st.lists(st.one_of(st.binary(max_size=20), st.text('{}"=,.0123456789eE+-NaIf \n#', max_size=20).map(str.encode)))
