@@ -6,10 +6,12 @@ with an error code is left out with a remark (a Damage of no bytes). -1 gives no
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator
-from typing import Annotated, TypeVar
+from importlib.resources import files
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.alias_generators import to_camel
 
 from evidence.errors import Damage, DecodeError
@@ -33,158 +35,62 @@ class _Answer(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, alias_generator=to_camel, extra="ignore")
 
 
-class _DirPartition(_Answer):
-    partition: str
-    size: Int64 | None = None
-    offset_lag: Int64
-    is_future: bool
+_TYPES: dict[str, Any] = {"str": str, "bool": bool, "int32": Int32, "int64": Int64, "id": Id}
 
 
-class _Dir(_Answer):
-    partitions: list[_DirPartition]
-    error: str | None = None
+def _model(name: str, shape: dict[str, Any]) -> type[_Answer]:
+    """The model of a shape of responses.toml."""
+    fields: dict[str, Any] = {}
+    for key, of in shape.items():
+        field = key.removesuffix("?")
+        kind, default = _field(f"{name}.{field}", of)
+        fields[field] = (kind, default) if field == key else (kind | None, None)
+    return create_model(name, __base__=_Answer, **fields)
 
 
-class _DirsOfBroker(_Answer):
-    broker: Id
-    log_dirs: list[_Dir]
+def _field(name: str, of: Any) -> tuple[Any, Any]:
+    """(type, default) of a field."""
+    if isinstance(of, list):
+        return list[_field(name, of[0])[0]], ...  # type: ignore[misc]
+    if isinstance(of, dict):
+        return _model(name, of), ...
+    text, _, default = of.partition("=")
+    kind = _TYPES[text.removesuffix("?")]
+    return (kind | None if text.endswith("?") else kind), int(default) if default else ...
 
 
-class _LogDirs(_Answer):
-    brokers: list[_DirsOfBroker]
-
-
-class _Error(_Answer):
-    error_code: Int32 = 0
-    error_message: str | None = None
-
-
-class _LogDirPartition(_Answer):
-    partition_index: Id
-    partition_size: Int64 | None = None
-    offset_lag: Int64
-    is_future_key: bool
-
-
-class _LogDirTopic(_Answer):
-    name: str
-    partitions: list[_LogDirPartition]
-
-
-class _LogDirResult(_Error):
-    topics: list[_LogDirTopic]
-
-
-class _DescribeLogDirs(_Error):
-    results: list[_LogDirResult]
-
-
-class _PartitionLogInfo(_Error):
-    partition: Id
-    last_written_leader_epoch: Int32
-    current_leader_epoch: Int32
-    log_end_offset: Int64
-
-
-class _TopicLogInfo(_Answer):
-    topic_id: str
-    partition_log_info: list[_PartitionLogInfo]
-
-
-class _ReplicaLogInfo(_Answer):
-    broker_epoch: Int64
-    topic_partition_log_info_list: list[_TopicLogInfo]
-
-
-class _Replica(_Answer):
-    replica_id: Id
-    log_end_offset: Int64
-
-
-class _QuorumPartition(_Error):
-    partition_index: Id
-    leader_id: Int32
-    leader_epoch: Int32
-    high_watermark: Int64
-    current_voters: list[_Replica]
-    observers: list[_Replica]
-
-
-class _QuorumTopic(_Answer):
-    topic_name: str
-    partitions: list[_QuorumPartition]
-
-
-class _DescribeQuorum(_Error):
-    topics: list[_QuorumTopic]
-
-
-class _DescribedPartition(_Error):
-    partition_index: Id
-    leader_id: Int32
-    leader_epoch: Int32 = -1
-    replica_nodes: list[Int32]
-    isr_nodes: list[Int32]
-    eligible_leader_replicas: list[Int32] | None = None
-    last_known_elr: list[Int32] | None = None
-
-
-class _DescribedTopic(_Error):
-    name: str | None
-    topic_id: str | None = None
-    partitions: list[_DescribedPartition]
-
-
-class _DescribeTopicPartitions(_Answer):
-    topics: list[_DescribedTopic]
-
-
-class _Voter(_Answer):
-    voter_id: Id
-
-
-class _QuorumState(_Answer):
-    cluster_id: str | None = None
-    leader_id: Int32
-    leader_epoch: Int32
-    voted_id: Int32 = -1
-    current_voters: list[_Voter] | None = None
-
-
-class _CleanShutdown(_Answer):
-    version: Int32
-    broker_epoch: Int64
-
-
-A = TypeVar("A", bound=_Answer)
+_MODELS = {
+    name: _model(name, shape)
+    for name, shape in tomllib.loads(files("evidence.offsets").joinpath("responses.toml").read_text("utf-8")).items()
+}
 _NO_TOPIC_ID = "A" * 22
 
 
 def _read(
-    data: bytes, model: type[A], rows_of: Callable[[A, list[Damage]], Iterator[Row]]
+    data: bytes, shape: str, rows_of: Callable[[Any, list[Damage]], Iterator[Row]]
 ) -> tuple[list[Row], list[Damage]]:
-    """The rows of one JSON object; lines before it (the tool's log) are skipped."""
+    """The rows of one JSON object of that shape; lines before it (the tool's log) are skipped."""
     remarks: list[Damage] = []
     try:
         if len(data) > MAX_BYTES:
             raise DecodeError("bad_response", f"{len(data)} bytes, at most {MAX_BYTES} are read", 0)
         found = _START.search(data)
         start = found.end() if found else 0
-        answer = model.model_validate(read_object(data[start:].strip()))
+        answer = _MODELS[shape].model_validate(read_object(data[start:].strip()))
     except DecodeError as error:
         return [], [Damage(0, len(data), None, error.reason, str(error))]
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        return [], [Damage(0, len(data), None, "bad_response", f"field {place}: {first['msg']}")]
+        place, message = ".".join(map(str, first["loc"])), first["msg"].partition(" or instance of ")[0]
+        return [], [Damage(0, len(data), None, "bad_response", f"field {place}: {message}")]
     return [{**row, "position": start} for row in rows_of(answer, remarks)], remarks
 
 
-def _failed(answer: _Error, what: str, remarks: list[Damage]) -> bool:
+def _failed(answer: Any, what: str, remarks: list[Damage]) -> bool:
     if answer.error_code:
         message = f"{what}: error code {answer.error_code}: left out"
         remarks.append(Damage(0, 0, None, "error_code", message))
-    return answer.error_code != 0
+    return bool(answer.error_code)
 
 
 def _known(value: int) -> int | None:
@@ -204,7 +110,7 @@ def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
     partition's high watermark. It gives no LEO, which would need a high watermark of the same moment. Future
     replicas are left out."""
 
-    def rows(answer: _LogDirs, remarks: list[Damage]) -> Iterator[Row]:
+    def rows(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
         for broker in answer.brokers:
             for folder in broker.log_dirs:
                 if folder.error:
@@ -220,13 +126,13 @@ def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
                     if _has_lag(entry.offset_lag, remarks):
                         yield {**place, "offset_lag": entry.offset_lag, "size_bytes": entry.size}
 
-    return _read(data, _LogDirs, rows)
+    return _read(data, "log_dirs", rows)
 
 
 def read_describe_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
     """DescribeLogDirsResponse: as `read_log_dirs`, for the broker that answered."""
 
-    def rows(answer: _DescribeLogDirs, remarks: list[Damage]) -> Iterator[Row]:
+    def rows(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
         if _failed(answer, "the response", remarks):
             return
         for result in (r for r in answer.results if not _failed(r, "a log directory", remarks)):
@@ -237,13 +143,13 @@ def read_describe_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
                         place = {"topic": topic.name, "partition": entry.partition_index}
                         yield {**place, "offset_lag": entry.offset_lag, "size_bytes": size}
 
-    return _read(data, _DescribeLogDirs, rows)
+    return _read(data, "describe_log_dirs", rows)
 
 
 def read_replica_log_info(data: bytes) -> tuple[list[Row], list[Damage]]:
     """GetReplicaLogInfoResponse (KIP-966; not in any release): LEO and epochs of the broker that answered."""
 
-    def rows(answer: _ReplicaLogInfo, remarks: list[Damage]) -> Iterator[Row]:
+    def rows(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
         for topic in answer.topic_partition_log_info_list:
             for entry in topic.partition_log_info:
                 if _failed(entry, f"{topic.topic_id}-{entry.partition}", remarks):
@@ -257,14 +163,14 @@ def read_replica_log_info(data: bytes) -> tuple[list[Row], list[Damage]]:
                     "current_leader_epoch": _known(entry.current_leader_epoch),
                 }
 
-    return _read(data, _ReplicaLogInfo, rows)
+    return _read(data, "replica_log_info", rows)
 
 
 def read_describe_quorum(data: bytes) -> tuple[list[Row], list[Row], list[Damage]]:
     """DescribeQuorumResponse: (log_end_offsets rows of each replica, quorum_reports rows, damage)."""
     replicas: list[Row] = []
 
-    def rows(answer: _DescribeQuorum, remarks: list[Damage]) -> Iterator[Row]:
+    def rows(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
         for quorum in (p for t in answer.topics if t.topic_name == METADATA_TOPIC for p in t.partitions):
             if _failed(answer, "the response", remarks) or _failed(quorum, "the partition", remarks):
                 continue
@@ -279,7 +185,7 @@ def read_describe_quorum(data: bytes) -> tuple[list[Row], list[Row], list[Damage
                 "observers": sorted({r.replica_id for r in quorum.observers}),
             }
 
-    reports, damage = _read(data, _DescribeQuorum, rows)
+    reports, damage = _read(data, "describe_quorum", rows)
     # Each replica belongs to a report, so reports[0] exists.
     return [{**row, "position": reports[0]["position"]} for row in replicas], reports, damage
 
@@ -287,7 +193,7 @@ def read_describe_quorum(data: bytes) -> tuple[list[Row], list[Row], list[Damage
 def read_describe_topic_partitions(data: bytes) -> tuple[list[Row], list[Damage]]:
     """DescribeTopicPartitionsResponse: described_partitions rows."""
 
-    def rows(answer: _DescribeTopicPartitions, remarks: list[Damage]) -> Iterator[Row]:
+    def rows(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
         for topic in (t for t in answer.topics if not _failed(t, f"topic {t.name}", remarks)):
             for described in topic.partitions:
                 # A partition with LEADER_NOT_AVAILABLE or a similar error still has its complete state.
@@ -303,13 +209,13 @@ def read_describe_topic_partitions(data: bytes) -> tuple[list[Row], list[Damage]
                     "last_known_elr": described.last_known_elr,
                 }
 
-    return _read(data, _DescribeTopicPartitions, rows)
+    return _read(data, "describe_topic_partitions", rows)
 
 
 def read_quorum_state(data: bytes) -> tuple[list[Row], list[Damage]]:
     """A controller's quorum-state file (QuorumStateData): a quorum_reports row. Only version 0 names the voters."""
 
-    def rows(answer: _QuorumState, _: list[Damage]) -> Iterator[Row]:
+    def rows(answer: Any, _: list[Damage]) -> Iterator[Row]:
         voters = answer.current_voters
         yield {
             "quorum_cluster_id": answer.cluster_id or None,
@@ -319,14 +225,14 @@ def read_quorum_state(data: bytes) -> tuple[list[Row], list[Damage]]:
             "voters": None if voters is None else sorted(v.voter_id for v in voters),
         }
 
-    return _read(data, _QuorumState, rows)
+    return _read(data, "quorum_state", rows)
 
 
 def read_clean_shutdown(data: bytes) -> tuple[list[Row], list[Damage]]:
     """A broker's .kafka_cleanshutdown: a log_end_offsets row with its broker epoch and no partition. The file exists
     only between a clean stop and the next start; older releases leave it empty."""
 
-    def rows(answer: _CleanShutdown, _: list[Damage]) -> Iterator[Row]:
+    def rows(answer: Any, _: list[Damage]) -> Iterator[Row]:
         yield {"broker_epoch": _known(answer.broker_epoch)}
 
-    return _read(data, _CleanShutdown, rows) if data.strip() else ([{"position": 0}], [])
+    return _read(data, "clean_shutdown", rows) if data.strip() else ([{"position": 0}], [])
