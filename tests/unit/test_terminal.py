@@ -17,9 +17,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from rich.cells import cell_len
-from typer.testing import CliRunner
 
-from jobs.cli import app
+from tests.support.invoked import invoke
 from tests.support.paths import ROOT
 
 GOLDEN = Path(__file__).parent / "golden" / "terminal"
@@ -40,7 +39,7 @@ COPIED = re.compile(r"^ *(command |record |SHA-256 |file |(head|tail|od|kafka-|c
 def terminal(lake: Path, words: list[str], columns: int) -> str:
     """What a command prints to stdout, then to stderr, on a terminal of that width."""
     environment = {"COLUMNS": str(columns), "TERM": "dumb", "NO_COLOR": "1"}
-    result = CliRunner().invoke(app, [*words, "--lake", str(lake)], env=environment)
+    result = invoke([*words, "--lake", str(lake)], env=environment)
     assert result.exit_code == 0, result.output
     text = result.stdout + ("--- stderr\n" + result.stderr if result.stderr else "")
     return text.replace(str(lake), "LAKE").replace(str(ROOT), "ROOT")
@@ -56,7 +55,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = {"PATH": str(folder), "JAVA_HOME": str(folder), "HOME": str(folder)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert CliRunner().invoke(app, words).exit_code == 0
+    assert invoke(words).exit_code == 0
     return folder / "lake"
 
 
@@ -80,7 +79,7 @@ def test_the_terminal_is_the_golden_one(lake: Path, name: str, columns: int) -> 
     ],
 )
 def test_describe_says_when_a_point_lies_outside_the_log(lake: Path, words: list[str], line: str) -> None:
-    result = CliRunner().invoke(app, ["describe", "--lake", str(lake), *words])
+    result = invoke(["describe", "--lake", str(lake), *words])
     assert (result.exit_code, line in result.stderr) == (1, True)
 
 
@@ -102,7 +101,7 @@ def _update() -> Iterator[Path]:
     with TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
         made = Path(folder).resolve() / "lake"
         for _ in range(2):
-            CliRunner().invoke(app, ["run", str(CAPTURE), "--lake", str(made)])
+            invoke(["run", str(CAPTURE), "--lake", str(made)])
         for name, words in COMMANDS.items():
             for columns in WIDTHS:
                 file = GOLDEN / f"{name}-{columns}.txt"

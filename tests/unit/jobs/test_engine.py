@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.config.settings import SettingsError, default_values, load_settings
 from jobs.lake.runs import Jobs, Size, measured
-from jobs.spark.session import SessionError
+from jobs.spark.session import SessionError, _configuration
 from jobs.spark.tasks import engine, is_local, run_tasks
 from tests.support import writer
+from tests.support.invoked import invoke
 from tests.support.small_captures import SEGMENT, write_files
 
 
@@ -116,7 +114,7 @@ def test_without_java_one_line_names_the_other_engine(tmp_path: Path, monkeypatc
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     given = write_files(tmp_path / "capture", {SEGMENT: b"".join(writer.log())})
     words = ["run", str(given), "--lake", str(tmp_path / "lake"), "--engine", "spark"]
-    done = CliRunner().invoke(app, words)
+    done = invoke(words)
     text = "Spark needs Java 17 or newer: set JAVA_HOME or PATH. `--engine local` runs without Spark."
     assert (type(done.exception), str(done.exception)) == (SessionError, text)
 
@@ -140,19 +138,13 @@ def test_a_connect_server_that_cannot_be_had_is_one_line(
 
 def test_sql_refuses_a_server_whose_parser_it_cannot_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
-    done = CliRunner().invoke(app, ["sql", "select 1", "--lake", str(tmp_path)])
+    done = invoke(["sql", "select 1", "--lake", str(tmp_path)])
     assert "Unset SPARK_REMOTE for this command" in str(done.exception)
 
 
-def test_an_empty_address_is_none_for_java_too() -> None:
+def test_an_empty_address_is_none_for_java_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """`SPARK_REMOTE= kraft-forensics sql`: spark-submit refuses a master beside it, whatever it is."""
-    started = "build_context(load_settings('spark').spark).master"
-    imports = "from jobs.config.settings import load_settings; from jobs.spark.session import build_context"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{imports}; print({started})"],
-        env={**os.environ, "SPARK_REMOTE": ""},
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.startswith("local["), done.stderr
+    for name in ("SPARK_REMOTE", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
+        monkeypatch.setenv(name, "")
+    assert str(_configuration(load_settings("spark").spark).get("spark.master")).startswith("local[")
+    assert "SPARK_REMOTE" not in os.environ

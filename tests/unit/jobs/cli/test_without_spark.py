@@ -53,7 +53,7 @@ def test_a_missing_file_or_capture_is_an_error_line(tmp_path: Path) -> None:
     assert printed_by_main("run", "no such {{ capture }}", "--lake", tmp_path / "lake") == (1, "", error)
 
 
-@pytest.mark.parametrize("words", [["inspect", "--help"], ["config", "show"], ["coordinator", "x"]])
+@pytest.mark.parametrize("words", [["config", "show"], ["coordinator", "x"]])
 def test_a_reader_that_has_gone_ends_a_command_as_it_ends_other_tools(words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)

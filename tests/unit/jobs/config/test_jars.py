@@ -8,10 +8,9 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.config.jars import JarList, JarsError, delta_jars, install, s3_jars
+from tests.support.invoked import invoke
 from tests.support.paths import ROOT
 
 CONTENTS = {"a-1.jar": b"first", "b-2.jar": b"second"}
@@ -86,13 +85,13 @@ def test_setup_takes_the_jars_from_a_folder_and_doctor_compares_them(
 ) -> None:
     monkeypatch.setenv("KRAFT_FORENSICS_SPARK__JARS_DIR", str(tmp_path / "jars"))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # without Java nothing is kept for it (tests/wheel has that)
-    first = CliRunner().invoke(app, ["setup", "--from", str(ROOT / ".jars")])
+    first = invoke(["setup", "--from", str(ROOT / ".jars")])
     monkeypatch.delenv("JAVA_HOME")
     assert (first.exit_code, first.stdout) == (0, f"7 jars in {tmp_path}/jars, SHA-256 as listed\n")
     (tmp_path / "jars" / "spark.jsa").write_bytes(b"damaged")
-    assert CliRunner().invoke(app, ["setup"]).stdout == f"7 jars in {tmp_path}/jars, SHA-256 as listed, as before\n"
+    assert invoke(["setup"]).stdout == f"7 jars in {tmp_path}/jars, SHA-256 as listed, as before\n"
     doctor = ["doctor", "--lake", str(tmp_path), "--format", "csv"]
-    assert f"7 in {tmp_path}/jars, SHA-256 as listed" in CliRunner().invoke(app, doctor).stdout
+    assert f"7 in {tmp_path}/jars, SHA-256 as listed" in invoke(doctor).stdout
     next((tmp_path / "jars").glob("delta-spark*")).write_bytes(b"other")
-    changed = CliRunner().invoke(app, doctor)
+    changed = invoke(doctor)
     assert (changed.exit_code, "its SHA-256 is" in changed.stdout) == (1, True)

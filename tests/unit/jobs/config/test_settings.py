@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.config.settings import SettingsError, load_settings
+from tests.support.invoked import invoke
 
 PREFIX = "KRAFT_FORENSICS_"
 
 
 def shown(*extra: str) -> dict[str, dict[str, Any]]:
     """The rows by setting."""
-    result = CliRunner().invoke(app, ["config", "show", "--format", "json", *extra])
+    result = invoke(["config", "show", "--format", "json", *extra])
     assert result.exit_code == 0, result.output
     return {row["setting"]: row for row in json.loads(result.stdout)}
 
@@ -127,7 +126,7 @@ def test_secrets_are_redacted(form: str, monkeypatch: pytest.MonkeyPatch) -> Non
     }
     monkeypatch.setenv(f"{PREFIX}SPARK__CONF", json.dumps(conf))
     monkeypatch.setenv(f"{PREFIX}SPARK__DRIVER_JAVA_OPTIONS", f"-Dmy.api.token={secret}")
-    result = CliRunner().invoke(app, ["config", "show", "--format", form])
+    result = invoke(["config", "show", "--format", form])
     assert result.exit_code == 0
     assert secret not in result.output
     rows = shown()

@@ -6,10 +6,9 @@ import tomllib
 from typing import get_args
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.console.options import FailOn, levels_from
+from tests.support.invoked import invoke
 from tests.support.paths import ROOT
 
 
@@ -51,4 +50,4 @@ def test_the_dags_take_the_same_levels() -> None:
     ],
 )
 def test_a_number_that_is_too_large_is_a_usage_error(words: list[str]) -> None:
-    assert CliRunner().invoke(app, words).exit_code == 2
+    assert invoke(words).exit_code == 2

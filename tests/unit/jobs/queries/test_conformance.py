@@ -7,11 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from evidence.errors import KraftForensicsError
-from jobs.cli import app
 from jobs.queries.conformance import check_cases
+from tests.support.invoked import invoke
 from tests.support.paths import ORACLE
 
 CASES = ORACLE / "policy-4.3.1.jsonl.gz"
@@ -22,7 +21,7 @@ def lines() -> list[bytes]:
 
 
 def test_kafkas_cases_match() -> None:
-    done = CliRunner().invoke(app, ["conformance", str(CASES)])
+    done = invoke(["conformance", str(CASES)])
     assert (done.exit_code, done.stdout) == (0, "3000 matched, 0 differ\n")
 
 
@@ -31,13 +30,13 @@ def test_cases_that_differ_give_exit_code_1_and_are_named(tmp_path: Path) -> Non
     case["state_after"]["leader_epoch"] += 1
     file = tmp_path / "cases.jsonl"
     file.write_bytes(lines()[1] + json.dumps(case).encode() + b"\n")
-    done = CliRunner().invoke(app, ["conformance", str(file)])
+    done = invoke(["conformance", str(file)])
     assert (done.exit_code, done.stdout) == (1, "1 matched, 1 differ\n")
     assert f"{file}: line 2: " in done.stderr
 
 
 def test_other_rules_differ() -> None:
-    done = CliRunner().invoke(app, ["conformance", str(CASES), "--profile", "4.0"])
+    done = invoke(["conformance", str(CASES), "--profile", "4.0"])
     assert done.exit_code == 1
     assert "0 differ" not in done.stdout
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from jobs.cli import app
 from jobs.lake.lake import Lake
 from jobs.queries.listing import FilterError, list_findings
+from tests.support.invoked import invoke
 from tests.support.report_rows import lake_of
 
 CLUSTER = "c1"
@@ -86,7 +86,7 @@ def test_what_no_finding_can_have_is_an_error(lake: Lake, wanted: dict[str, Any]
 
 
 def cli(lake: Lake, *arguments: str) -> Result:
-    result = CliRunner().invoke(app, [*arguments, "--lake", str(lake.root)])
+    result = invoke([*arguments, "--lake", str(lake.root)])
     assert result.exit_code == 0, result.output
     return result
 
@@ -105,7 +105,7 @@ def test_the_commands(lake: Lake) -> None:
     "command", ["windows", "findings", "verdict", "sql select", "replay", "detect", "quality", "report"]
 )
 def test_a_lake_that_is_not_there_is_named_with_what_makes_one(command: str, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, [*command.split(), "--lake", str(tmp_path / "none")])
+    result = invoke([*command.split(), "--lake", str(tmp_path / "none")])
     assert result.exit_code == 1
     assert str(result.exception).startswith(f"{tmp_path / 'none'}: no lake here.")
     assert "kraft-forensics ingest" in str(result.exception)

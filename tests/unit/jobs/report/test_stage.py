@@ -9,15 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.incident.focus import ALL, Focus
 from jobs.report import load, stage
 from jobs.report.load import exposures, listed, policy_totals
 from jobs.report.page import render_report
 from replay.arrow.schemas import COUNTERFACTUALS, FINDINGS
 from replay.findings.kinds import Section
+from tests.support.invoked import invoke
 from tests.support.report_rows import (
     START_MS,
     broken_rule,
@@ -146,7 +145,7 @@ def test_a_narrowed_report_counts_only_what_is_within_and_never_replaces_the_who
 @pytest.mark.parametrize(("form", "name"), [("md", "report.md"), ("json", "report.json"), ("html", "report.html")])
 def test_each_format_has_its_file(tmp_path: Path, form: str, name: str) -> None:
     lake_of(tmp_path, CLUSTER, findings=[finding()], evidence_files=[evidence_file()])
-    result = CliRunner().invoke(app, ["report", "--lake", str(tmp_path), "--format", form])
+    result = invoke(["report", "--lake", str(tmp_path), "--format", form])
     assert (result.exit_code, result.stdout) == (0, f"{tmp_path / name}\n")
     assert "LOST: at least 70 acknowledged records" in (tmp_path / name).read_text(encoding="utf-8")
 
@@ -155,7 +154,7 @@ def test_each_format_has_its_file(tmp_path: Path, form: str, name: str) -> None:
 def test_a_dash_is_stdout_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, start: str) -> None:
     lake_of(tmp_path, CLUSTER, findings=[finding()], evidence_files=[evidence_file()])
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["report", "--lake", str(tmp_path), "--format", form, "--output", "-"])
+    result = invoke(["report", "--lake", str(tmp_path), "--format", form, "--output", "-"])
     assert result.exit_code == 0
     assert result.stdout.startswith(start)
     assert not (tmp_path / "-").exists()
@@ -163,7 +162,7 @@ def test_a_dash_is_stdout_and_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("option", [("--format", "pdf"), ("--incident", "yesterday"), ("--incident", "..")])
 def test_options_that_mean_nothing_are_usage_errors(tmp_path: Path, option: tuple[str, str]) -> None:
-    assert CliRunner().invoke(app, ["report", "--lake", str(tmp_path), *option]).exit_code == 2
+    assert invoke(["report", "--lake", str(tmp_path), *option]).exit_code == 2
 
 
 def test_policies_are_added_up_with_what_is_unknown() -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.cli import app
 from jobs.report.page import render_report
 from jobs.report.texts import as_postmortem, as_text, as_ticket
+from tests.support.invoked import invoke
 from tests.support.report_rows import answered, evidence_file, finding, lake_of, page_one_of, small_plan, small_report
 
 
@@ -120,6 +119,6 @@ def test_names_from_a_capture_mark_nothing_up() -> None:
 @pytest.mark.parametrize(("form", "start"), [("text", "Cluster c1\nLOST: "), ("markdown", "**LOST: "), ("json", "{")])
 def test_the_command_prints_each_form(tmp_path: Path, form: str, start: str) -> None:
     lake_of(tmp_path, "c1", findings=[finding()], evidence_files=[evidence_file()])
-    result = CliRunner().invoke(app, ["verdict", "--lake", str(tmp_path), "--cluster", "c1", "--format", form])
+    result = invoke(["verdict", "--lake", str(tmp_path), "--cluster", "c1", "--format", form])
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(start)

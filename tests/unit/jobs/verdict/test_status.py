@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from jobs.cli import app
 from jobs.console.options import FailOn, levels_from
 from jobs.lake.lake import Lake
 from jobs.queries.listing import acknowledge, listed, undo
 from jobs.verdict.status import KEY, levels, remember, with_status
 from replay.arrow.schemas import PARTITION_HISTORY
+from tests.support.invoked import invoke
 from tests.support.report_rows import evidence_file, lake_of
 
 CLUSTER = "c1"
@@ -41,7 +41,7 @@ def statuses(lake: Lake, running: bool = False) -> dict[str, str]:
 
 
 def cli(lake: Lake, *words: str) -> Result:
-    return CliRunner().invoke(app, [*words, "--lake", str(lake.root)])
+    return invoke([*words, "--lake", str(lake.root)])
 
 
 def test_a_finding_is_new_once(lake: Lake) -> None:
@@ -116,10 +116,19 @@ def test_what_is_acknowledged_before_the_next_run_does_not_alarm_as_new(lake: La
     assert (alarms(lake, "new-possible"), alarms(lake, "possible")) == (False, True)
 
 
-@pytest.mark.parametrize("row", [GAP, LOSS | {"verdict": "undetermined"}], ids=["gap", "window"])
-def test_unknown_is_a_gap_or_an_undetermined_window(lake: Lake, row: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("row", "alarming"),
+    [
+        (GAP, {"unknown", "low", "info"}),
+        (LOSS | {"verdict": "undetermined"}, {"unknown", "low", "medium", "info"}),
+        (LOSS | {"verdict": "excluded", "severity": "info"}, set()),
+    ],
+    ids=["gap", "undetermined window", "excluded window"],
+)
+def test_what_alarms_where_no_loss_was_found(lake: Lake, row: dict[str, Any], alarming: set[FailOn]) -> None:
     find(lake, row)
-    assert (alarms(lake, "unknown"), alarms(lake, "possible")) == (True, False)
+    every: tuple[FailOn, ...] = ("proven", "possible", "unknown", "high", "medium", "low", "info")
+    assert {level for level in every if alarms(lake, level)} == alarming
 
 
 def test_unknown_is_where_nothing_was_replayed(lake: Lake) -> None:
@@ -127,11 +136,6 @@ def test_unknown_is_where_nothing_was_replayed(lake: Lake) -> None:
     assert not alarms(lake, "unknown")
     lake.put("partition_history", CLUSTER, PARTITION_HISTORY.empty_table())
     assert (alarms(lake, "unknown"), alarms(lake, "new-unknown"), alarms(lake, "possible")) == (True, True, False)
-
-
-def test_an_excluded_window_has_a_severity_and_raises_no_alarm(lake: Lake) -> None:
-    find(lake, LOSS | {"verdict": "excluded", "severity": "info"})
-    assert (alarms(lake, "info"), alarms(lake, "unknown")) == (False, False)
 
 
 def test_acknowledgements_are_listed_and_undone(lake: Lake) -> None:
