@@ -1,13 +1,20 @@
-"""Files of broker logs -> rows: what is stored, where it points, whose it is; and that no secret gets out."""
+"""Files of broker logs -> rows: what is stored, where it points, whose it is; which processes wrote them; and that no
+secret gets out.
+
+tests/unit/golden/node_logs.jsonl has a text a line, what it shows, and what is read of it: rows without nulls, and the
+account of its bytes. `python -m tests.unit.evidence.broker_logs.test_read` fills in the last three entries.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
 import os
+import tarfile
 import tomllib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
@@ -17,15 +24,17 @@ from hypothesis import strategies as st
 from evidence import kinds, tables
 from evidence.broker_logs.read import MAX_MESSAGE_CHARS, read_broker_logs
 from evidence.broker_logs.times import QUARTER_MS
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, capture
 from tests.unit.evidence.accounting import FUZZ
-from tests.unit.evidence.broker_logs.support import RELEASES, SAMPLES, log_file, read, said
+from tests.unit.evidence.broker_logs.support import RELEASES, SAMPLES, Row, log_file, read, said
 
-AT = 1795219200123  # 2026-11-21 00:00:00.123
 TIME = "[2026-11-21 00:00:00,123]"
 LOADED = (
     f"{TIME} INFO [Partition a-0 broker=4] Log loaded for partition a-0 with initial high watermark 7 (k.Partition)\n"
 )
+PLACE = ["capture", "path", "sha256"]
+GOLDEN = ROOT / "tests" / "unit" / "golden" / "node_logs.jsonl"
+INDIA = 19_800_000
 CONFIG = f"""{TIME} INFO KafkaConfig values:
 \tlistener.name.sasl.scram-sha-512.sasl.jaas.config = org.x.ScramLoginModule required password="PLANTED";
 \tssl.keystore.password = PLANTED
@@ -80,41 +89,46 @@ def test_only_a_file_that_was_collected_and_read_whole_lacks_no_line(
     assert set(events["file_is_whole"].to_pylist()) == {expected}
 
 
-def test_a_stack_trace_is_of_the_event_before(tmp_path: Path) -> None:
-    text = f"{TIME} ERROR [ReplicaManager broker=4] Error while writing to highwatermark file in directory /d (k.R)\n"
-    trace = (
-        "java.io.IOException: No space left on device\n\tat a.b(C.java:1)\nCaused by: java.lang.OutOfMemoryError: x\n"
+def cases() -> list[Row]:
+    return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+
+
+def found(case: Row) -> Row:
+    with TemporaryDirectory() as folder:
+        result = read(Path(folder), case["text"].encode("utf-8", "surrogateescape"), **case["options"])
+    assert result.boots.schema.equals(tables.NODE_BOOTS, check_metadata=True)
+    events, boots = (
+        [{k: v for k, v in row.items() if v is not None} for row in table.drop_columns(PLACE).to_pylist()]
+        for table in (result.events, result.boots)
     )
-    result = read(tmp_path, (text + trace + LOADED).encode())
-    rows = result.events.to_pylist()
-    assert [(r["kind"], r["detail"], r["level"], r["logged_at_ms"]) for r in rows[1:3]] == [
-        ("disk_error", "No space left on device", "ERROR", AT),
-        ("out_of_memory", "x", "ERROR", AT),
-    ]
-    assert [r["position"] for r in rows[1:3]] == [len(text), len(text) + trace.index("Caused")]
+    account = json.loads(json.dumps(asdict(result.accounts["logs/server.log"])))
+    return {**case, "events": events, "boots": boots, "account": account}
 
 
-def test_secrets_do_not_get_out(tmp_path: Path) -> None:
-    failed = (
-        f"{TIME} ERROR Error while loading log dir /d sasl.password=PLANTED; url https://u:PLANTED@h/ "
-        "ssl.key.password -> PLANTED (k.L)\n"
-        f'{TIME} ERROR Error while loading log dir /d Login: org.x.PlainLoginModule required password="PLANTED" (k.L)\n'
-    )
-    rows = read(tmp_path, (CONFIG + failed).encode()).events.to_pylist()
-    assert "PLANTED" not in json.dumps(rows)
-    assert [r["kind"] for r in rows] == ["disk_error", "disk_error"]
-    assert rows[0]["message"] == (
-        "Error while loading log dir /d sasl.password=[redacted]; url https://u:[redacted]@h/ "
-        "ssl.key.password -> [redacted]"
-    )
-    assert rows[1]["message"] == rows[1]["detail"] == "[redacted]"
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case["what"])
+def test_what_is_read_of_a_log(case: Row) -> None:
+    assert found(case) == case
+    assert "PLANTED" not in json.dumps([case["events"], case["boots"], case["account"]])
 
 
-def test_held_back_bytes_show_no_secret(tmp_path: Path) -> None:
-    data = (LOADED + "ssl.key.password = PLANTED ").encode() + b"\xff\n"
-    account = read(tmp_path, data).accounts["logs/server.log"]
-    assert account.quarantined_bytes == len(data) - len(LOADED)
-    assert "PLANTED" not in str(account)
+def test_a_pattern_that_says_too_little(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="log pattern"):
+        read(tmp_path, b"x\n", patterns=["%p"])
+
+
+@pytest.mark.parametrize("release", ["3.9.1", "4.0.2", "4.1.1"])
+def test_processes_of_a_real_cluster(release: str, tmp_path: Path) -> None:
+    """tests/captures/logs.sh: broker 2 is killed and started again, in Asia/Kolkata; then it stops cleanly."""
+    name = f"logs-{release}"
+    with tarfile.open(capture(name)) as tar:
+        stream = tar.extractfile(f"{name}/logs/broker-2/server.log")
+        assert stream is not None
+        rows = read(tmp_path, stream.read()).boots.to_pylist()
+    assert [r["previous_shutdown"] for r in rows] == [None, "unclean"]
+    assert [r["stopped"] for r in rows] == [None, "complete"]
+    assert {(r["node_id"], r["kafka_version"], r["zone_ms"]) for r in rows} == {(2, release, INDIA)}
+    assert rows[0]["broker_epoch"] < rows[1]["broker_epoch"]
+    assert rows[0]["incarnation_id"] != rows[1]["incarnation_id"]
 
 
 def test_long_messages_are_cut(tmp_path: Path) -> None:
@@ -123,15 +137,6 @@ def test_long_messages_are_cut(tmp_path: Path) -> None:
     line = f"{TIME} WARN [ReplicaFetcher replicaId=4, leaderId=2, fetcherId=0] {failed} (k.R)\n"
     (row,) = read(tmp_path, line.encode()).events.to_pylist()
     assert (row["count"], len(row["message"])) == (500, MAX_MESSAGE_CHARS)
-
-
-@pytest.mark.parametrize(("node", "expected"), [(None, 4), (4, 4), (3, 4)])
-def test_a_line_names_its_node(tmp_path: Path, node: int | None, expected: int) -> None:
-    version = f"{TIME} INFO Kafka version: 4.0.2 (k.A)\n"
-    result = read(tmp_path, (LOADED + version).encode(), node_id=node)
-    assert [r["node_id"] for r in result.events.to_pylist()] == [expected, expected], "its folder's name may be wrong"
-    note = result.accounts["logs/server.log"].note
-    assert note == ("lines of node 4 in a file of node 3" if node == 3 else None)
 
 
 def test_a_folder_that_other_files_contradict_names_no_node(tmp_path: Path) -> None:
@@ -146,57 +151,7 @@ def test_a_folder_that_other_files_contradict_names_no_node(tmp_path: Path) -> N
     assert [row["node_id"] for row in rows] == [None, 4, 2]
 
 
-ISR = f"{TIME} INFO [Partition a-0 broker=4] ISR updated to 4,5  and version updated to 12 (k.Partition)\n"
-
-
-CUT = f"{TIME} WARN [LogLoader partition=a-0, dir=/d] Corruption found in segment 0, truncating to offset 12 (k.L)\n"
-
-
-@pytest.mark.parametrize(
-    ("data", "kept"),
-    [
-        (ISR, [("isr_updated", 12)]),
-        # A disk that was full, or a power loss: the next event stands right behind what was written.
-        (ISR[: ISR.index("2 (k")] + ISR, [("isr_updated", None)]),
-        # A log shipper's limit.
-        (ISR[: ISR.index("2 (k")] + "\n" + ISR, [("isr_updated", None), ("isr_updated", 12)]),
-        (ISR[: ISR.index(" and")] + "\n" + ISR, [("isr_updated", 12)]),
-        # That a start cut a log off is known without the offset.
-        (CUT[: CUT.index("2 (k")] + ISR, [("corruption_found", None)]),
-        (CUT, [("corruption_found", 12)]),
-    ],
-)
-def test_a_number_that_may_lack_digits_is_not_read(
-    tmp_path: Path, data: str, kept: list[tuple[str, int | None]]
-) -> None:
-    """A partition epoch of 1 instead of 12 would date what stands before it too early."""
-    result = read(tmp_path, data.encode())
-    rows = result.events.to_pylist()
-    assert [(row["kind"], row["partition_epoch"] or row["truncated_to"]) for row in rows] == kept
-    reasons = [damage.reason for damage in result.accounts["logs/server.log"].damage]
-    assert reasons == (["two_events"] if data.count("\n") < data.count(TIME) else [])
-
-
 START = f"{TIME} INFO Registered signal handlers for TERM, INT, HUP (k.L)\n"
-PACKED = "2026-11-21T00:00:00.123456789Z "
-
-
-@pytest.mark.parametrize(
-    ("data", "is_collected", "shown"),
-    [
-        (START + LOADED + START, False, [True, True]),
-        # Container runtimes and archives drop lines, and people join what they give.
-        (PACKED + START + PACKED + LOADED + PACKED + START, False, [False, False]),
-        (PACKED + START + PACKED + LOADED + PACKED + START, True, [True, True]),
-        (json.dumps({"log": START}) + "\n" + json.dumps({"log": START}) + "\n", False, [False, False]),
-        (START + "\0\0\0\n" + START, False, [False, False]),
-    ],
-)
-def test_a_process_begins_in_a_file_only_if_no_line_can_be_missing(
-    tmp_path: Path, data: str, is_collected: bool, shown: list[bool]
-) -> None:
-    boots = read(tmp_path, data.encode(), node_id=4, is_collected=is_collected).boots.to_pylist()
-    assert [row["begins_in_file"] for row in boots] == shown
 
 
 STRIMZI = "2026-11-21 00:00:00 INFO  [main] {logger}:66 - {message}\n"
@@ -232,15 +187,6 @@ def test_rows_of_every_layout_pass_the_checks_of_their_tables(tmp_path: Path, da
         assert not known or (row["logged_at_ms"] - row["logged_at_utc_ms"]) % QUARTER_MS == 0
 
 
-def test_an_archives_export_of_several_nodes(tmp_path: Path) -> None:
-    version = f"{TIME} INFO Kafka version: 4.0.2 (k.A)\n"
-    data = (LOADED + LOADED.replace("broker=4", "broker=5") + version).encode()
-    result = read(tmp_path, data)
-    assert [r["node_id"] for r in result.events.to_pylist()] == [4, 5, None]
-    assert result.accounts["logs/server.log"].note == "lines of several nodes"
-    assert len(result.boots) == 0
-
-
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])
 def test_compressed_files(tmp_path: Path, codec: str) -> None:
     text = (LOADED * 50).encode()
@@ -253,41 +199,6 @@ def test_compressed_files(tmp_path: Path, codec: str) -> None:
     account = read(tmp_path, odd, name="server.log.1.gz").accounts["logs/server.log.1.gz"]
     assert (account.parsed_bytes, account.quarantined_bytes) == (len(odd), 0)
     assert account.damage[0].message.startswith(f"in the unpacked text, byte {len(text)}, 2 bytes: ")
-
-
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"hello\n", "unknown_layout"),
-        (b"\x1f\x8bgarbage", "bad_compression"),
-        (b"\0" * 100, "unknown_layout"),
-        (LOADED.encode("utf-16"), "unknown_layout: UTF-16 text"),
-        (
-            b"\x1b[32m" + LOADED.encode(),
-            "unknown_layout: no line begins as in any known layout: name the log4j pattern of the site, or remove",
-        ),
-    ],
-)
-def test_what_is_no_log_is_held_back(tmp_path: Path, data: bytes, reason: str) -> None:
-    account = read(tmp_path, data).accounts["logs/server.log"]
-    assert account.quarantined_bytes == len(data)
-    assert f"{account.damage[0].reason}: {account.damage[0].message}".startswith(reason)
-
-
-def test_an_empty_file(tmp_path: Path) -> None:
-    result = read(tmp_path, b"")
-    assert result.accounts["logs/server.log"].note == "an empty file"
-    assert len(result.events) == len(result.boots) == 0
-
-
-def test_a_pattern_of_the_site(tmp_path: Path) -> None:
-    line = "21.11.2026 00:00:00.123|INFO|Kafka version: 4.0.2\n"
-    assert read(tmp_path, line.encode()).accounts["logs/server.log"].quarantined_bytes == len(line)
-    pattern = "%d{dd.MM.yyyy HH:mm:ss.SSS}|%p|%m%n"
-    (row,) = read(tmp_path, line.encode(), patterns=[pattern]).events.to_pylist()
-    assert (row["logged_at_ms"], row["detail"]) == (AT, "4.0.2")
-    with pytest.raises(ValueError, match="log pattern"):
-        read(tmp_path, line.encode(), patterns=["%p"])
 
 
 @pytest.mark.parametrize(
@@ -327,3 +238,7 @@ def test_any_size_of_chunk_gives_the_same_rows(tmp_path: Path, size: int) -> Non
 )
 def test_any_bytes_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes]) -> None:
     read(tmp_path_factory.mktemp("log"), b"".join(pieces))
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text("".join(json.dumps(found(case)) + "\n" for case in cases()), encoding="utf-8")

@@ -99,12 +99,6 @@ def test_a_text_that_is_read_by_line_gives_the_rows_that_its_columns_give(
     ]
 
 
-def test_an_export_of_an_unknown_broker_without_samples_is_no_damage(tmp_path: Path) -> None:
-    found, _ = read(tmp_path / "capture", {"metrics.prom": b"jvm_threads 12\n"})
-    assert len(found.log_end_offsets) == 0
-    assert found.accounts["metrics.prom"].damage == []
-
-
 def test_a_value_costs_some_70_bytes_whatever_its_files_name_is(tmp_path: Path) -> None:
     folder = f"{'long-' * 40}/snapshots/1795221569450/broker-{{}}/"
     texts = {folder.format(b) + "replication-offset-checkpoint": checkpoint(5000, b) for b in range(4)}

@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,29 +84,6 @@ def test_no_damage_to_a_file_keeps_the_tables_from_being_made(data: st.DataObjec
     named = {} if name.endswith("meta.properties") else {f"{BROKER}/meta.properties": b"node.id=4\n"}
     read({f"{BROKER}/{name}": bytes(content[: data.draw(st.integers(0, len(content)))]), **named})
     read({f"{BROKER}/{name}": bytes(content), **named})
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "is_needed"),
-    [
-        ("replication-offset-checkpoint", b"0\n1\norders 0 12\n", True),
-        ("metrics.prom", b'kafka_log_Log_LogEndOffset{topic="a",partition="0"} 1\n', True),
-        ("jmx.csv", b'"time","kafka.log:type=Log,name=LogEndOffset,topic=a,partition=0:Value"\n1,2\n', True),
-        ("info.json", json.dumps(LOG_INFO).encode(), True),
-        (".kafka_cleanshutdown", b'{"version":0,"brokerEpoch":7}', True),
-        ("quorum-state", json.dumps(ANSWERS["quorum-state"]).encode(), True),
-        ("dirs.json", json.dumps(ANSWERS["describe-log-dirs.v1.json"]).encode(), True),
-        ("offsets.txt", b"orders:0:12\n", False),
-        ("dirs.txt", json.dumps(ANSWERS["log-dirs.json"]).encode(), False),
-        ("quorum.json", json.dumps(ANSWERS["describe-quorum.v2.json"]).encode(), False),
-        ("topics.txt", b"\tTopic: a\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n", False),
-    ],
-)
-def test_only_a_source_that_does_not_name_its_node_needs_one(file: str, text: bytes, is_needed: bool) -> None:
-    found, _ = read({f"files/{file}": text})
-    rows = sum(len(table) for table in (found.log_end_offsets, found.described_partitions, found.quorum_reports))
-    reasons = [d.reason for d in found.accounts[f"files/{file}"].damage]
-    assert (rows == 0, "unknown_node" in reasons) == (is_needed, is_needed)
 
 
 def test_of_a_replica_only_the_last_segment_is_read() -> None:
