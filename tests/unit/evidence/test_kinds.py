@@ -8,7 +8,6 @@ is no time in milliseconds.
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -16,13 +15,7 @@ import pytest
 
 from evidence import kinds
 from evidence.limits import int32_of
-from tests.support.paths import ROOT
-
-GOLDEN = ROOT / "tests" / "unit" / "golden" / "paths.jsonl"
-
-
-def cases() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+from tests.support.golden import cases, write
 
 
 def judged(text: str) -> dict[str, Any]:
@@ -35,7 +28,7 @@ def judged(text: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case["path"])
+@pytest.mark.parametrize("case", cases("paths"), ids=lambda case: case["path"])
 def test_what_a_path_says(case: dict[str, Any]) -> None:
     assert judged(case["path"]) == case
 
@@ -54,5 +47,4 @@ def test_a_node_id_is_an_int32_in_plain_digits_that_is_not_negative(text: str, n
 
 
 if __name__ == "__main__":
-    lines = [json.dumps(judged(case["path"]), ensure_ascii=False) + "\n" for case in cases()]
-    GOLDEN.write_text("".join(lines), encoding="utf-8")
+    write("paths", [judged(case["path"]) for case in cases("paths")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import json
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -30,19 +29,14 @@ from evidence.redaction import (
 from evidence.wire.batches import read_head
 from evidence.wire.records import Record
 from tests.support import writer
-from tests.support.paths import ROOT
+from tests.support.golden import cases
 
 SECRET = "hunter2-planted"
 
 
 # Every config that Kafka defines with Type.PASSWORD (SslConfigs, SaslConfigs, BrokerSecurityConfigs, ZkConfigs,
 # DelegationTokenManagerConfigs, PasswordEncoderConfigs), others of Kafka's, and some of plugins.
-NAMES = [
-    json.loads(line) for line in (ROOT / "tests" / "unit" / "golden" / "config_names.jsonl").read_text().splitlines()
-]
-
-
-@pytest.mark.parametrize("config", NAMES, ids=lambda config: config["name"])
+@pytest.mark.parametrize("config", cases("config_names"), ids=lambda config: config["name"])
 def test_which_configs_are_secret(config: dict[str, Any]) -> None:
     prefixes = ("", "listener.name.external.", "listener.name.sasl_ssl.scram-sha-256.")
     for prefix in prefixes if config["is_kafkas"] else prefixes[:1]:

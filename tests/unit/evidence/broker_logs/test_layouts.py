@@ -6,7 +6,6 @@ tests/unit/golden/layouts.jsonl has a text a line, the patterns that the site na
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
@@ -18,24 +17,19 @@ from hypothesis import strategies as st
 
 from evidence.broker_logs.layouts import KNOWN_PATTERNS, Layout, detect, of_pattern
 from evidence.broker_logs.times import date_pattern, quarter_hours, read_iso, zone_offset_ms
-from tests.support.paths import ROOT
+from tests.support.golden import cases, write
 from tests.unit.evidence.accounting import FUZZ
 from tests.unit.evidence.broker_logs.support import SAMPLES
 
 AT = 1795219200123  # 2026-11-21 00:00:00.123
 INDIA = 19_800_000
 TEXT = "[2026-11-21 00:00:00,123] WARN [Log partition=a-0, dir=/d] Truncating to offset 3 (kafka.log.UnifiedLog)"
-GOLDEN = ROOT / "tests" / "unit" / "golden" / "layouts.jsonl"
 KNOWN = [of_pattern(p) for p in KNOWN_PATTERNS]
 
 
 def begins(layout: Layout, line: bytes) -> bool:
     """As the scan of a chunk finds it: by RE2."""
     return pc.match_substring_regex(pa.array([line], pa.large_binary()), pattern=layout.head)[0].as_py()
-
-
-def cases() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
 
 
 def read(case: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +41,7 @@ def read(case: dict[str, Any]) -> dict[str, Any]:
     return {**case, "layout": layout and layout.name, "head": head and asdict(head)}
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case["what"])
+@pytest.mark.parametrize("case", cases("layouts"), ids=lambda case: case["what"])
 def test_what_is_read_of_a_line(case: dict[str, Any]) -> None:
     assert read(case) == case
     for pattern in case["patterns"]:
@@ -133,4 +127,4 @@ def test_any_text_has_a_layout_or_none(data: bytes, start: str) -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text("".join(json.dumps(read(case)) + "\n" for case in cases()), encoding="utf-8")
+    write("layouts", map(read, cases("layouts")))

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from evidence import kinds, tables
 from evidence.broker_logs.read import MAX_MESSAGE_CHARS, read_broker_logs
 from evidence.broker_logs.times import QUARTER_MS
+from tests.support.golden import cases, write
 from tests.support.paths import ROOT, capture
 from tests.unit.evidence.accounting import FUZZ
 from tests.unit.evidence.broker_logs.support import RELEASES, SAMPLES, Row, log_file, read, said
@@ -33,7 +34,6 @@ LOADED = (
     f"{TIME} INFO [Partition a-0 broker=4] Log loaded for partition a-0 with initial high watermark 7 (k.Partition)\n"
 )
 PLACE = ["capture", "path", "sha256"]
-GOLDEN = ROOT / "tests" / "unit" / "golden" / "node_logs.jsonl"
 INDIA = 19_800_000
 CONFIG = f"""{TIME} INFO KafkaConfig values:
 \tlistener.name.sasl.scram-sha-512.sasl.jaas.config = org.x.ScramLoginModule required password="PLANTED";
@@ -89,10 +89,6 @@ def test_only_a_file_that_was_collected_and_read_whole_lacks_no_line(
     assert set(events["file_is_whole"].to_pylist()) == {expected}
 
 
-def cases() -> list[Row]:
-    return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
-
-
 def found(case: Row) -> Row:
     with TemporaryDirectory() as folder:
         result = read(Path(folder), case["text"].encode("utf-8", "surrogateescape"), **case["options"])
@@ -105,7 +101,7 @@ def found(case: Row) -> Row:
     return {**case, "events": events, "boots": boots, "account": account}
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case["what"])
+@pytest.mark.parametrize("case", cases("node_logs"), ids=lambda case: case["what"])
 def test_what_is_read_of_a_log(case: Row) -> None:
     assert found(case) == case
     assert "PLANTED" not in json.dumps([case["events"], case["boots"], case["account"]])
@@ -241,4 +237,4 @@ def test_any_bytes_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, p
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text("".join(json.dumps(found(case)) + "\n" for case in cases()), encoding="utf-8")
+    write("node_logs", map(found, cases("node_logs")))

@@ -7,39 +7,15 @@ from typing import Any
 import pytest
 
 from evidence.capture.manifest import CapturedNode, Disk
+from tests.support.golden import cases
 
 SSD = {"file_system": "ext4", "device": "nvme0n1", "transport": "pcie", "model": "SAMSUNG MZQL23T8HCLS-00A07"}
 
 
-@pytest.mark.parametrize(
-    ("facts", "is_virtual", "expected"),
-    [
-        (SSD, False, True),
-        ({**SSD, "transport": "sata"}, False, True),
-        # Inside a virtual machine any disk may be a volume that was on another machine before.
-        (SSD, True, None),
-        (SSD, None, None),
-        ({"file_system": "xfs", "device": "vda", "transport": "virtio"}, True, None),
-        # The system's own disk has been here since the machine started.
-        ({"file_system": "xfs", "device": "vda", "transport": "virtio", "is_system_disk": True}, True, True),
-        ({"file_system": "xfs", "device": "vdb", "transport": "virtio", "is_system_disk": False}, True, None),
-        ({**SSD, "model": "Amazon EC2 NVMe Instance Storage              "}, True, True),
-        ({**SSD, "model": "Amazon Elastic Block Store"}, False, None),
-        ({**SSD, "model": "Mellanox BlueField NVMe SNAP Controller"}, False, None),
-        ({**SSD, "model": None}, False, None),
-        ({**SSD, "transport": "tcp"}, False, False),
-        ({**SSD, "transport": "iscsi"}, False, False),
-        ({**SSD, "transport": "usb"}, False, None),
-        ({"file_system": "nfs4"}, False, False),
-        ({"file_system": "fuse.sshfs"}, False, False),
-        ({"file_system": "overlay"}, False, False),
-        ({"file_system": "tmpfs"}, False, False),
-        ({"file_system": "zfs"}, False, None),
-        ({}, False, None),
-    ],
-)
-def test_a_disk(facts: dict[str, Any], is_virtual: bool | None, expected: bool | None) -> None:
-    assert Disk(directory="logdir0", **facts).is_local(is_virtual) is expected
+@pytest.mark.parametrize("case", cases("disks"))
+def test_a_disk(case: dict[str, Any]) -> None:
+    """In a virtual machine a disk may be a volume that was on another machine before, but not the system's own disk."""
+    assert Disk(directory="logdir0", **case["facts"]).is_local(case["is_virtual"]) is case["is_local"]
 
 
 def test_of_several_disks_the_worst_counts() -> None:

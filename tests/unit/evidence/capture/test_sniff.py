@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from evidence import kinds
 from evidence.capture.sniff import HEAD_BYTES, sniff
 from tests.support.cli import printed
+from tests.support.golden import cases
 from tests.support.paths import ORACLE, ROOT
 from tests.unit.evidence.accounting import FUZZ
 from tests.unit.evidence.broker_logs.support import RELEASES, SAMPLES
@@ -54,35 +56,9 @@ def test_dumps_are_known(file: object) -> None:
     assert sniff(payloads[:HEAD_BYTES]) == (kinds.DUMP_LOG if payloads else None)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        (b'# HELP kafka_log_Log_LogEndOffset x\nkafka_log_Log_LogEndOffset{topic="a"} 1\n', kinds.JMX_EXPORTER),
-        (b'"time","kafka.log:type=Log,name=LogEndOffset,topic=a,partition=0:Value"\n1,2\n', kinds.JMX_TOOL),
-        (b'{"brokerEpoch":1,"topicPartitionLogInfoList":[]}', kinds.REPLICA_LOG_INFO),
-        (b"\xef\xbb\xbforders:0:12\n", kinds.GET_OFFSETS),
-        (b"orders:0:12", kinds.GET_OFFSETS),
-        (b"orders:0:12\nord\xe9rs:1:7\norders:2:9\n", kinds.GET_OFFSETS),
-        (b"\n".join([b"a:0:1", b"b", b"c", b"d:0:2\n"]), None),
-        (b"", None),
-        (b"\n\n\n", None),
-        (b"12:30:45 the broker started\n12:30:46 and stopped\n", None),
-        (b"[2026-11-21 00:00:00,000] INFO Topic: orders created\n", None),
-        (b"time,value\n1,2\n", None),
-        (b"\x00\x01\x02" * 100, None),
-        (b"PK\x03\x04", None),
-        (b'{"events":[{"t":1}],"lost_acks":{"a-0":[1,2]}}', None),
-        (
-            b"[2026-11-21 00:00:00,000] WARN [AdminClient clientId=a] Connection could not be established. "
-            b"(org.apache.kafka.clients.NetworkClient)\n",
-            None,
-        ),
-        (b"2026-11-21 00:00:00,000 INFO my application (com.example.kafka.server.Thing)\n", None),
-        (b"Kafka's logger (kafka.server.KafkaConfig) prints\n", None),
-    ],
-)
-def test_a_few_lines_decide(text: bytes, kind: str | None) -> None:
-    assert sniff(text) == kind
+@pytest.mark.parametrize("case", cases("sniffed"))
+def test_a_few_lines_decide(case: dict[str, Any]) -> None:
+    assert sniff(case["text"].encode("utf-8", "surrogateescape")) == case["kind"]
 
 
 @pytest.mark.parametrize("wrapped", [("utf-16", ""), ("utf-8", "\x1b[32m")])

@@ -27,11 +27,11 @@ from evidence.metadata_log.rows import to_json
 from evidence.wire.batches import Batch, scan_batches
 from evidence.wire.records import Record, read_records
 from tests.support import writer
+from tests.support.golden import cases, write
 from tests.support.paths import ORACLE, ROOT, capture
 from tests.unit.evidence.accounting import FUZZ
 
 SAMPLES = ROOT / "tests" / "samples" / "dump-log"
-GOLDEN = ROOT / "tests" / "unit" / "golden" / "dumps.jsonl"
 DUMPS = sorted(ORACLE.glob("*dump-log*.txt.gz"))
 HEAD = (
     "baseOffset: {base} lastOffset: {last} count: {count} baseSequence: -1 lastSequence: -1 producerId: -1 "
@@ -222,7 +222,7 @@ def test_a_batch_that_the_tool_calls_invalid_is_quarantined_with_its_records() -
     assert [b.base_offset for b in scan.logs[0].batches] == [0, 3, 5]
 
 
-def found_in_samples() -> list[str]:
+def found_in_samples() -> list[dict[str, Any]]:
     """Of each text its logs, damage and records."""
     found: list[dict[str, Any]] = []
     for path in sorted(SAMPLES.glob("*.txt")):
@@ -233,11 +233,11 @@ def found_in_samples() -> list[str]:
         found += [{"text": path.name, **asdict(damage)} for damage in scan.damage]
         found += [{"text": path.name, "note": scan.note}] if scan.note else []
         found += [{"text": path.name, **asdict(item)} for item in read_all(path.read_bytes())]
-    return [json.dumps(line) for line in found]
+    return [json.loads(json.dumps(line)) for line in found]
 
 
 def test_what_is_found_in_the_samples() -> None:
-    assert found_in_samples() == GOLDEN.read_text(encoding="utf-8").splitlines()
+    assert found_in_samples() == cases("dumps")
 
 
 SNAPSHOT = gzip.decompress(
@@ -441,8 +441,7 @@ def broker(broker_id: str, epoch: str = "7") -> str:
     return f'{{"type":"UNREGISTER_BROKER_RECORD","version":0,"data":{{"brokerId":{broker_id},"brokerEpoch":{epoch}}}}}'
 
 
-LISTED = (ROOT / "tests" / "unit" / "golden" / "dump_payloads.jsonl").read_text().splitlines()
-BAD = [(case["reason"], case["payload"]) for case in map(json.loads, LISTED)]
+BAD = [(case["reason"], case["payload"]) for case in cases("dump_payloads")]
 BAD += [("bad_json", "[" * 200_000), ("bad_json", '{"a":' * 200_000), ("bad_json", broker("9" * 5000))]
 BAD += [("bad_payload", topic('"' + "x" * 40_000 + '"'))]
 
@@ -588,4 +587,4 @@ def test_a_flipped_byte_never_makes_a_wrong_record(data: st.DataObject) -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text("".join(f"{line}\n" for line in found_in_samples()), encoding="utf-8")
+    write("dumps", found_in_samples())

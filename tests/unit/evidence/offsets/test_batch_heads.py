@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from evidence.offsets.batch_heads import read_heads
 from evidence.wire.batches import HEAD
+from tests.support.golden import cases
 
 
 def head(base: int = 50, **changed: int) -> str:
@@ -46,41 +49,13 @@ def test_sequence_numbers_show_no_answer_to_a_producer() -> None:
     assert read_heads(text(WHOLE[0], *follows, WHOLE[-1]), 0) == read_heads(text(*WHOLE), 0)
 
 
-@pytest.mark.parametrize(
-    ("lines", "log_end", "is_damaged"),
-    [
-        (("size 500", f"200 {head()}", "end 300 zeros"), 55, False),
-        (("size 310", f"200 {head()}", "end 300 torn"), 55, False),
-        # Bytes that are no batch: a broker would cut there, or go on.
-        (("size 500", f"200 {head()}", "end 300 bad"), None, False),
-        (("size 900", f"200 {head()}", "skipped 3", f"800 {head(90)}", "end 900 whole"), 95, False),
-        (("size 0", "end 0 whole"), 7, False),
-        (("size 500", "end 0 zeros"), 7, False),
-        # A batch begins at the index entry: where none is whole, the log's end is not known.
-        (("size 310", "end 300 torn"), None, False),
-        (WHOLE[:-1], None, True),
-        (WHOLE[1:], None, True),
-        ((*WHOLE, WHOLE[-1]), None, True),
-        (("size 400", *WHOLE), None, True),
-        (("size 500", f"200 {head()}", f"310 {head(55)}", "end 410 torn"), None, True),
-        (("size 500", f"200 {head()}", "skipped 3", "end 300 torn"), None, True),
-        (("size 400", f"200 {head()}", "end 400 whole"), None, True),
-        (("size 400", f"200 {head()}", "end 300 whole"), None, True),
-        (("size 250", f"200 {head()}", "end 300 torn"), None, True),
-        (("size 300", f"200 {head(magic=1)}", "end 300 whole"), None, True),
-        (("size 300", f"200 {head(delta=-1)}", "end 300 whole"), None, True),
-        (("size 300", f"200 {head(length=40)}", "end 252 torn"), None, True),
-        (("size 300", f"200 {head(base=6)}", "end 300 whole"), None, True),
-        (("size 300", f"200 {head(base=(1 << 63) - 2)}", "end 300 whole"), None, True),
-        (("size 400", f"200 {head()}", f"300 {head(54)}", "end 400 whole"), None, True),
-        (("size 400", f"200 {head()}", f"300 {head(55, epoch=2)}", "end 400 whole"), None, True),
-        (("size 400", f"200 {head()[:-2]}", "end 300 torn"), None, True),
-    ],
-)
-def test_what_the_lines_say(lines: tuple[str, ...], log_end: int | None, is_damaged: bool) -> None:
-    data = text(*lines)
+@pytest.mark.parametrize("case", cases("heads"))
+def test_what_the_lines_say(case: dict[str, Any]) -> None:
+    """At bytes that are no batch a broker would cut, or go on. A batch begins at the index entry: where none is whole,
+    the log's end is not known."""
+    data = case["text"].encode()
     tail = read_heads(data, 7)
-    assert (tail.log_end_offset, bool(tail.damage)) == (log_end, is_damaged)
+    assert (tail.log_end_offset, bool(tail.damage)) == (case["log_end_offset"], case["is_damaged"])
     assert all(d.position + d.length_bytes == len(data) for d in tail.damage)
 
 

@@ -6,21 +6,14 @@ nulls and, by file, damage (position, length, reason, message).
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.golden import cases, write
 from tests.unit.evidence.offsets import support
-
-GOLDEN = ROOT / "tests" / "unit" / "golden" / "small_captures.jsonl"
-
-
-def cases() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
 
 
 def read(case: dict[str, Any]) -> dict[str, Any]:
@@ -38,10 +31,10 @@ def read(case: dict[str, Any]) -> dict[str, Any]:
     return {**case, "rows": [{k: v for k, v in row.items() if v is not None} for row in rows], "damage": damage}
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case["what"])
+@pytest.mark.parametrize("case", cases("small_captures"), ids=lambda case: case["what"])
 def test_what_is_read_of_a_small_capture(case: dict[str, Any]) -> None:
     assert read(case) == case
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text("".join(json.dumps(read(case)) + "\n" for case in cases()), encoding="utf-8")
+    write("small_captures", map(read, cases("small_captures")))

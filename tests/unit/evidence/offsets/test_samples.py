@@ -22,12 +22,12 @@ from evidence.capture.files import open_capture
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import OffsetTables, read_offsets
 from tests.support.cli import printed
+from tests.support.golden import cases, write
 from tests.support.paths import ROOT
 from tests.support.small_captures import write_files
 from tests.unit.evidence.offsets.support import LOG_INFO
 
 SAMPLES = ROOT / "tests" / "samples"
-GOLDEN = ROOT / "tests" / "unit" / "golden" / "sources.jsonl"
 PLACE = "snapshots/1795240316000/broker-1"
 ENDS = {("orders", 0): 12, ("orders", 1): 31, ("mail.v1", 0): 4, ("__transaction_state", 0): 7}
 PRINTED = {
@@ -63,16 +63,16 @@ def rows() -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if v is not None} for row in every]
 
 
-def lines() -> list[str]:
+def found() -> list[dict[str, Any]]:
     """Of the rows, and of what was remarked."""
-    found = [{"file": row.pop("path").removeprefix(f"{PLACE}/"), **row} for row in rows()]
+    lines = [{"file": row.pop("path").removeprefix(f"{PLACE}/"), **row} for row in rows()]
     for path, account in read()[0].accounts.items():
-        found += [{"file": path.removeprefix(f"{PLACE}/"), **asdict(damage)} for damage in account.damage]
-    return [json.dumps(line) for line in found]
+        lines += [{"file": path.removeprefix(f"{PLACE}/"), **asdict(damage)} for damage in account.damage]
+    return lines
 
 
 def test_every_row_of_every_sample() -> None:
-    assert lines() == GOLDEN.read_text(encoding="utf-8").splitlines()
+    assert found() == cases("sources")
 
 
 def test_every_byte_of_every_sample_is_understood() -> None:
@@ -103,4 +103,4 @@ def test_all_sources_agree_on_where_the_logs_end(file: str, column: str) -> None
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")
+    write("sources", found())

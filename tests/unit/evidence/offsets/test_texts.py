@@ -6,7 +6,6 @@ shows, the text, and what is read of it (rows; of damage its position, length, r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,9 +17,8 @@ from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.text_files import read_checkpoint
-from tests.support.paths import ROOT
+from tests.support.golden import cases, write
 
-GOLDEN = ROOT / "tests" / "unit" / "golden" / "texts.jsonl"
 Rows = list[dict[str, Any]]
 NAMES = MetricNames()
 
@@ -72,33 +70,30 @@ READERS: dict[str, Callable[[bytes], tuple[Rows, Sequence[Damage]]]] = {
 }
 
 
-def texts() -> Rows:
-    return [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
-
-
 def read(case: dict[str, Any]) -> dict[str, Any]:
     rows, damage = READERS[case["reader"]](case["text"].encode("utf-8", "surrogateescape"))
     named = [[d.position, d.length_bytes, d.reason, d.message] for d in damage]
     return {**{name: case[name] for name in ("reader", "what", "text")}, "rows": rows, "damage": named}
 
 
-@pytest.mark.parametrize("case", texts(), ids=lambda case: f"{case['reader']}: {case['what']}")
+@pytest.mark.parametrize("case", cases("texts"), ids=lambda case: f"{case['reader']}: {case['what']}")
 def test_what_is_read_of_a_text(case: dict[str, Any]) -> None:
     assert read(case) == case
     assert "hunter2" not in str(case["damage"])
 
 
 def test_every_reader_has_texts() -> None:
-    assert {case["reader"] for case in texts()} == READERS.keys()
+    assert {case["reader"] for case in cases("texts")} == READERS.keys()
 
 
 def test_nesting_of_any_depth_is_damage() -> None:
     rows, (damage,) = json_responses.read_clean_shutdown(b'{"a":' + b"[" * 100_000)
     assert (rows, damage.reason) == ([], "bad_json")
-    status = next(case["text"] for case in texts() if case["reader"] == "quorum_status" and "[1,2]" in case["text"])
+    reports = [case["text"] for case in cases("texts") if case["reader"] == "quorum_status"]
+    status = next(text for text in reports if "[1,2]" in text)
     (row,), damages = tool_output.read_quorum_status(status.replace("[1,2]", "[" * 100_000).encode())
     assert (row["voters"], len(damages)) == (None, 1)
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text("".join(json.dumps(read(case)) + "\n" for case in texts()), encoding="utf-8")
+    write("texts", map(read, cases("texts")))
