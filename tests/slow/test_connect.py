@@ -18,7 +18,6 @@ from evidence.errors import KraftForensicsError
 from jobs.config.settings import load_settings
 from jobs.datasource import register
 from jobs.lake.lake import Lake
-from jobs.pipeline import Pipeline
 from jobs.spark.session import build_context, build_session
 from jobs.spark.tasks import ContextRunner, LocalRunner, Runner, SessionRunner
 from tests.support.digests import digests
@@ -94,25 +93,19 @@ def test_any_other_error_ends_the_job(runner: Runner) -> None:
         runner.run(divided, [1, 0], "divide", None)
 
 
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lake of a run without Spark."""
-    lake = tmp_path_factory.mktemp("local") / "lake"
-    Pipeline(lake, [capture("unclean")]).run()
-    return lake
-
-
-def test_a_run_over_connect_gives_the_tables_of_a_run_without_spark(server: str, local: Path, tmp_path: Path) -> None:
+def test_a_run_over_connect_gives_the_tables_of_a_run_without_spark(
+    server: str, without_spark: Path, tmp_path: Path
+) -> None:
     over = tmp_path / "over"
     own = {**os.environ, "SPARK_REMOTE": server, "KRAFT_FORENSICS_ENGINE": "spark", "JAVA_HOME": str(tmp_path)}
     done = subprocess.run([*PROGRAM, *RUN, str(over)], cwd=ROOT, env=own, capture_output=True, text=True, check=True)
     assert "tasks:     Spark 4.2.0, Connect" in done.stderr
-    assert digests(Lake(over)) == digests(Lake(local))
+    assert digests(Lake(over)) == digests(Lake(without_spark))
     assert Lake(over).read("runs", None, ("engine",))["engine"].to_pylist() == ["Spark 4.2.0, Connect"]
 
 
-def test_a_notebook_on_connect_reads_lakes_and_raw_logs(remote: RemoteSession, local: Path) -> None:
-    kraft_forensics.open(remote, str(local))
+def test_a_notebook_on_connect_reads_lakes_and_raw_logs(remote: RemoteSession, without_spark: Path) -> None:
+    kraft_forensics.open(remote, str(without_spark))
     lost = remote.sql("select topic, partition, loss_min from windows where verdict = 'proven' order by 1, 2").collect()
     assert [tuple(row) for row in lost] == [("audit", 1, 30), ("ledger", 0, 70), ("ledger", 2, 70)]
     register(remote)
