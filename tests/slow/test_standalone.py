@@ -32,9 +32,6 @@ CONF = ("spark.executorEnv.PYTHONPATH=kf", "spark.driver.host=127.0.0.1")
 CONF += (f"spark.executor.extraJavaOptions={QUICK}",)
 CONF += ("spark.scheduler.minRegisteredResourcesRatio=1.0", "spark.scheduler.maxRegisteredResourcesWaitingTime=300s")
 DRIVER = "from jobs.cli import main; main()"
-SECONDS = 600
-
-Digests = dict[str, tuple[int, str]]
 
 
 @pytest.fixture(scope="module")
@@ -87,41 +84,41 @@ def unpacked(folder: Path) -> Path:
     return target / "unclean"
 
 
-def finished(process: subprocess.Popen[bytes], folder: Path) -> Path:
-    assert process.wait(SECONDS) == 0, (folder / "log").read_text(errors="replace")[-3000:]
-    return folder / "lake"
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Digests]:
-    """(a folder for lakes, the digests of a run without Spark)."""
-    folder = tmp_path_factory.mktemp("runs")
-    pipeline = Pipeline(folder / "alone", [unpacked(folder)])
-    pipeline.run()
-    return folder, digests(pipeline.lake)
-
-
 def test_a_cluster_gives_the_same_tables_and_its_executors_run_the_wheel(
-    cluster: Cluster, wheel: Path, expected: tuple[Path, Digests]
+    cluster: Cluster, wheel: Path, tmp_path: Path
 ) -> None:
-    folder, whole = expected
-    assert whole["partition_history"][0] == 148
-    (events := folder / "events").mkdir()
+    """With speculative tasks, and an executor that is killed."""
+    (events := tmp_path / "events").mkdir()
     logged = ("spark.eventLog.enabled=true", "spark.eventLog.compress=false", f"spark.eventLog.dir={events.as_uri()}")
-    process = submitted(cluster, wheel, folder / "cluster", *logged)
-    places = set()
+    speculation = ("spark.speculation=true", "spark.speculation.multiplier=1.1", "spark.speculation.quantile=0.1")
+    process = submitted(cluster, wheel, tmp_path / "run", *logged, *speculation)
+    lake, places, victims = Lake(tmp_path / "run" / "lake"), set(), list[int]()
+    history = tmp_path / "run" / "lake" / "metadata_records" / "_delta_log"
     while process.poll() is None:
         places |= set(cluster.work.glob("*/app-*/*/kf/jobs/ingest/records.py"))
-        time.sleep(0.5)
-    lake = finished(process, folder / "cluster")
-    assert digests(Lake(lake)) == whole
+        if not victims and list(history.glob("*1.json")):
+            victims = cluster.executors()
+            assert victims, said(tmp_path / "run")
+            os.kill(victims[0], signal.SIGKILL)
+        time.sleep(0.2)
+    assert process.wait() == 0, said(tmp_path / "run")
+    assert victims
+    whole = digests(lake)
+    assert whole["partition_history"][0] == 148
+    alone = Pipeline(tmp_path / "alone", [unpacked(tmp_path)])
+    alone.run()
+    assert whole == digests(alone.lake)
     # One executor on each worker unpacked the wheel.
     assert len({place.relative_to(cluster.work).parts[0] for place in places}) == 2
     # Spark knows each job by what it does, and by the run.
-    (run,) = Lake(lake).read("runs", None).to_pylist()
+    (run,) = lake.read("runs", None).to_pylist()
     names, jobs = {f"{run['run_id']} {name}" for name in json.loads(run["tasks"])}, set(_jobs_in(events))
     assert len(names) >= 5
     assert names <= jobs
+
+
+def said(folder: Path) -> str:
+    return (folder / "log").read_text(errors="replace")[-3000:]
 
 
 def _jobs_in(events: Path) -> Iterator[str]:
@@ -131,19 +128,3 @@ def _jobs_in(events: Path) -> Iterator[str]:
             if '"SparkListenerJobStart"' in line:
                 properties = json.loads(line)["Properties"]
                 yield f"{properties['spark.jobGroup.id']} {properties['spark.job.description']}"
-
-
-def test_a_killed_executor_and_speculative_tasks_change_nothing(
-    cluster: Cluster, wheel: Path, expected: tuple[Path, Digests]
-) -> None:
-    folder, whole = expected
-    speculation = ("spark.speculation=true", "spark.speculation.multiplier=1.1", "spark.speculation.quantile=0.1")
-    process = submitted(cluster, wheel, folder / "killed", *speculation)
-    history = folder / "killed" / "lake" / "metadata_records" / "_delta_log"
-    while process.poll() is None and not list(history.glob("*1.json")):
-        time.sleep(0.2)
-    victims = cluster.executors()
-    assert victims, (folder / "killed" / "log").read_text(errors="replace")[-3000:]
-    os.kill(victims[0], signal.SIGKILL)
-    lake = finished(process, folder / "killed")
-    assert digests(Lake(lake)) == whole
