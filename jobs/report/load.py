@@ -1,5 +1,7 @@
 """Load the rows of a cluster's report from the lake: the first rows of each list, and totals of all."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from operator import itemgetter
 
 import pyarrow as pa
@@ -21,9 +23,8 @@ from jobs.report.rows import (
     MAX_LISTED,
     MAX_QUALITY_RUNS,
     MAX_STATES,
-    Captured,
-    ReportInput,
     Row,
+    counted,
 )
 from jobs.views.in_duckdb import ask
 from replay.arrow.runs import groups
@@ -61,12 +62,18 @@ _PREDICTED = ("policy", "outcome", "loss_min", "loss_max", "differs")
 
 def load_report(
     lake: Lake, cluster: str, fingerprint: str = "", focus: Focus = ALL, document: Row | None = None
-) -> ReportInput:
-    """Load the rows that a report shows. focus: what its findings are narrowed to. document: the verdict of all of
-    them, made of the same tables; its answer and plan are not loaded again."""
+) -> Row:
+    """The report of a cluster as JSON has it (docs/report.md), its `timeline` as IncidentEvents, and with `page`, what
+    only the page shows. focus: what its findings are narrowed to. document: the verdict of all of them, made of the
+    same tables; its answer and plan are not loaded again.
+
+    page: fingerprint: of the tables; focus; totals: rows {section, kind, verdict, rule, rule_version, findings} of all
+    findings; states: finding_id -> rows of states.sql, around its window in order; elections: ELECTION_COLUMNS of
+    ELECTIONS at those offsets; exposures: see below, by kind.
+    """
     incident = document or load_incident(lake, cluster, focus)
     keys = _keys(lake, cluster, focus)
-    findings = _findings(lake, cluster, keys)
+    findings, totals = _findings(lake, cluster, keys), ask("report/totals", given=keys)
     detailed = findings[Section.WINDOWS][:MAX_DETAILS]
     states, elections = _histories(lake, cluster, detailed)
     logs = load_node_logs(lake, cluster)
@@ -74,29 +81,41 @@ def load_report(
     shown = {name: at for name, at in made["tables"].items() if name in TABLES_SHOWN}
     newest_run = pc.field("run_id") == str(lake.made("quality_results", cluster).get("run_id", ""))
     of_detailed = among("finding_id", (row["finding_id"] for row in detailed))
-    return ReportInput(
-        cluster_id=cluster,
-        generated_from=list(lake.captures(cluster)),
+    return {
+        "cluster_id": cluster,
+        "narrowed_to": asdict(focus) if focus.narrows else None,
+        "captures": list(lake.captures(cluster)),
         **{name: incident[name] for name in ("page_one", "answer", "plan")},
-        causes=load_causes(lake, cluster, detailed, logs),
-        findings=findings,
-        totals=ask("report/totals", given=keys),
-        counterfactuals=lake.rows("counterfactuals", cluster, where=of_detailed) if detailed else [],
-        states=states,
-        elections=elections,
-        quality=lake.rows("quality_results", cluster, where=newest_run),
-        quality_runs=ask("report/quality_runs", (lake, cluster), {"most": MAX_QUALITY_RUNS}),
-        quarantine=ask("report/quarantine", (lake, cluster), {"most": MAX_LISTED}),
-        counts={name: lake.count(name, cluster) for name in _COUNTED},
-        fingerprint=fingerprint,
-        made_from=made | {"engine": lake.made("findings", cluster).get("engine"), "tables": shown},
-        focus=focus,
-        events=load_events(lake, cluster, keys, focus, logs),
-        policies=_policies(lake, cluster, keys, focus),
-        exposures=exposures(keys, by_topic=False),
-        exposure_groups=exposures(keys, by_topic=True),
-        captured=load_captured(lake, cluster),
-    )
+        "causes": load_causes(lake, cluster, detailed, logs),
+        "findings": sections(findings, totals),
+        "policies": _policies(lake, cluster, keys, focus),
+        "predictions": lake.rows("counterfactuals", cluster, where=of_detailed) if detailed else [],
+        "exposures": exposures(keys, by_topic=True),
+        "timeline": load_events(lake, cluster, keys, focus, logs),
+        "evidence": load_captured(lake, cluster),
+        "quality": lake.rows("quality_results", cluster, where=newest_run),
+        "quality_runs": ask("report/quality_runs", (lake, cluster), {"most": MAX_QUALITY_RUNS}),
+        "quarantine": ask("report/quarantine", (lake, cluster), {"most": MAX_LISTED}),
+        "rows": {name: lake.count(name, cluster) for name in _COUNTED},
+        "made_from": made | {"engine": lake.made("findings", cluster).get("engine"), "tables": shown},
+        "page": {
+            "fingerprint": fingerprint,
+            "focus": focus,
+            "totals": totals,
+            "states": states,
+            "elections": elections,
+            "exposures": exposures(keys, by_topic=False),
+        },
+    }
+
+
+def sections(findings: Mapping[Section, list[Row]], totals: Iterable[Row]) -> dict[Section, Row]:
+    """`findings` of the report: of each section {total, left_out, rows}. totals: of load_report."""
+    counts = counted(totals, "section", Section)
+    return {
+        section: {"total": counts[section], "left_out": counts[section] - len(rows), "rows": rows}
+        for section, rows in findings.items()
+    }
 
 
 def _keys(lake: Lake, cluster: str, focus: Focus) -> pa.Table:
@@ -115,13 +134,12 @@ def _policies(lake: Lake, cluster: str, keys: pa.Table, focus: Focus) -> list[Ro
 
 
 def _findings(lake: Lake, cluster: str, keys: pa.Table) -> dict[Section, list[Row]]:
-    """The first MAX_LISTED findings of each section."""
     ids = pa.concat_tables(_firsts(keys).values())["finding_id"].to_pylist()
     return listed(lake.read("findings", cluster, where=among("finding_id", ids)))
 
 
 def listed(findings: pa.Table) -> dict[Section, list[Row]]:
-    """`findings` of ReportInput. findings: FINDINGS."""
+    """The first MAX_LISTED findings of each section in order. findings: FINDINGS."""
     return {
         section: rows.drop_columns("section").to_pylist()
         for section, rows in _firsts(ordered(findings, *Section)).items()
@@ -133,7 +151,7 @@ def _firsts(findings: pa.Table) -> dict[Section, pa.Table]:
 
 
 def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[str, list[Row]], list[Row]]:
-    """`states` and `elections` of ReportInput, of these findings."""
+    """`states` and `elections` of the page, of these findings."""
     if not findings:
         return {}, []
     values = {"most": MAX_STATES, "context": CONTEXT_STATES}
@@ -145,21 +163,24 @@ def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[str,
     return groups(states, itemgetter("finding_id")), elections
 
 
-def load_captured(lake: Lake, cluster: str) -> Captured:
-    """What the evidence of a cluster consists of."""
+def load_captured(lake: Lake, cluster: str) -> Row:
+    """What the evidence of a cluster consists of. releases: names of Kafka releases in manifests, else those that nodes
+    printed as they started, Confluent's as "4.1 (8.1.0-ccs)"; profiles: rule profiles that the controllers may have run
+    (docs/rules.md); features: name -> level at the log's end; captures, nodes, files: rows of captures.sql, nodes.sql
+    and files.sql, at most MAX_FILES; file_count: of all."""
     of = lake, cluster
     printed = lake.read("node_boots", cluster, ("kafka_version",))["kafka_version"].unique().drop_null()
     versions = named_releases(lake.rows("captures", cluster)) or sorted(printed.to_pylist())
     features = lake.rows("feature_history", cluster, ("name", "level"), pc.field("end_offset").is_null())
-    return Captured(
-        releases=[v if (release := kafka_release(v)) == v else f"{release} ({v})" for v in versions],
-        profiles=[row["profile"] for row in ask("report/profiles", of)],
-        features={row["name"]: row["level"] for row in sorted(features, key=lambda row: row["name"])},
-        captures=ask("report/captures", of),
-        nodes=ask("report/nodes", of, {"most": MAX_FILES}),
-        files=ask("report/files", of, {"most": MAX_FILES}),
-        file_count=lake.count("evidence_files", cluster),
-    )
+    return {
+        "releases": [v if (release := kafka_release(v)) == v else f"{release} ({v})" for v in versions],
+        "profiles": [row["profile"] for row in ask("report/profiles", of)],
+        "features": {row["name"]: row["level"] for row in sorted(features, key=lambda row: row["name"])},
+        "captures": ask("report/captures", of),
+        "nodes": ask("report/nodes", of, {"most": MAX_FILES}),
+        "files": ask("report/files", of, {"most": MAX_FILES}),
+        "file_count": lake.count("evidence_files", cluster),
+    }
 
 
 def exposures(findings: pa.Table, by_topic: bool) -> list[Row]:

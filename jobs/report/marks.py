@@ -178,7 +178,7 @@ def finding(row: Row, look: str, name: str, end: int) -> Mark:
 
 
 def states(history: Sequence[Row], finding_id: str, end: int) -> list[Mark]:
-    """The states of a partition: `history` of ReportInput, some of it in order. A state whose next one is not known
+    """The states of a partition: rows of states.sql, some of it in order. A state whose next one is not known
     ends where it begins."""
     marks = []
     for row, after in zip(history, [*history[1:], None], strict=False):

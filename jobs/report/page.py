@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from jobs.incident.events import IncidentEvents
 from jobs.incident.focus import Focus
 from jobs.report import filters, words
 from jobs.report.rendering import rendered
@@ -26,11 +27,9 @@ from jobs.report.rows import (
     MAX_EVIDENCE,
     MAX_LISTED,
     VERDICTS,
-    ReportInput,
     Row,
     Verdict,
     broker_life,
-    counted,
     exposure_groups,
     same_answers,
     verdict_of,
@@ -66,45 +65,46 @@ class Listed:
         return f"f-{self.row['finding_id']}"
 
 
-def render_report(report: ReportInput) -> str:
-    """The page as a string."""
+def render_report(report: Row) -> str:
+    """The page as a string. report: of load.py:load_report."""
+    events, of_page = report["timeline"], report["page"]
     lists = {
-        section: [_listed(row, section is Section.WINDOWS and n < MAX_DETAILS) for n, row in enumerate(found)]
-        for section, found in report.findings.items()
+        section: [_listed(row, section is Section.WINDOWS and n < MAX_DETAILS) for n, row in enumerate(found["rows"])]
+        for section, found in report["findings"].items()
     }
-    listed = {row["finding_id"] for found in report.findings.values() for row in found}
-    further = [_listed(row, False) for row in report.events.windows if row["finding_id"] not in listed]
+    listed = {item.row["finding_id"] for found in lists.values() for item in found}
+    further = [_listed(row, False) for row in events.windows if row["finding_id"] not in listed]
     anchors = {item.row["finding_id"]: item.anchor for found in (*lists.values(), further) for item in found}
-    by_finding = groups(report.counterfactuals, itemgetter("finding_id"))
-    by_partition = groups(_ordered(report.elections, "offset"), itemgetter("topic_id", "partition"))
+    by_finding = groups(report["predictions"], itemgetter("finding_id"))
+    by_partition = groups(_ordered(of_page["elections"], "offset"), itemgetter("topic_id", "partition"))
     details = [_detail(item, report, by_finding, by_partition) for item in lists[Section.WINDOWS] if item.detailed]
-    totals = counted(report.totals, "section", Section)
-    cluster = report.cluster_id
-    days = {moment(each["at_ms"])[:10] for each in report.page_one["timeline"]}
+    totals = {section: found["total"] for section, found in report["findings"].items()}
+    cluster, focus = report["cluster_id"], of_page["focus"]
+    days = {moment(each["at_ms"])[:10] for each in report["page_one"]["timeline"]}
     return rendered(
         "report.html.j2",
         report=report,
         **_script(),
-        focus=words.focus_text(report.focus),
-        tally={each.name: sum(_windows(report.totals, each)) for each in VERDICTS},
+        focus=words.focus_text(focus),
+        tally={each.name: sum(_windows(of_page["totals"], each)) for each in VERDICTS},
         verdicts=VERDICTS,
-        page=report.page_one,
+        page=report["page_one"],
         day=days.pop() if len(days) == 1 else "",
-        scope=report.answer["text"][-1 - len(report.answer["deleted"]) :],
+        scope=report["answer"]["text"][-1 - len(report["answer"]["deleted"]) :],
         ticket=as_ticket(document_of(report)),
-        timeline=timeline_of(report.events, anchors, _states(details)),
-        marked=_marked(report),
+        timeline=timeline_of(events, anchors, _states(details)),
+        marked=_marked(events),
         lists=lists,
         further=further,
-        policies=words.by_family(report.policies),
-        exposed=exposure_groups(lists[Section.EXPOSURES], report.exposure_groups),
+        policies=words.by_family(report["policies"]),
+        exposed=exposure_groups(lists[Section.EXPOSURES], report["exposures"]),
         details=details,
         totals=totals,
-        commands={name: words.list_command(name, cluster, total, report.focus) for name, total in totals.items()},
-        quality=sorted(_ordered(report.quality, *QUALITY_ORDER), key=lambda row: row["success"] is True),
-        quarantine=_ordered(report.quarantine, "capture", "path", "position", "reason")[:MAX_LISTED],
-        brokers=[broker_life(broker, found) for broker, found in report.events.brokers.items()],
-        rules=sorted({(g["rule"], g["rule_version"]) for g in report.totals if g["rule"] is not None}, key=str),
+        commands={name: words.list_command(name, cluster, total, focus) for name, total in totals.items()},
+        quality=sorted(_ordered(report["quality"], *QUALITY_ORDER), key=lambda row: row["success"] is True),
+        quarantine=_ordered(report["quarantine"], "capture", "path", "position", "reason")[:MAX_LISTED],
+        brokers=[broker_life(broker, found) for broker, found in events.brokers.items()],
+        rules=sorted({(g["rule"], g["rule_version"]) for g in of_page["totals"] if g["rule"] is not None}, key=str),
         max_captures=MAX_CAPTURES,
     )
 
@@ -125,9 +125,8 @@ def _script(used: bool = True) -> dict[str, Any]:
     return {"script": Markup(text), "policy": policy}
 
 
-def _marked(report: ReportInput) -> set[str]:
+def _marked(events: IncidentEvents) -> set[str]:
     """The findings that the timeline shows."""
-    events = report.events
     shown = (*events.windows, *events.exposures, *events.others) if events.log and events.shown else ()
     return {row["finding_id"] for row in shown}
 
@@ -163,7 +162,7 @@ def _states(details: Sequence[Row]) -> dict[str, tuple[str, list[Row]]]:
 
 def _detail(
     item: Listed,
-    report: ReportInput,
+    report: Row,
     by_finding: Mapping[str, list[Row]],
     by_partition: Mapping[tuple[Any, ...], list[Row]],
 ) -> Row:
@@ -172,7 +171,7 @@ def _detail(
     election; counterfactuals: by family of policies; evidence: its first pieces; hidden_evidence: how many are not
     shown."""
     row = item.row
-    near = report.states.get(row["finding_id"], [])
+    near = report["page"]["states"].get(row["finding_id"], [])
     states = [state for state in near if state["shown"]]
     elections = by_partition.get((row["topic_id"], row["partition"]), [])
     judged = next((each for each in elections if each["offset"] == row["election_offset"]), None)
@@ -181,7 +180,7 @@ def _detail(
         elections = [each for each in elections if first <= each["offset"] <= last]
     return {
         "item": item,
-        "causes": list(labelled(report.causes.get(row["finding_id"], ()))),
+        "causes": list(labelled(report["causes"].get(row["finding_id"], ()))),
         "states": states,
         "before": states[0]["place"] if states else 0,
         "after": states[-1]["total"] - states[-1]["place"] - 1 if states else 0,

@@ -1,18 +1,16 @@
-"""The input of the incident report: its rows, the verdicts as the page shows them, and how rows are grouped.
+"""The rows of the incident report: how many are shown, the verdicts as the page shows them, and how rows are grouped.
 
-Pure. jobs/report/stage.py loads the rows, jobs/report/page.py renders the page.
+Pure. jobs/report/load.py loads the rows, jobs/report/page.py renders the page.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from jobs.incident.events import IncidentEvents
-from jobs.incident.focus import ALL, Focus
 from replay.arrow.runs import groups
-from replay.findings.kinds import LAST_REPLICA, LEADERLESS, Section
+from replay.findings.kinds import LAST_REPLICA, LEADERLESS
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
 
 Row = dict[str, Any]
@@ -64,68 +62,6 @@ VERDICTS = (
 _BY_NAME = {verdict.name: verdict for verdict in VERDICTS}
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
-    """What the evidence consists of. releases: names of Kafka releases in manifests, else those that nodes printed as
-    they started, Confluent's as "4.1 (8.1.0-ccs)"; profiles: rule profiles that the controllers may have run
-    (docs/rules.md); features: name -> level at the log's end; captures: rows {capture, kafka_release, clock_error_ms,
-    sha256 (of the manifest), files, size_bytes, parsed_bytes, quarantined_bytes, trailing_bytes, first_ms, last_ms};
-    nodes: rows {capture, node_id, kinds, more_kinds, files, base_offset, end_offset, quarantined_bytes}; files:
-    EVIDENCE_FILES, the first MAX_FILES; file_count: of all."""
-
-    releases: Sequence[str] = ()
-    profiles: Sequence[str] = ()
-    features: Mapping[str, int] = field(default_factory=dict)
-    captures: Sequence[Row] = ()
-    nodes: Sequence[Row] = ()
-    files: Sequence[Row] = ()
-    file_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ReportInput:
-    """The rows that the page shows, as mappings with the columns of these Arrow schemas.
-
-    findings: FINDINGS of each section in order, at most MAX_LISTED; totals: rows {section, kind, verdict, rule,
-    rule_version, findings} of all findings; counterfactuals: COUNTERFACTUALS of findings with a detail;
-    states: finding_id -> rows of states.sql, around its window in order; elections: ELECTION_COLUMNS of ELECTIONS at
-    those offsets;
-    quarantine: QUARANTINE, at most MAX_LISTED (`raw` is never shown); quality: rows {suite, table, expectation, column,
-    success, unexpected_count, element_count}; quality_runs: rows {run_at_ms, expectations, failed, warned} of the
-    newest runs, at most MAX_QUALITY_RUNS; counts: number of rows by table; generated_from: names of the captures;
-    page_one, answer, plan: see jobs/incident/document.py;
-    causes: finding_id -> its chain (replay/incident/causes.py), of findings with a detail;
-    fingerprint: of the tables that the rows come from;
-    focus: what the findings are narrowed to; events: for the timeline; policies, exposures,
-    exposure_groups: see load.py;
-    captured: what the evidence consists of; made_from: see jobs/lake/integrity.py, of the tables shown.
-    """
-
-    cluster_id: str
-    generated_from: list[str]
-    page_one: Row
-    answer: Row
-    plan: Row
-    causes: Mapping[str, list[str]]
-    findings: Mapping[Section, list[Row]]
-    totals: Sequence[Row]
-    counterfactuals: list[Row]
-    states: Mapping[str, list[Row]]
-    elections: list[Row]
-    quality: list[Row]
-    quarantine: list[Row]
-    counts: dict[str, int]
-    fingerprint: str
-    focus: Focus = ALL
-    events: IncidentEvents = field(default_factory=IncidentEvents)
-    policies: Sequence[Row] = ()
-    exposures: Sequence[Row] = ()
-    exposure_groups: Sequence[Row] = ()
-    captured: Captured = field(default_factory=Captured)
-    made_from: Row = field(default_factory=dict)
-    quality_runs: Sequence[Row] = ()
-
-
 def verdict_of(row: Mapping[str, Any]) -> Verdict:
     """The verdict of a finding; null is undetermined."""
     return _BY_NAME[row["verdict"] or UNDETERMINED]
@@ -144,7 +80,7 @@ EXPOSURE_NAMES = {LEADERLESS: "without a leader", LAST_REPLICA: "one replica lef
 
 
 def exposure_groups(items: Sequence[Any], totals: Sequence[Row]) -> list[Row]:
-    """The listed exposures by kind and topic: rows {total, listed}. total: the row of ReportInput.exposure_groups; the
+    """The listed exposures by kind and topic: rows {total, listed}. total: of the report's `exposures`; the
     last one, of groups without it, has None. items: with `row`."""
     by_key = groups(items, lambda item: (item.row["kind"], item.row["topic"]))
     found = [{"total": total, "listed": by_key.pop((total["kind"], total["topic"]), [])} for total in totals]

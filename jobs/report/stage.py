@@ -14,7 +14,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.storage import first_bytes, shown, within, write_whole
 from jobs.report.load import TABLES_SHOWN, load_report
 from jobs.report.page import HEAD_BYTES, fingerprint_in, render_index, render_report
-from jobs.report.rows import ReportInput, Row
+from jobs.report.rows import Row
 from jobs.report.texts import as_json, as_postmortem, as_ticket, document_of
 
 # Raise this when a code change changes the page.
@@ -34,14 +34,14 @@ class ReportFormat(StrEnum):
 _FILES = {ReportFormat.HTML: "report.html", ReportFormat.JSON: "report.json", ReportFormat.POSTMORTEM: "postmortem.md"}
 
 
-def _rendered(lake: Lake, form: ReportFormat, report: ReportInput) -> str:
+def _rendered(lake: Lake, form: ReportFormat, report: Row) -> str:
     match form:
         case ReportFormat.HTML:
             return render_report(report)
         case ReportFormat.JSON:
             return as_json(report)
-    document = document_of(report, page_in(lake, report.cluster_id))
-    return as_postmortem(document, report.causes) if form is ReportFormat.POSTMORTEM else as_ticket(document)
+    document = document_of(report, page_in(lake, report["cluster_id"]))
+    return as_postmortem(document, report["causes"]) if form is ReportFormat.POSTMORTEM else as_ticket(document)
 
 
 def page_in(lake: Lake, cluster: str) -> str | None:

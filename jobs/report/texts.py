@@ -10,8 +10,7 @@ from jobs.console.output import plain, printable
 from jobs.console.text import wrapped
 from jobs.report import filters, words
 from jobs.report.rendering import rendered
-from jobs.report.rows import ReportInput, Row, counted
-from replay.findings.kinds import Section
+from jobs.report.rows import Row
 from replay.incident.causes import labelled
 from replay.plan.step import moment, place
 
@@ -21,17 +20,10 @@ _LESS = (*((most, True) for most in range(6, 1, -1)), (2, False), (0, False))
 _MOST_UNKNOWN = 3
 
 
-def document_of(report: ReportInput, link: str | None = None) -> Row:
-    """A report's rows as `as_ticket` and `as_postmortem` take them. link: where its page is."""
-    return {
-        "cluster_id": report.cluster_id,
-        "page_one": report.page_one,
-        "answer": report.answer,
-        "plan": report.plan,
-        "evidence": {"captures": report.generated_from},
-        "report": link,
-        "focus": words.focus_text(report.focus),
-    }
+def document_of(report: Row, link: str | None = None) -> Row:
+    """A report as `as_ticket` and `as_postmortem` take it. link: where its page is."""
+    evidence, focus = {"captures": report["captures"]}, words.focus_text(report["page"]["focus"])
+    return {**report, "evidence": evidence, "report": link, "focus": focus}
 
 
 def as_text(document: Row, full: bool = False) -> list[str]:
@@ -109,31 +101,8 @@ def _worst(timeline: Sequence[Row], most: int) -> list[Row]:
     return sorted(ranked[:most], key=lambda row: row["at_ms"])
 
 
-def as_json(report: ReportInput) -> str:
+def as_json(report: Row) -> str:
     """The report as one JSON object (docs/report.md), with a line end. ASCII: captured names cannot control a
     terminal."""
-    totals = counted(report.totals, "section", Section)
-    document = {
-        "cluster_id": report.cluster_id,
-        "narrowed_to": asdict(report.focus) if report.focus.narrows else None,
-        "captures": report.generated_from,
-        "page_one": report.page_one,
-        "answer": report.answer,
-        "plan": report.plan,
-        "causes": report.causes,
-        "findings": {
-            section: {"total": totals[section], "left_out": totals[section] - len(rows), "rows": rows}
-            for section, rows in report.findings.items()
-        },
-        "policies": list(report.policies),
-        "predictions": report.counterfactuals,
-        "exposures": list(report.exposure_groups),
-        "timeline": asdict(report.events),
-        "evidence": asdict(report.captured),
-        "quality": report.quality,
-        "quality_runs": list(report.quality_runs),
-        "quarantine": [{name: value for name, value in row.items() if name != "raw"} for row in report.quarantine],
-        "rows": report.counts,
-        "made_from": report.made_from,
-    }
-    return json.dumps(plain(document), indent=1) + "\n"
+    document = {name: value for name, value in report.items() if name != "page"}
+    return json.dumps(plain({**document, "timeline": asdict(report["timeline"])}), indent=1) + "\n"

@@ -329,14 +329,14 @@ def test_the_text_for_a_ticket_is_copied(open_page: Open, unclean: Path) -> None
 def test_a_hostile_name_runs_nothing(open_page: Open, topic: str) -> None:
     planted = small_report()
     findings = all_of(planted)
-    for each in (*findings, *planted.elections, *planted.counterfactuals):
+    for each in (*findings, *planted["page"]["elections"], *planted["predictions"]):
         each["topic"] = topic
     for each in findings:
         each |= {"explanation": topic, "rule": topic}
     events_ = events(findings)
     events_.elections[0]["topic"] = topic
     events_.elections[0]["cause"] = topic
-    shown = open_page(render_report(report(findings, totals=counted(findings), events=events_, plan=planted.plan)))
+    shown = open_page(render_report(report(findings, totals=counted(findings), timeline=events_, plan=planted["plan"])))
     page = shown.page
     page.select_option("#filter-topic", index=1)
     page.fill("#filter-text", topic)

@@ -15,12 +15,12 @@ import pyarrow as pa
 from evidence.tables import QUARANTINE
 from jobs.incident.document import page_one_of as page_of
 from jobs.incident.events import IncidentEvents
+from jobs.incident.focus import ALL
 from jobs.incident.lookup import KEYS
 from jobs.incident.plan import as_row
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.report.load import exposures, listed
-from jobs.report.rows import Captured, ReportInput
+from jobs.report.load import exposures, listed, sections
 from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION_HISTORY
 from replay.findings.kinds import kind_of
 from replay.findings.statements import prose, statement
@@ -136,9 +136,9 @@ def counted(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [dict(zip(names, group, strict=True)) | {"findings": count} for group, count in counts.items()]
 
 
-def all_of(given: ReportInput) -> list[dict[str, Any]]:
+def all_of(given: dict[str, Any]) -> list[dict[str, Any]]:
     """The findings of a report, section after section."""
-    return [row for rows in given.findings.values() for row in rows]
+    return [row for found in given["findings"].values() for row in found["rows"]]
 
 
 def answered(findings: list[dict[str, Any]]) -> dict[str, Any]:
@@ -202,48 +202,61 @@ def events(findings: list[dict[str, Any]]) -> IncidentEvents:
     )
 
 
-def captured() -> Captured:
+def captured() -> dict[str, Any]:
     sizes = {"size_bytes": 100, "parsed_bytes": 90, "quarantined_bytes": 4, "trailing_bytes": 6}
     file = {"capture": "capture-1", "path": "controller-3000/00000000000000000000.log", "kind": "metadata_segment"}
     file |= {"sha256": SHA256, "node_id": 3000, "captured_at_ms": START_MS, "status": "quarantined", "note": None}
     manifest = {"capture": "capture-1", "kafka_release": "4.3.1", "clock_error_ms": 5, "sha256": SHA256, "files": 1}
     node = {"capture": "capture-1", "node_id": 3000, "kinds": ["metadata_segment"], "more_kinds": 0, "files": 1}
-    return Captured(
-        releases=["4.3.1"],
-        profiles=["4.3"],
-        features={"metadata.version": 30},
-        captures=[manifest | sizes | {"first_ms": START_MS, "last_ms": START_MS + 50_000}],
-        nodes=[node | {"base_offset": 0, "end_offset": 140, "quarantined_bytes": 4}],
-        files=[file | sizes | {"base_offset": 0, "end_offset": 140}],
-        file_count=3,
-    )
+    return {
+        "releases": ["4.3.1"],
+        "profiles": ["4.3"],
+        "features": {"metadata.version": 30},
+        "captures": [manifest | sizes | {"first_ms": START_MS, "last_ms": START_MS + 50_000}],
+        "nodes": [node | {"base_offset": 0, "end_offset": 140, "quarantined_bytes": 4}],
+        "files": [file | sizes | {"base_offset": 0, "end_offset": 140}],
+        "file_count": 3,
+    }
 
 
-def report(findings: list[dict[str, Any]], states: list[dict[str, Any]] | None = None, **values: Any) -> ReportInput:
-    """states: of ledger-0, as `placed` gives them; None: those of `history`."""
+def report(findings: list[dict[str, Any]], states: list[dict[str, Any]] | None = None, **values: Any) -> dict[str, Any]:
+    """states: of ledger-0, as `placed` gives them; None: those of `history`. values: others than these, of the report
+    or its `page`."""
     of_ledger = placed(history()) if states is None else states
-    given: dict[str, Any] = {
+    page: dict[str, Any] = {
+        "fingerprint": "0123456789abcdef",
+        "focus": ALL,
         "totals": counted(findings),
+        "elections": [],
+        "states": {f["finding_id"]: of_ledger for f in findings if (f["topic_id"], f["partition"]) == (TOPIC_ID, 0)},
+        "exposures": exposures(keys_of(findings), by_topic=False),
+    }
+    page |= {name: values.pop(name) for name in page if name in values}
+    given: dict[str, Any] = {
         "page_one": page_one_of(findings, values.get("plan", {"steps": []})),
         "answer": answered(findings),
         "plan": {"steps": [], "fill_in": {}},
         "causes": {},
-        "fingerprint": "0123456789abcdef",
         "cluster_id": "5L6g3nShT-eMCtK--X86sw",
-        "generated_from": ["capture-1"],
-        "counterfactuals": [],
-        "elections": [],
+        "narrowed_to": None,
+        "captures": ["capture-1"],
+        "findings": sections(listed(pa.Table.from_pylist(findings, schema=FINDINGS)), page["totals"]),
+        "policies": [],
+        "predictions": [],
+        "exposures": exposures(keys_of(findings), by_topic=True),
+        "timeline": IncidentEvents(),
+        "evidence": {"captures": []},
         "quality": [],
+        "quality_runs": [],
         "quarantine": [],
-        "counts": {},
-        "states": {f["finding_id"]: of_ledger for f in findings if (f["topic_id"], f["partition"]) == (TOPIC_ID, 0)},
-        "exposures": exposures(keys_of(findings), by_topic=False),
-        "exposure_groups": exposures(keys_of(findings), by_topic=True),
+        "rows": {},
+        "made_from": {},
+        "page": page,
     }
-    return ReportInput(findings=listed(pa.Table.from_pylist(findings, schema=FINDINGS)), **(given | values))
+    return given | values
 
 
-def small_report() -> ReportInput:
+def small_report() -> dict[str, Any]:
     evidence = {
         "role": "high_watermark",
         "source": "replication_offset",
@@ -296,7 +309,6 @@ def small_report() -> ReportInput:
         length_bytes=61,
         reason="crc_mismatch",
         message="CRC does not match at byte 4096",
-        raw=b"\x00planted-secret",
     )
     check = {
         "suite": "evidence",
@@ -328,14 +340,14 @@ def small_report() -> ReportInput:
         findings,
         plan=small_plan(),
         causes={"hwm-1": ["From then on.", "Broker 3.", "[3] to [].", "Broker 1.", "At least 70 are gone."]},
-        counterfactuals=[other, shipped, other | {"policy": "min_isr_3"}],
+        predictions=[other, shipped, other | {"policy": "min_isr_3"}],
         elections=[election],
         quality=[check],
         quarantine=[quarantined],
-        counts={"findings": 7, "partition_history": 4},
-        events=events(findings),
+        rows={"findings": 7, "partition_history": 4},
+        timeline=events(findings),
         policies=[policy("profile_4.3"), policy("min_isr_3", loss_min=0, loss_max=0, differs=1)],
-        captured=captured(),
+        evidence=captured(),
     )
 
 

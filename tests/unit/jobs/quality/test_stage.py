@@ -69,7 +69,7 @@ def print_other_leaders(lake: Lake) -> None:
 def test_every_run_is_kept_and_a_failing_one_names_rows_and_what_to_do(lake: Lake) -> None:
     """A warning fails none, until its severity is that of an error."""
     (cluster,) = lake.clusters()
-    assert load_report(lake, cluster).quality_runs == []
+    assert load_report(lake, cluster)["quality_runs"] == []
     stopped = {"reading_age_ms": 0}
     first, again = checked(lake, with_quality(**stopped)), checked(lake, with_quality(**stopped))
     assert (first.failed, len(first.warned), first.up_to_date) == ([], 1, False)
@@ -100,7 +100,7 @@ def test_every_run_is_kept_and_a_failing_one_names_rows_and_what_to_do(lake: Lak
     assert "partition_history.isr_within_replicas" in trend
     assert "http" not in trend
     # The report has the newest runs.
-    newest, oldest = load_report(lake, cluster).quality_runs
+    newest, oldest = load_report(lake, cluster)["quality_runs"]
     assert newest["run_at_ms"] >= oldest["run_at_ms"]
     expectations = len(checks())
     assert newest == {"expectations": expectations, "failed": 3, "warned": 0, "run_at_ms": newest["run_at_ms"]}

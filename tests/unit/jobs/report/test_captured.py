@@ -25,4 +25,4 @@ def test_the_release_is_that_of_the_manifest_else_what_nodes_printed(
 ) -> None:
     boots = [{"node_id": number, "kafka_version": release} for number, release in enumerate(printed)]
     lake = lake_of(tmp_path, "c", node_boots=boots, captures=[{"capture": "one", "kafka_release": named}])
-    assert load_captured(lake, "c").releases == expected
+    assert load_captured(lake, "c")["releases"] == expected

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +26,6 @@ from jobs.report.rows import (
     MAX_LISTED,
     MAX_STATEMENTS,
     MAX_STATES,
-    ReportInput,
 )
 from replay.arrow.schemas import FINDINGS
 from replay.findings.statements import statement
@@ -89,11 +88,11 @@ def test_proven_findings_come_first_then_larger_losses() -> None:
 def test_the_order_of_the_rows_does_not_change_the_page() -> None:
     findings = [finding(f"hwm-{number}", partition=number % 3) for number in range(9)]
     small = small_report()
-    elections = [small.elections[0] | {"offset": offset} for offset in (110, 120, 130)]
-    others = [small.counterfactuals[0] | {"policy": policy} for policy in ("b", "a", "c")]
-    quarantined = [small.quarantine[0] | {"position": position} for position in (7, None, 5)]
-    checks = [small.quality[0] | {"success": success, "column": None} for success in (True, False, None)]
-    rows = {"elections": elections, "counterfactuals": others, "quarantine": quarantined, "quality": checks}
+    elections = [small["page"]["elections"][0] | {"offset": offset} for offset in (110, 120, 130)]
+    others = [small["predictions"][0] | {"policy": policy} for policy in ("b", "a", "c")]
+    quarantined = [small["quarantine"][0] | {"position": position} for position in (7, None, 5)]
+    checks = [small["quality"][0] | {"success": success, "column": None} for success in (True, False, None)]
+    rows = {"elections": elections, "predictions": others, "quarantine": quarantined, "quality": checks}
     one = render_report(report(findings, **rows))
     assert one == render_report(report(findings[::-1], **{name: each[::-1] for name, each in rows.items()}))
 
@@ -104,7 +103,7 @@ def test_the_trend_of_quality_is_shown_once_there_is_one() -> None:
             {"run_at_ms": 1_795_221_522_394 + number, "expectations": 154, "failed": count, "warned": 7}
             for number, count in enumerate(failed)
         ]
-        return render_report(report([finding("hwm-1")], quality=small_report().quality, quality_runs=runs))
+        return render_report(report([finding("hwm-1")], quality=small_report()["quality"], quality_runs=runs))
 
     assert "Newest runs of quality" not in page([0])
     shown = page([0, 31])
@@ -114,12 +113,12 @@ def test_the_trend_of_quality_is_shown_once_there_is_one() -> None:
 
 
 def test_an_empty_report_states_that_nothing_was_flagged() -> None:
-    page = Page(render_report(report([], generated_from=[])))
+    page = Page(render_report(report([], captures=[])))
     assert "no window was flagged" in page.text
     assert "svg" not in page.tags()
 
 
-def boundless(times: int) -> ReportInput:
+def boundless(times: int) -> dict[str, Any]:
     """A report in which everything that the page shows is there many times; of each kind the first have most pieces."""
     blank = dict.fromkeys(field.name for field in FINDINGS.field("evidence").type.value_type)
     pieces = [blank | {"capture": "c", "path": f"f{n}", "sha256": SHA256, "position": n} for n in range(70 * times)]
@@ -136,8 +135,8 @@ def boundless(times: int) -> ReportInput:
         rows,
         states=placed(states),
         quarantine=[row(QUARANTINE, path=f"{n}", reason="r") for n in range((MAX_LISTED + 5) * times)],
-        counts={"quarantine": (MAX_LISTED + 5) * times},
-        generated_from=[f"capture-{n}" for n in range(30 * times)],
+        rows={"quarantine": (MAX_LISTED + 5) * times},
+        captures=[f"capture-{n}" for n in range(30 * times)],
     )
 
 
@@ -202,9 +201,9 @@ def test_a_hostile_name_stays_text(topic: str) -> None:
     findings = all_of(planted)
     rows = [
         *findings,
-        *planted.elections,
-        *planted.counterfactuals,
-        *(row for rows in planted.states.values() for row in rows),
+        *planted["page"]["elections"],
+        *planted["predictions"],
+        *(row for rows in planted["page"]["states"].values() for row in rows),
     ]
     for each in rows:
         each["topic"] = topic
@@ -213,13 +212,13 @@ def test_a_hostile_name_stays_text(topic: str) -> None:
         each["reason"] = [each_statement | {"text": topic} for each_statement in each["reason"] or []]
         for piece in each["evidence"] or []:
             piece |= {"path": topic, "capture": topic, "role": topic, "source": topic, "sha256": topic}
-    planted.elections[0]["cause"] = topic
-    planted.counterfactuals[0] |= {"policy": topic, "outcome": topic, "explanation": topic}
-    planted.quarantine[0] |= {"path": topic, "reason": topic, "message": topic, "capture": topic}
-    planted.quality[0] |= {"table": topic, "column": topic, "suite": topic, "expectation": topic}
-    planted.generated_from[:] = [topic]
-    planted.counts[topic] = 1
-    planted = replace(planted, totals=counted(findings))
+    planted["page"]["elections"][0]["cause"] = topic
+    planted["predictions"][0] |= {"policy": topic, "outcome": topic, "explanation": topic}
+    planted["quarantine"][0] |= {"path": topic, "reason": topic, "message": topic, "capture": topic}
+    planted["quality"][0] |= {"table": topic, "column": topic, "suite": topic, "expectation": topic}
+    planted["captures"][:] = [topic]
+    planted["rows"][topic] = 1
+    planted["page"]["totals"] = counted(findings)
     html = render_report(planted)
     page = Page(html)
     assert page.tags() <= honest.tags()
@@ -231,7 +230,7 @@ def test_a_hostile_name_stays_text(topic: str) -> None:
 
 
 def test_a_page_has_the_fingerprint_of_its_tables() -> None:
-    page = render_report(replace(small_report(), cluster_id="x" * 5000)).encode()
+    page = render_report(small_report() | {"cluster_id": "x" * 5000}).encode()
     assert fingerprint_in(page) == "0123456789abcdef"
     assert fingerprint_in(b"<html><title>another page</title>") is None
 

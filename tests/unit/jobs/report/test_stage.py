@@ -59,12 +59,12 @@ def test_of_each_section_the_first_are_loaded_and_all_are_counted(
     wanted = {name: [row["finding_id"] for row in some[:MOST]] for name, some in listed(_table(rows)).items()}
     monkeypatch.setattr(load, "MAX_LISTED", MOST)
     loaded = load.load_report(lake_of(tmp_path, CLUSTER, findings=rows), CLUSTER)
-    ids = {name: [row["finding_id"] for row in some] for name, some in loaded.findings.items()}
+    ids = {name: [row["finding_id"] for row in some["rows"]] for name, some in loaded["findings"].items()}
     # Window by window: those of the last election, of the one before, and the larger of the next.
     wanted[Section.OTHER_RULES] = ["p8", "p7", "p6", "p5"]
     assert {name: sorted(some) for name, some in ids.items()} == {name: sorted(some) for name, some in wanted.items()}
-    assert _sorted(loaded.totals) == _sorted(counted(rows))
-    assert loaded.answer["text"][0].startswith(
+    assert _sorted(loaded["page"]["totals"]) == _sorted(counted(rows))
+    assert loaded["answer"]["text"][0].startswith(
         "LOST: at least 12 acknowledged records of ledger-0, ledger-1 and ledger-2"
     )
     page = render_report(loaded)

@@ -30,7 +30,7 @@ def test_a_long_history_shows_the_states_around_each_window(tmp_path: Path) -> N
     html = render_report(loaded)
     text = Page(html).text
     for name, (start, _, election, before) in windows.items():
-        near = loaded.states[name]
+        near = loaded["page"]["states"][name]
         shown = [each for each in near if each["shown"]]
         assert [each["place"] for each in shown] == [*range(before, before + MAX_STATES)]
         assert {each["total"] for each in near} == {1000}
@@ -44,7 +44,9 @@ def test_a_long_history_shows_the_states_around_each_window(tmp_path: Path) -> N
 def test_a_short_history_is_shown_whole(tmp_path: Path) -> None:
     rows = [finding(), finding("other", topic_id="none", partition=1)]
     loaded = load_report(lake_of(tmp_path, "c", findings=rows, partition_history=history()), "c")
-    found = {key: [(each["offset"], each["shown"]) for each in states] for key, states in loaded.states.items()}
+    found = {
+        key: [(each["offset"], each["shown"]) for each in states] for key, states in loaded["page"]["states"].items()
+    }
     assert found == {"hwm-1": [(100, True), (110, True), (120, True), (130, True)]}
 
 
@@ -54,7 +56,7 @@ def test_a_removed_topic_and_unknown_values_are_shown() -> None:
     )
     hidden = state(135, -1, []) | {"isr": None, "leader": None, "leader_epoch": None}
     states = placed([*history(), hidden, gone])
-    page = Page(render_report(report([finding()], states, events=events([finding()]))))
+    page = Page(render_report(report([finding()], states, timeline=events([finding()]))))
     assert "topic removed" in page.text
     assert [page.of_class("rect", name) for name in ("strip", "unknown", "leaderless")] == [5, 1, 1]
 
