@@ -59,6 +59,7 @@ class Values:
     one_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     least: Mapping[str, int] = field(default_factory=dict)
     ordered: Sequence[tuple[str, str]] = ()
+    constraints: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def by_topic(self) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.row_groups import MOST_ROWS, WITHOUT_TOPIC, SlicedFile, Slices, TopicBucket, read_bucket, slice_count
+from jobs.lake.row_keys import database
 from jobs.lake.storage import LakeError, Storage
 from jobs.lake.tables import TABLES
 
@@ -59,9 +60,11 @@ def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None 
     rows that a constraint of the table forbids.
     """
     of, name = TABLES[table], f"{uuid4().hex}.parquet"
-    for check in of.checks:
-        if not pc.all(check.holds(rows), skip_nulls=False).as_py():
-            raise LakeError(f"{table}: rows that break the constraint {check.name} ({check.condition})")
+    for constraint, condition in of.constraints.items():
+        with database().cursor() as connection:
+            connection.register("rows", rows)
+            if connection.execute(f"from rows where ({condition}) is not true").fetchone():
+                raise LakeError(f"{table}: rows that break the constraint {constraint} ({condition})")
     file = SlicedFile(storage, f"{table}/{name}", of.file_schema, slices or slice_count(len(rows)), of.topics)
     step = _STEP_ROWS if of.topics else MOST_ROWS
     for at in range(0, len(rows), step):

@@ -114,9 +114,9 @@ class Lake:
                 if self.has(table.name):
                     continue
                 raise
-            if table.checks and made.version() == 0:
+            if table.constraints and made.version() == 0:
                 try:
-                    made.alter.add_constraint({check.name: check.condition for check in table.checks})
+                    made.alter.add_constraint({**table.constraints})
                 except DeltaError:  # it was added meanwhile
                     if not self.version(table.name):
                         raise

@@ -2,14 +2,13 @@
 comment (quality/checks/tables.toml)."""
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from importlib.resources import files
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evidence import tables as evidence
 from evidence.tables import column
@@ -52,20 +51,12 @@ STATIC_CONFIGS, QUALITY_RESULTS = _schema("static_configs"), _schema("quality_re
 ACKNOWLEDGEMENTS, RUNS = _schema("acknowledgements"), _schema("runs")
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """A constraint on a table's rows. condition: in SQL, as Delta stores it; holds: the same for an Arrow table."""
-
-    name: str
-    condition: str
-    holds: Callable[[pa.Table], pa.ChunkedArray]
-
-
 @dataclass(frozen=True)
 class Table:
     """A Delta table. file_schema: the columns in its files. key: the columns that, with cluster_id, identify a row.
     topics: path of the column with topic ids, for a table that tasks read by topics (jobs/lake/row_groups.py). bounds:
-    the column whose least and largest values in a file its commit names.
+    the column whose least and largest values in a file its commit names. constraints: conditions on its rows by name,
+    in SQL, as Delta stores them.
     """
 
     name: str
@@ -75,7 +66,7 @@ class Table:
     append_only: bool
     topics: tuple[str, ...]
     bounds: str
-    checks: tuple[Constraint, ...]
+    constraints: Mapping[str, str]
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -91,22 +82,10 @@ class Table:
         return {**properties, "delta.dataSkippingStatsColumns": self.bounds}
 
 
-def _every_byte(files: pa.Table) -> pa.ChunkedArray:
-    used = pc.add(pc.add(files["parsed_bytes"], files["quarantined_bytes"]), files["trailing_bytes"])
-    return pc.equal(used, files["size_bytes"])
-
-
-_CHECKS = {
-    "evidence_files": (
-        Constraint("every_byte", "parsed_bytes + quarantined_bytes + trailing_bytes = size_bytes", _every_byte),
-    ),
-}
-
-
 def _table(name: str, about: Values) -> Table:
     key, bounds, schema = tuple(about.key), about.bounded or about.key[-1], _schema(name)
     of = (name, schema, about.comment, key, about.append_only, tuple(about.topics), bounds)
-    return Table(*of, _CHECKS.get(name, ()))
+    return Table(*of, about.constraints)
 
 
 TABLES = {name: _table(name, about) for name, about in values().items()}

@@ -79,7 +79,7 @@ def test_a_new_lake_may_be_created_by_several_at_once(tmp_path: Path) -> None:
     made = Lake(tmp_path)
     for name, table in TABLES.items():
         constraints = [x for x in made.delta(name).metadata().configuration if x.startswith("delta.constraints.")]
-        assert (made.version(name), len(constraints)) == (bool(table.checks), len(table.checks)), name
+        assert (made.version(name), len(constraints)) == (bool(table.constraints), len(table.constraints)), name
 
 
 @pytest.fixture
