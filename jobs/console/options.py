@@ -104,6 +104,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     def logged(*arguments: Any, verbose: bool, quiet: bool, log_format: LogFormat, **options: Any) -> None:
         if verbose and quiet:
             raise typer.BadParameter("give --verbose or --quiet, not both")
+        from jobs.console import without_pandas  # noqa: F401 - before anything imports more of Arrow
+
         configure(verbose, quiet, log_format)
         for number in (each for given in options.values() for each in (given if isinstance(given, list) else [given])):
             if isinstance(number, int) and abs(number) > MAX_INT64:
