@@ -28,6 +28,7 @@ batch=9 is the base offset of the record's batch.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -44,6 +45,8 @@ Row = dict[str, Any]
 
 TOPIC_ID = "T" * 22
 UNCERTAINTY_MS = 500
+# A line of `sessions`, and none of `states`.
+SESSION = re.compile(r"\d+ (register|unregister|fence|unfence|offline|shutdown) ")
 
 _LISTS = {
     "replicas": "replicas",

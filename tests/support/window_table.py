@@ -17,8 +17,9 @@ the brokers' sessions as in tests/support/scenario.py, in the order of their off
     threads 1:4,3:4     request threads by broker
     machine 1 a@8 a@95  its boot id at these seconds; `machine 1 -@95 booted=8 disks`: none, its boot time, local disks
     ran 3 until 19 next 54-90 quiet 80     a LoggedProcess; `ran 1/90`: of the registration at 90
-    fail-over 22-27; topic t; tiered; compacted (compacted ?: not known); error 6500; log-end 70; session 0
-    interval 120000; lag 80000; disk-error 1@49 (1@?: in no known zone); earlier t: an earlier topic's name
+    fail-over 22-27; topic t; tiered; compacted (compacted ?: not known); error 6500; session 0
+    interval 120000; lag 80000; log-end 70 (?: not known); disk-error 1@49 (1@?: in no known zone)
+    earlier t           an earlier topic's name
 
 The answer: the verdict with loss_min..loss_max (`excluded` and `possible` alone: 0..0 and 0..; `not excluded`: any
 other), `unacked 70..80`, `first 80` (first_lost_offset), `none` (no window), and codes of statements, with value
@@ -40,11 +41,20 @@ from replay.cluster.configs import MIN_ISR, ElectionConfigs, config_timeline
 from replay.cluster.facts import Clock, ClusterFacts
 from tests.support.broker_log_lines import logged
 from tests.support.detection import statements, windows_of
-from tests.support.scenario import TOPIC_ID, elr_levels, evidence, ms, newer, offsets_table, sessions, states
+from tests.support.scenario import (
+    SESSION,
+    TOPIC_ID,
+    elr_levels,
+    evidence,
+    ms,
+    newer,
+    offsets_table,
+    sessions,
+    states,
+)
 
 Row = dict[str, Any]
 
-_SESSION = re.compile(r"\d+ (register|unregister|fence|unfence|offline|shutdown) ")
 _MACRO = re.compile(r"([A-Z][A-Z_0-9]*) = (.+)")
 _NEVER = config_timeline(MIN_ISR, [], [], {})
 _OPEN = {"excluded": "0..0", "possible": "0..", "undetermined": "0..", "proven": "0.."}
@@ -62,7 +72,7 @@ class Entry:
         for happens, answer in self.cases:
             found = window(happens)
             for expected in answer.split("; "):
-                assert _is(found, expected), f"{happens} -> not {expected}: {found and _shown(found)}"
+                assert holds(found, expected), f"{happens} -> not {expected}: {found and _shown(found)}"
 
 
 def entries(table: str, known_of_all: str = "") -> list[Entry]:
@@ -117,7 +127,7 @@ def inputs(story: str) -> tuple[pa.Table, pa.Table, ClusterFacts, pa.Table | Non
 
 
 def _kind(item: str) -> str:
-    if _SESSION.match(item):
+    if SESSION.match(item):
         return "session"
     if re.match(r"[\d.?]+ b\d", item):
         return "evidence"
@@ -178,7 +188,7 @@ def _facts(items: list[str]) -> Iterator[tuple[str, Any]]:
             case "earlier":
                 found["configs"] = ElectionConfigs({TOPIC_ID: "t", "earlier": words[0]}, _NEVER, _NEVER)
             case "log-end":
-                found["log_end_ms"] = ms(float(words[0]))
+                found["log_end_ms"] = None if words == ["?"] else ms(float(words[0]))
             case "session" | "interval" | "lag":
                 long = {"session": "session_timeout", "interval": "checkpoint_interval", "lag": "lag_time_max"}[name]
                 found[f"{long}_ms"] = int(words[0])
@@ -205,7 +215,7 @@ def _process(words: list[str]) -> tuple[tuple[int, int], LoggedProcess]:
     return (int(broker), int(epoch or broker)), LoggedProcess(ms(float(values["until"])), following, quiet)
 
 
-def _is(found: Row | None, expected: str) -> bool:
+def holds(found: Row | None, expected: str) -> bool:
     """Whether a part of the answer is true of a window."""
     if found is None or expected == "none":
         return found is None and expected == "none"

@@ -64,23 +64,23 @@ DIED = UP; 40 fence 2; 50 fence 1; 57 register 2 j2; 58 unfence 2; 70 unfence 1
 
 # L1: the exact log end of the new leader.
 test_the_line_of_a_new_leader_is_its_exact_log_end: UNCLEAN; FROZEN; WON; STAYS -> proven 70..
-test_what_is_no_first_line_of_the_new_leader: UNCLEAN; FROZEN; STAYS -> possible
+test_what_is_no_first_line_of_the_new_leader: UNCLEAN; FROZEN -> possible
   # A process that knew nothing before may have started after a crash inside the session.
-  b2 leads e2 p3 at=80 hw=80
+  b2 leads e2 p3 at=80 hw=80; STAYS
   # Of another leader epoch, another broker, another state.
-  b2 leads e1 p3 at=80 hw=80 from=-1/0
-  b3 leads e2 p3 at=80 hw=80 from=-1/1
-  b2 leads e2 p9 at=80 hw=80 from=-1/1
-  b2 leads e2 p2 at=80 hw=80 from=-1/1
-test_a_log_end_read_later_takes_nothing_from_the_line: UNCLEAN; FROZEN; 75 b2 isr=1 leo=120 proc=1; STAYS
+  b2 leads e1 p3 at=80 hw=80 from=-1/0; STAYS
+  b3 leads e2 p3 at=80 hw=80 from=-1/1; STAYS
+  b2 leads e2 p9 at=80 hw=80 from=-1/1; STAYS
+  b2 leads e2 p2 at=80 hw=80 from=-1/1; STAYS
+test_a_log_end_read_later_takes_nothing_from_the_line: UNCLEAN; FROZEN; 75 b2 isr=1 leo=120 proc=1
   # It is only an upper bound, since the leader may have appended before it was read.
-  -> proven 30..
-  WON -> proven 70..
+  STAYS -> proven 30..
+  WON; STAYS -> proven 70..
 test_first_lines_that_differ_are_none: UNCLEAN; FROZEN; WON; b2 leads e2 p3 at=70 hw=70 from=-1/1; STAYS -> possible
-test_a_line_is_of_the_first_process_only_if_none_knew_its_epoch_before: UNCLEAN; FROZEN; 82 register 2 j2; STAYS
+test_a_line_is_of_the_first_process_only_if_none_knew_its_epoch_before: UNCLEAN; FROZEN; 82 register 2 j2
   # A process that reads of epoch 2 again is told of its first and its second state at once.
-  b2 leads e2 p3 at=80 hw=80 from=-1/1 utc=60.2 -> proven 70..
-  b2 leads e2 p4 at=80 hw=80 from=-1/1 utc=80.5 -> possible
+  b2 leads e2 p3 at=80 hw=80 from=-1/1 utc=60.2; STAYS -> proven 70..
+  b2 leads e2 p4 at=80 hw=80 from=-1/1 utc=80.5; STAYS -> possible
 test_a_process_on_a_new_disk_reads_again_although_its_machine_ran_on: UNCLEAN; FROZEN; SAME;
     b2 leads e2 p3 at=0 hw=0 from=-1/1 utc=90; STAYS
   # The disk of broker 2 was replaced while its machine ran: its copy of the metadata log begins anew, too, and it
@@ -150,15 +150,15 @@ test_what_is_no_truncation_below_an_earlier_high_watermark: UNCLEAN; KILLED; new
 test_a_truncation_shows_a_high_watermark_from_before_the_leaders_first_epoch: CAME_AFTER; KILLED; newer; LED_TWICE;
     CUT_LATE -> proven 70..; floor_logged_truncation
   # Whoever follows broker 2 in epoch 2 truncates to 80: so 150 is from before that, although it led on and on.
-test_what_a_later_truncation_does_not_show: KILLED; newer; CUT_LATE -> no floor_logged_truncation
+test_what_a_later_truncation_does_not_show: KILLED; newer -> no floor_logged_truncation
   # Another one led between, from which it may have the high watermark and these records.
   10 isr=1,2,3; 20 isr=1; 50 isr= leader=-1; 60 isr=2 leader=2 recovering; 70 isr=3 leader=3;
-    80 isr=2 leader=2 recovering; 90 isr=2,1 recovered; LED_TWICE
+    80 isr=2 leader=2 recovering; 90 isr=2,1 recovered; LED_TWICE; CUT_LATE
   # Where the new leader's log ended is not known.
-  CAME_AFTER; b2 leads e4 p5 at=170 hw=170 from=-1/3
+  CAME_AFTER; b2 leads e4 p5 at=170 hw=170 from=-1/3; CUT_LATE
   # A log in another directory may have taken the place of the one that it had.
   10 isr=1,2,3 dirs=d9,d2,d3; 20 isr=1; 50 isr= leader=-1; 60 isr=2 leader=2 recovering; 70 isr= leader=-1;
-    80 isr=2 leader=2 recovering; 90 isr=2,1 recovered; LED_TWICE
+    80 isr=2 leader=2 recovering; 90 isr=2,1 recovered; LED_TWICE; CUT_LATE
 
 # L5: the last word of the old leader.
 test_the_same_process_bounds_the_high_watermark_when_it_learns_that_it_no_longer_leads: UNCLEAN; FROZEN; WON;
@@ -243,9 +243,9 @@ test_who_is_elected_again_after_another_process_led_may_have_lost_some: 10 isr=1
   40 register 1 j1; 41 unfence 1 -> possible
 
 # L8: the high watermark that a leader logged when it learned that it was below min ISR.
-test_a_high_watermark_logged_below_min_isr_stands_still: UNCLEAN; KILLED; newer; SAME; STAYS
-  WON -> proven 70..70; ceiling_logged_below_min_isr
-  b2 leads e2 p3 at=150 hw=150 from=-1/1 -> excluded; ceiling_logged_below_min_isr
+test_a_high_watermark_logged_below_min_isr_stands_still: UNCLEAN; KILLED; newer; SAME
+  WON; STAYS -> proven 70..70; ceiling_logged_below_min_isr
+  b2 leads e2 p3 at=150 hw=150 from=-1/1; STAYS -> excluded; ceiling_logged_below_min_isr
 test_what_does_not_show_that_the_high_watermark_stood_still: SAME; WON -> possible; no ceiling_logged_below_min_isr
   # Of a release that may go on.
   UNCLEAN; KILLED; STAYS
@@ -261,10 +261,10 @@ test_a_min_isr_that_was_raised_in_the_same_leader_epoch_may_not_be_known_yet: 10
     KILLED; newer; SAME; WON; STAYS -> possible
   # The leader applies states before configs, and a delta may hold both.
 test_a_leader_that_begins_below_min_isr_bounds_it_by_its_log_end: 10 isr=1,2,3; 20 isr=2 leader=2; 50 isr= leader=-1;
-    60 isr=3 leader=3 recovering; UP; 19 fence 1; 50 fence 2; newer; SAME; b3 leads e3 p3 at=130 hw=80 from=-1/2
+    60 isr=3 leader=3 recovering; UP; 19 fence 1; 50 fence 2; newer; SAME
   # Its high watermark may lag: what the leader before had promised is in its log too.
-  b2 leads e1 p1 at=150 hw=140 from=1/0 -> proven 10..20
-  b2 leads e1 p1 at=150 hw=140 -> proven 10..
+  b2 leads e1 p1 at=150 hw=140 from=1/0; b3 leads e3 p3 at=130 hw=80 from=-1/2 -> proven 10..20
+  b2 leads e1 p1 at=150 hw=140; b3 leads e3 p3 at=130 hw=80 from=-1/2 -> proven 10..
 
 # L9: the high watermark that a leader logs when it asks for a smaller ISR.
 test_a_high_watermark_logged_with_a_smaller_isr_is_a_floor: UNCLEAN; FROZEN; WON; b1 shrinks 1 t=20 hw=150;
