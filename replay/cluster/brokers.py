@@ -157,6 +157,12 @@ class BrokerTimeline:
         during = [*states[first : end + 1], *self.restarts(broker_id, states[end - 1].offset)[:1]]
         return all(own <= set(state.log_dirs or ()) for state in during)
 
+    def lost_log_dirs(self, broker_id: int, by_ms: int) -> bool:
+        """Whether the broker's last registration up to a time lacks a log directory of an earlier one: a disk that was
+        replaced keeps what it had, and may be copied by itself long after."""
+        begun = [set(s.log_dirs or ()) for s in self.restarts(broker_id, -1) if s.timestamp_ms <= by_ms]
+        return any(not directories <= begun[-1] for directories in begun)
+
     def active_for(self, broker_id: int, from_ms: int, to_ms: int) -> int:
         """The longest time (ms) between from_ms and to_ms for which the broker was active without a break."""
         states = self.states.get(broker_id, [])

@@ -24,6 +24,7 @@ from replay.controller.transitions import Bucket
 from replay.findings.kinds import CHECKPOINT_LOST, LOG_TRUNCATION, finding_id
 from replay.findings.statements import observation_row, prose, state_row, statement
 from replay.loss.leader_terms import NO_DIRECTORY, settled_ms
+from replay.offsets.clean_stops import COPIED, HOLDS_LOG
 from replay.offsets.evidence import Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.offsets.partition_rows import evidence_of
@@ -103,9 +104,7 @@ class _Partition:
         for broker in sorted({*self.evidence.log_ends, *(r["broker_id"] for r in self.evidence.high_watermarks)}):
             tail_losses = self._tail_losses(broker)
             findings += [self._truncation(drop, span) for drop, span in tail_losses]
-            reports = [
-                r for r in self.evidence.high_watermarks if r["broker_id"] == broker and r["source"] == CHECKPOINT
-            ]
+            reports = [r for r in self.evidence.high_watermarks if r["broker_id"] == broker and self._is_rewritten(r)]
             since = -1
             for drop in drops(reports, "high_watermark", self.clock):
                 later = [r for r in reports if r["captured_at_ms"] >= since]
@@ -113,9 +112,21 @@ class _Partition:
                 since = drop.after["captured_at_ms"] if drop.after else since
         return findings
 
+    def _is_rewritten(self, row: Row) -> bool:
+        """Whether the row is of a checkpoint file that a running broker rewrites (see P2 in docs/findings.md)."""
+        states = self.cluster.brokers.states.get(row["broker_id"], [])
+        current = row[HOLDS_LOG] or all(len(state.log_dirs or ()) <= 1 for state in states)
+        return row["source"] == CHECKPOINT and current and self._is_in_use(row)
+
+    def _is_in_use(self, row: Row) -> bool:
+        """Whether the row cannot be of a disk that was replaced."""
+        read_ms = read_by(row) + self.clock.error_ms
+        copied = row["source"] in (*COPIED, CHECKPOINT)
+        return not copied or not self.cluster.brokers.lost_log_dirs(row["broker_id"], read_ms)
+
     def _tail_losses(self, broker: int) -> list[tuple[Drop, _Span]]:
         """Each time the replica lost its tail. What log ends and lines show of the same event is one element."""
-        ends = log_ends(self.evidence, broker)
+        ends = [row for row in log_ends(self.evidence, broker) if self._is_in_use(row)]
         opened = {r["leader_epoch"]: r["timestamp_ms"] for r in self.opened.values()}
         lines = [e.row for entries in self.evidence.entries.values() for e in entries if e.broker_id == broker]
         known = drops(ends, "log_end_offset", self.clock)

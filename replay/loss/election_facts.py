@@ -28,7 +28,7 @@ from replay.loss.verdict import Election, Judgement, judge
 from replay.loss.verdicts import EXCLUDED
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
 from replay.offsets.broker_lines import NO_LINES, LoggedEnds
-from replay.offsets.clean_stops import HOLDS_LOG, IS_ONLY_VALUE
+from replay.offsets.clean_stops import COPIED, HOLDS_LOG, IS_ONLY_VALUE
 from replay.offsets.evidence import (
     OPEN,
     PROPAGATION_MS,
@@ -121,7 +121,9 @@ class _Partition:
 
     def _of_known_epochs(self, evidence: Evidence) -> Evidence:
         """The evidence without lines that were read before their epoch began, or of a follower that has not run since
-        it is a replica: those are of an earlier topic of that name, whose folder a broker that was down still had."""
+        it is a replica: those are of an earlier topic of that name, whose folder a broker that was down still had.
+
+        And without log ends that may be of a disk that was replaced."""
         facts, epochs = self.facts, np.maximum.accumulate(self.states.leader_epoch[self.first : self.end])
 
         def may_be_its_own(row: Row) -> bool:
@@ -135,9 +137,14 @@ class _Partition:
             led = at < self.end and self.states.leader[at] == entry.broker_id
             return bool(led) or self._ran_as_replica(entry.row, PROPAGATION_MS)
 
+        def is_in_use(row: Row) -> bool:
+            read_ms = read_by(row) + self.clock.error_ms
+            return row["source"] not in COPIED or not self.cluster.brokers.lost_log_dirs(row["broker_id"], read_ms)
+
         rows, entries = evidence.epoch_rows.items(), evidence.entries.items()
         return replace(
             evidence,
+            log_ends={b: list(filter(is_in_use, own)) for b, own in evidence.log_ends.items()},
             epoch_rows={b: [row for row in own if may_be_its_own(row)] for b, own in rows},
             entries={epoch: list(filter(is_its_own, own)) for epoch, own in entries},
         )
@@ -195,12 +202,11 @@ class _Partition:
         keeps old values for ever, and may be copied by itself, as a disk that was replaced."""
         if row["source"] != CHECKPOINT:
             return True
-        sessions, read_ms = self.sessions.by_broker.get(row["broker_id"], []), read_by(row) + self.clock.error_ms
-        begun = [session.log_dirs or frozenset() for session in sessions if session.begin_ms <= read_ms]
-        if any(not directories <= begun[-1] for directories in begun):
+        if self.cluster.brokers.lost_log_dirs(row["broker_id"], read_by(row) + self.clock.error_ms):
             return False
         if row[HOLDS_LOG]:
             return True
+        sessions = self.sessions.by_broker.get(row["broker_id"], [])
         return row[IS_ONLY_VALUE] and all(session.has_one_directory for session in sessions)
 
     def _latest_epoch(self, row: Row) -> int | None:

@@ -18,8 +18,10 @@ SEGMENT = "replica_segment"
 # Of the heads of its record batches, copied without keys and values.
 HEADS = "batch_heads"
 RECOVERY_POINT = "recovery_point"
+# Of a log that was copied from a disk.
+COPIED = (SEGMENT, HEADS)
 # Of files in the folder of a partition's current log.
-_OF_ITS_FOLDER = ("leader_epoch", SEGMENT, HEADS)
+_OF_ITS_FOLDER = ("leader_epoch", *COPIED)
 HOLDS_LOG = "holds_log"
 # Of a high watermark: no other file of its broker showed another one in the same round of reading.
 IS_ONLY_VALUE = "is_only_value"
@@ -47,7 +49,7 @@ def left_behind(rows: Iterable[Row]) -> dict[tuple[int, int], list[Row]]:
     for row in rows:
         if row["broker_epoch"] is None:
             continue
-        if row["source"] in (SEGMENT, HEADS) and row["log_end_offset"] is not None:
+        if row["source"] in COPIED and row["log_end_offset"] is not None:
             ends[row["broker_id"], row["broker_epoch"]].append(row)
         elif row["source"] == RECOVERY_POINT and row["recovery_point_offset"] is not None:
             holds_log = place_of(row) in folders
@@ -91,7 +93,7 @@ def folders_of(rows: Iterable[Row]) -> set[Place]:
 def may_be_left(row: Row, folders: set[Place]) -> bool:
     """Whether the row is of a copied log that may be one which its broker does not use any more. folders: of
     `folders_of`."""
-    return row["source"] in (SEGMENT, HEADS) and _folder_of(row) not in folders
+    return row["source"] in COPIED and _folder_of(row) not in folders
 
 
 def _folder_of(row: Row) -> Place:

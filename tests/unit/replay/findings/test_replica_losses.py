@@ -141,6 +141,14 @@ test_what_is_no_lost_checkpoint: log-end ?; ALL_UP -> nothing
   STILL; 80 b2 hw=90 leo=100; 90 b2 hw=70 leo=70 -> cut proven high
   # The order is not sure.
   STILL; 80 b2 hw=100; 80.4 b2 hw=0
+  # The file is in a directory that the replica was moved out of.
+  STILL; 80 b2 hw=100; 90 b2 hw=0 moved
+test_a_disk_that_was_replaced_has_what_it_had: STILL; 6 unfence 2
+  # It was copied by itself, after the new one.
+  5 register 2 new d2,other; 80 b2 hw=100; 90 b2 hw=50 -> mark proven medium
+  5 register 2 new other; 80 b2 hw=100; 90 b2 hw=50 -> nothing
+  5 register 2 new d2,other; 80 b2 leo=100 e0@0; 90 b2 heads=40:50/0 -> cut proven high
+  5 register 2 new other; 80 b2 leo=100 e0@0; 90 b2 heads=40:50/0 -> nothing
 test_a_hole_in_which_no_epoch_began_leaves_it_possible: log-end ?; ALL_UP; 10 isr=1,2,3 leader=1; 82 isr=1,2,3;
     85 checkpoint isr=1,2,3; 900 isr=1,2,3; 80 b2 hw=100; 90 b2 hw=0 -> mark possible medium
 """

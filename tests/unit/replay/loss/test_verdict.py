@@ -343,6 +343,8 @@ test_what_the_old_leader_was_seen_to_have_is_gone_whoever_acknowledged_it: UNCLE
   ASKED; 28 b1 heads=150:160/0
   # It may be the copy in a directory that failed long ago.
   ASKED; 28 b1 heads=150:160/0 elsewhere -> unacked ..
+  # Or on a disk that was replaced, and copied later.
+  0 register 1 i0 old; ASKED; 28 b1 heads=150:160/0 -> unacked ..
   # A process that came back inside its session served nobody, but one that registered again led on, maybe with
   # less.
   KILLED; 28 b1 leo=160
