@@ -178,9 +178,10 @@ class _Partition:
         created = None
         if not self.facts.anchored[self.first]:
             created = (int(self.states.leader_epoch[self.first]), self.terms.known_since_ms)
-        rows = [row for row in self.evidence.high_watermarks if self._is_of_this_topic(row)]
-        rows = [row for row in rows if self._is_rewritten(row) and not self.terms.is_read_unserved(row)]
-        known = reports(self.evidence, rows, created, steps, self._latest_epoch, self.clock)
+        rewritten = [row for row in self.evidence.high_watermarks if self._is_rewritten(row)]
+        rows = [r for r in rewritten if self._is_of_this_topic(r) and not self.terms.is_read_unserved(r)]
+        shown = replace(self.evidence, high_watermarks=rewritten)
+        known = reports(shown, rows, created, steps, self._latest_epoch, self.clock)
         alone = alone_in_isr(self.terms, self.evidence)
         logs = logs_of_lone_leaders(self.terms, self.evidence)
         return [*known, *alone, *logs, *self.reader.reports]

@@ -233,6 +233,10 @@ test_a_file_of_a_directory_that_holds_no_log_any_more_says_nothing: TWICE; 25 b1
   # The directory failed, still has the log as it was, and the broker made the replica anew in another one.
   ALIVE; 95 b2 hw=150 elsewhere
   ONE_DIRECTORY; 22 register 2 j2 d; 22 unfence 2; 95 b2 hw=150 moved -> proven 55..
+test_another_directorys_value_does_not_show_that_a_file_was_rewritten: TWICE; ALIVE; 66 fence 2;
+    machine 2 b@0 b@20000; 25 b1 hw=150 e0@0; 65 b2 e0@0 e2@80; 95 b2 hw=150 e0@0 e2@80; 115 b3 e0@0 e2@80 e4@95
+  75 b2 hw=60 -> proven 55..
+  75 b2 hw=60 moved -> possible
 test_a_file_of_a_disk_that_was_replaced_may_have_been_copied_long_after: UNCLEAN; 65 isr=1,2,3; 70 isr=1,2;
     190 isr= leader=-1; 200 isr=3 leader=3 recovering; ALIVE; 51 unfence 1; judged 200; 150 b1 hw=150;
     210 b3 e0@0 e2@80 e4@100
