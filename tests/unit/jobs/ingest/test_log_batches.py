@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.ingest.log_batches import Keys, in_order, places_of
+from jobs.ingest.records import overlap
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from replay.cluster.branches import Holders
@@ -66,3 +68,21 @@ def test_a_table_is_read_with_codes_or_without(tmp_path: Path) -> None:
     assert coded.to_pylist() == plain.to_pylist()
     assert pa.types.is_dictionary(coded["path"].type)
     assert coded.take([5, 0]).to_pylist() == plain.take([5, 0]).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [
+        ([(1, 5, 10), (1, 5, 13), (1, 5, 7)], False),
+        ([(1, 5, 10), (1, 5, 12)], True),
+        ([(1, 5, 10), (1, 5, 8), (1, 5, 20)], True),
+        ([(1, 5, 10), (1, 5, 10)], True),
+        ([(1, 5, 10), (2, 5, 10), (1, 6, 10)], False),
+    ],
+)
+def test_copies_whose_offset_was_altered_may_claim_an_offset_twice(
+    batches: list[tuple[int, int, int]], expected: bool
+) -> None:
+    """batches: epoch, CRC, which does not cover the offset, and first offset, of three records each."""
+    epoch, crc, first = np.array(batches).T
+    assert overlap(epoch, crc, first, first + 2) is expected

@@ -12,7 +12,7 @@ import pytest
 
 from jobs.incident.focus import ALL, Focus
 from jobs.report import load, stage
-from jobs.report.load import exposures, listed, policy_totals
+from jobs.report.load import exposures, listed, load_captured, policy_totals
 from jobs.report.page import render_report
 from replay.arrow.schemas import COUNTERFACTUALS, FINDINGS
 from replay.findings.kinds import Section
@@ -204,3 +204,21 @@ def test_exposures_are_added_up_by_kind_and_topic() -> None:
         ("leaderless", 5, 10_000, 0),
         ("last_replica_standing", 1, 9000, 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("named", "printed", "expected"),
+    [
+        (None, ["4.0.2", None, "4.0.2"], ["4.0.2"]),
+        ("4.1.1", ["4.0.2"], ["4.1.1"]),
+        (None, [], []),
+        (None, ["8.1.0-ccs"], ["4.1 (8.1.0-ccs)"]),
+        ("7.9.0-ce", [], ["3.9 (7.9.0-ce)"]),
+    ],
+)
+def test_the_release_is_that_of_the_manifest_else_what_nodes_printed(
+    tmp_path: Path, named: str | None, printed: list[str | None], expected: list[str]
+) -> None:
+    boots = [{"node_id": number, "kafka_version": release} for number, release in enumerate(printed)]
+    lake = lake_of(tmp_path, "c", node_boots=boots, captures=[{"capture": "one", "kafka_release": named}])
+    assert load_captured(lake, "c")["releases"] == expected
