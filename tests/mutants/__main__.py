@@ -163,8 +163,9 @@ def failing(folder: Path) -> str:
         text=True,
     )
     found = [line for line in done.stdout.splitlines() if line.startswith("FAILED ")]
-    # A test of a table has its own name (tests/support/window_table.py).
-    return f"`{re.findall(r'::(?:test_window.)?(test_.*?)(?:[^a-z0-9_]|$)', found[0])[0]}`" if found else ""
+    # An entry of a table has a name of its own (tests/support/window_table.py).
+    name = re.search(r"::(?:\w+\[(?=test_))?(\w+)", found[0]) if found else None
+    return f"`{name[1]}`" if name else ""
 
 
 def main() -> int:

@@ -19,6 +19,7 @@ the brokers' sessions as in tests/support/scenario.py, in the order of their off
     ran 3 until 19 next 54-90 quiet 80     a LoggedProcess; `ran 1/90`: of the registration at 90
     fail-over 22-27; topic t; tiered; compacted (compacted ?: not known); error 6500; session 0
     interval 120000; lag 80000; log-end 70 (?: not known); disk-error 1@49 (1@?: in no known zone)
+    set 5 cluster 2     min.insync.replicas at an offset, see `set_to`; `set` alone: no record sets it
     earlier t           an earlier topic's name
 
 The answer: the verdict with loss_min..loss_max (`excluded` and `possible` alone: 0..0 and 0..; `not excluded`: any
@@ -29,29 +30,28 @@ other), `unacked 70..80`, `first 80` (first_lost_offset), `none` (no window), an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from replay.cluster.boots import BootReading, LoggedProcess
 from replay.cluster.brokers import BrokerTimeline
-from replay.cluster.configs import MIN_ISR, ElectionConfigs, config_timeline
+from replay.cluster.configs import (
+    BROKER,
+    MIN_ISR,
+    TOPIC,
+    UNCLEAN_LEADER_ELECTION,
+    ConfigChange,
+    ElectionConfigs,
+    config_timeline,
+)
 from replay.cluster.facts import Clock, ClusterFacts
 from tests.support.broker_log_lines import logged
 from tests.support.detection import statements, windows_of
-from tests.support.scenario import (
-    SESSION,
-    TOPIC_ID,
-    elr_levels,
-    evidence,
-    ms,
-    newer,
-    offsets_table,
-    sessions,
-    states,
-)
+from tests.support.scenario import SESSION, TOPIC_ID, elr_levels, evidence, ms, newer, offsets_table, sessions, states
 
 Row = dict[str, Any]
 
@@ -91,6 +91,12 @@ def entries(table: str, known_of_all: str = "") -> list[Entry]:
     return [
         Entry(name, tuple(_joined(shared + common, case) for case in cases or ["->"])) for name, common, cases in found
     ]
+
+
+def lines_of(table: str) -> list[Any]:
+    """Of each line (further ones with four blanks), `name: what happens -> answer`: a parameter set of the last two."""
+    found = (re.split(": | -> ", line) for line in table.replace("\n    ", " ").splitlines())
+    return [pytest.param(story.split("; "), answer, id=name) for name, story, answer in found]
 
 
 def _replaced(text: str, known: dict[str, str]) -> str:
@@ -147,6 +153,7 @@ def _facts(items: list[str]) -> Iterator[tuple[str, Any]]:
         "elr": False,
         "newer": False,
         "zookeeper": None,
+        "changes": [],
         "checkpoint_interval_ms": 1_000,
         "boots": {},
         "disk_errors": {},
@@ -180,6 +187,8 @@ def _facts(items: list[str]) -> Iterator[tuple[str, Any]]:
             case "fail-over":
                 first, last = words[0].split("-")
                 found["fail_overs"].append((ms(float(first)), ms(float(last))))
+            case "set":
+                found["changes"].extend(zip(words[::3], words[1::3], words[2::3], strict=True))
             case "error":
                 found["clock"] = Clock(int(words[0]))
             case "disk-error":
@@ -194,8 +203,26 @@ def _facts(items: list[str]) -> Iterator[tuple[str, Any]]:
                 found[f"{long}_ms"] = int(words[0])
             case _:
                 raise ValueError(f"not known: {item}")
+    changes = found.pop("changes")
+    found |= set_to(changes) if any(item.startswith("set") for item in items) else {}
     yield "features", elr_levels(found.pop("elr"))
     yield from found.items()
+
+
+def set_to(changes: Iterable[tuple[str, str, str]]) -> Row:
+    """What ClusterFacts knows of min.insync.replicas. changes: offset, resource (`cluster`, `t`: the topic, `file`: the
+    controller's file, or a broker) and value (`-`: none)."""
+    found, file = [], {}
+    for offset, resource, value in changes:
+        if resource == "file":
+            file = {3000: {"process.roles": "controller", MIN_ISR: value}}
+            continue
+        kind, name = (TOPIC, "t") if resource == "t" else (BROKER, "" if resource == "cluster" else resource)
+        found.append(ConfigChange(int(offset), kind, name, MIN_ISR, None if value == "-" else value))
+    seen_by = {broker: config_timeline(MIN_ISR, found, [(-1, broker)], {}) for broker in (1, 2, 3)}
+    unclean = config_timeline(UNCLEAN_LEADER_ELECTION, [], [], {})
+    configs = ElectionConfigs({TOPIC_ID: "t"}, config_timeline(MIN_ISR, found, [(-1, 3000)], file), unclean)
+    return {"configs": configs, "broker_min_isr": seen_by}
 
 
 def _readings(words: list[str]) -> Iterator[BootReading]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from replay.cluster.branches import COMMITTED, UNCOMMITTED, UNKNOWN, Holders, Point, branches, commit_states, surviving
+from replay.cluster.branches import COMMITTED, UNCOMMITTED, Holders, Point, branches, commit_states, surviving
 from replay.cluster.log import Hole, LogRange, Problem, in_runs, replayable_runs, transactions
+from tests.support.window_table import lines_of
 from tests.unit.test_oracle import decoded
 
 VOTERS = frozenset({3000, 3001, 3002})
@@ -20,30 +22,31 @@ def held_by(*nodes: list[int]) -> Holders:
     return Holders.of_column(pa.chunked_array([nodes], pa.list_(pa.int32())))
 
 
-def kept(*batches: tuple[int, int]) -> list[bool]:
-    epoch, base = (np.array(c, dtype=np.int64) for c in zip(*batches, strict=True))
-    return surviving(epoch, base).tolist()
+def numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
 
 
-def commits(
-    *batches: tuple[int, int, int, list[int]], voters: frozenset[int] = VOTERS, points: tuple[Point, ...] = ()
-) -> list[str]:
-    """batches: (epoch, base offset, last offset, holders)."""
-    epoch, base, last, holders = zip(*batches, strict=True)
-    columns = (np.array(column) for column in (epoch, base, last))
-    return commit_states(*columns, held_by(*holders), voters, points).to_pylist()
+def columns(batches: list[str]) -> tuple[list[Any], Holders]:
+    """Epoch, base offset, last offset and holders of batches, "1 0-4 3000,3001" each."""
+    words = [batch.replace("-", " ").split() for batch in batches]
+    return [np.array([int(row[n]) for row in words]) for n in range(3)], held_by(*(numbers(row[3]) for row in words))
 
 
-def test_a_later_epoch_cuts_off_what_it_overwrites() -> None:
-    assert kept((1, 0), (1, 5), (1, 9), (3, 9), (3, 12)) == [True, True, False, True, True]
+# Batches by epoch and base offset, and which are kept (+).
+KEPT = """\
+a later epoch cuts off what it overwrites: 1 0; 1 5; 1 9; 3 9; 3 12 -> ++-++
+order of batches does not matter and epochs may be skipped: 7 9; 1 9; 4 20; 1 0 -> +--+
+an epoch that wrote nothing further on keeps everything: 1 0; 2 4; 3 8 -> +++
+"""
 
 
-def test_order_of_batches_does_not_matter_and_epochs_may_be_skipped() -> None:
-    assert kept((7, 9), (1, 9), (4, 20), (1, 0)) == [True, False, False, True]
+@pytest.mark.parametrize(("batches", "expected"), lines_of(KEPT))
+def test_batches_that_survive(batches: list[str], expected: str) -> None:
+    epoch, base = np.array([batch.split() for batch in batches], dtype=np.int64).T
+    assert "".join("+" if kept else "-" for kept in surviving(epoch, base)) == expected
 
 
-def test_an_epoch_that_wrote_nothing_further_on_keeps_everything() -> None:
-    assert kept((1, 0), (2, 4), (3, 8)) == [True, True, True]
+def test_no_batches() -> None:
     assert surviving(np.array([], dtype=np.int64), np.array([], dtype=np.int64)).tolist() == []
 
 
@@ -67,143 +70,104 @@ def test_two_controllers_diverge_in_a_real_capture() -> None:
     assert COMMITTED in states
 
 
-def test_a_majority_commits_everything_up_to_its_last_batch() -> None:
-    assert commits((1, 0, 4, [3000]), (1, 5, 9, [3000, 3001]), (1, 10, 11, [3000])) == [COMMITTED, COMMITTED, UNKNOWN]
+# Batches, points of which something is known (offset/epoch@holders), and what is known of each batch.
+COMMITS = """\
+a majority commits everything up to its last batch: 1 0-4 3000; 1 5-9 3000,3001;
+    1 10-11 3000 -> committed committed unknown
+holders that are no voters do not count: 1 0-4 3000,1,2,4 -> unknown
+a majority holds it, and yet the missing voter may hold a later epoch's log that replaces it (Raft, figure 8):
+    1 0-4 3000,3001; 2 5-6 3000 -> unknown unknown
+with every voter's log at hand an earlier epoch counts: 1 0-4 3000,3001,3002; 1 5-6 3000,3001;
+    2 7-7 3000 -> committed committed unknown
+a snapshot proves commitment: no voters; point 5/1; 1 0-4 3000,3001,3002; 1 5-9 3000,3001,3002 -> committed unknown
+an unknown quorum proves nothing: no voters; 1 0-4 3000,3001,3002; 1 5-9 3000,3001,3002 -> unknown unknown
+a point says nothing of a log that may have been replaced before it: point 20/3; 1 0-9 3001;
+    3 20-29 3000 -> unknown unknown
+nor of one node's log that was not captured up to there: point 20/3; 1 0-9 3000; 3 20-29 3000 -> unknown unknown
+a node that holds the snapshot has the log before it: point 20/3@3001; 1 0-9 3001; 1 10-19 3001 -> committed committed
+another node that holds it says nothing: point 20/3@3000; 1 0-9 3001; 1 10-19 3001 -> unknown unknown
+a high watermark of a later epoch does not reach a log without that epoch: point 155/3; 1 0-51 3001 -> unknown
+a cut off batch is uncommitted whoever holds it: 1 0-4 3000,3001; 1 5-6 3000,3001;
+    2 5-5 3002 -> committed uncommitted unknown
+"""
 
 
-def test_holders_that_are_no_voters_do_not_count() -> None:
-    assert commits((1, 0, 4, [3000, 1, 2, 4])) == [UNKNOWN]
+@pytest.mark.parametrize(("lines", "expected"), lines_of(COMMITS))
+def test_what_is_committed(lines: list[str], expected: str) -> None:
+    points = []
+    for line in (line for line in lines if line.startswith("point ")):
+        place, _, holder = line.removeprefix("point ").partition("@")
+        points.append(Point(*map(int, place.split("/")), frozenset(numbers(holder) if holder else [])))
+    shown, holders = columns([line for line in lines if line[0].isdigit()])
+    voters = frozenset[int]() if "no voters" in lines else VOTERS
+    assert commit_states(*shown, holders, voters, tuple(points)).to_pylist() == expected.split()
 
 
-def test_an_entry_of_an_earlier_epoch_is_not_committed_by_counting_its_holders_alone() -> None:
-    """Raft, figure 8: a majority holds it, and yet the missing voter may hold a later epoch's log that replaces it."""
-    assert commits((1, 0, 4, [3000, 3001]), (2, 5, 6, [3000])) == [UNKNOWN, UNKNOWN]
+# Markers, and the offsets below 20 that do not count.
+TRANSACTIONS = """\
+ended transactions count and aborted ones do not: 2 BEGIN; 5 END; 8 BEGIN; 10 ABORT -> 8,9,10
+a transaction that the log ends in is not applied: 17 BEGIN -> 17,18,19 open_transaction@17
+a nested begin drops the open transaction only: 2 BEGIN; 5 BEGIN; 7 END -> 2,3,4 nested_transaction@5
+a stray end is reported and drops nothing: 3 END -> stray_transaction_end@3
+so is a stray abort: 3 ABORT -> stray_transaction_end@3
+"""
 
 
-def test_with_every_voters_log_at_hand_an_earlier_epoch_counts() -> None:
-    batches = ((1, 0, 4, [3000, 3001, 3002]), (1, 5, 6, [3000, 3001]), (2, 7, 7, [3000]))
-    assert commits(*batches) == [COMMITTED, COMMITTED, UNKNOWN]
+@pytest.mark.parametrize(("markers", "expected"), lines_of(TRANSACTIONS))
+def test_transactions(markers: list[str], expected: str) -> None:
+    rows = [(int(offset), f"{what}_TRANSACTION_RECORD") for offset, what in (line.split() for line in markers)]
+    resolved = transactions(rows, [LogRange(0, 20, None)])
+    offsets = np.arange(20)
+    dropped = [",".join(map(str, offsets[~resolved.visible(offsets)]))]
+    assert [word for word in dropped if word] + shown(resolved.problems) == expected.split()
 
 
-def test_a_snapshot_proves_commitment_and_an_unknown_quorum_proves_nothing() -> None:
-    batches = ((1, 0, 4, [3000, 3001, 3002]), (1, 5, 9, [3000, 3001, 3002]))
-    assert commits(*batches, voters=frozenset(), points=(Point(5, 1),)) == [COMMITTED, UNKNOWN]
-    assert commits(*batches, voters=frozenset()) == [UNKNOWN, UNKNOWN]
+def shown(problems: list[Problem]) -> list[str]:
+    return [f"{problem.kind}@{problem.offset}" for problem in problems]
 
 
-def test_a_point_says_nothing_of_a_log_that_does_not_lead_to_it() -> None:
-    """Offsets 5 to 9 of epoch 1 may be the suffix that epoch 3 replaced: the log between was not captured."""
-    batches = ((1, 0, 9, [3001]), (3, 20, 29, [3000]))
-    assert commits(*batches, points=(Point(20, 3),)) == [UNKNOWN, UNKNOWN]
-    same_node = ((1, 0, 9, [3000]), (3, 20, 29, [3000]))
-    assert commits(*same_node, points=(Point(20, 3),)) == [UNKNOWN, UNKNOWN]
+# Stretches of batches, snapshots, records that cannot be applied (hole), and the runs (start-end, the snapshot's end).
+RUNS = """\
+a log from the start needs no snapshot: 0-99 -> 0-100
+it uses none inside: 0-99; snapshot 50 -> 0-100
+it uses the bootstrap snapshot: 0-99; snapshot 0; snapshot 50 -> 0-100/0
+a late start replays from the first snapshot: 40-99; snapshot 40; snapshot 80 -> 40-100/40 unknown_prefix@0
+a late start replays from the first snapshot inside: 40-99; snapshot 60; snapshot 80 -> 60-100/60 unknown_prefix@0
+a late start without a snapshot gives nothing: 40-99 -> no_snapshot@40
+nor with one before it: 40-99; snapshot 30 -> no_snapshot@40
+behind a gap state is known again from the next snapshot: 0-49; 60-99; snapshot 20;
+    snapshot 70 -> 0-50 70-100/70 offset_gap@50 unknown_prefix@50
+a gap without a snapshot behind it: 0-49; 60-99; snapshot 20 -> 0-50 offset_gap@50 no_snapshot@60
+a snapshot newer than the log is a state of its own: 0-49; snapshot 90 -> 0-50 90-90/90 unobserved@50
+so is one without a log: snapshot 90 -> 90-90/90 unobserved@0
+a snapshot before a stretch that cannot be replayed is no state to go on from: 0-49; 60-99;
+    snapshot 55 -> 0-50 offset_gap@50 no_snapshot@60
+a snapshot at the log's end is not newer: 0-49; snapshot 50 -> 0-50
+a record that cannot be applied ends what is known: 0-99; hole 40 -> 0-40 unreadable_record@40 no_snapshot@41
+a snapshot behind it makes the state known again: 0-99; hole 40;
+    snapshot 60 -> 0-40 60-100/60 unreadable_record@40 unknown_prefix@40
+two records that cannot be applied: 0-99; hole 40; hole 41;
+    snapshot 42 -> 0-40 42-100/42 unreadable_record@40 unreadable_record@41 unknown_prefix@41
+the last record may be the one: 0-99; hole 99 -> 0-99 unreadable_record@99
+"""
 
 
-def test_a_node_that_holds_the_snapshot_has_the_log_before_it() -> None:
-    batches = ((1, 0, 9, [3001]), (1, 10, 19, [3001]))
-    assert commits(*batches, points=(Point(20, 3, frozenset({3001})),)) == [COMMITTED, COMMITTED]
-    assert commits(*batches, points=(Point(20, 3, frozenset({3000})),)) == [UNKNOWN, UNKNOWN]
-
-
-def test_a_high_watermark_of_a_later_epoch_does_not_reach_a_log_without_that_epoch() -> None:
-    """Only the cut off leader's log was captured; the quorum's tool was asked later."""
-    assert commits((1, 0, 51, [3001]), points=(Point(155, 3),)) == [UNKNOWN]
-
-
-def test_a_cut_off_batch_is_uncommitted_whoever_holds_it() -> None:
-    assert commits((1, 0, 4, [3000, 3001]), (1, 5, 6, [3000, 3001]), (2, 5, 5, [3002])) == [
-        COMMITTED,
-        UNCOMMITTED,
-        UNKNOWN,
-    ]
-
-
-BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"
-
-
-def visible(*markers: tuple[int, str], log_end: int = 20) -> tuple[list[int], list[tuple[str, int]]]:
-    resolved = transactions(markers, [LogRange(0, log_end, None)])
-    offsets = np.arange(log_end)
-    return offsets[~resolved.visible(offsets)].tolist(), [(p.kind, p.offset) for p in resolved.problems]
-
-
-def test_ended_transactions_count_and_aborted_ones_do_not() -> None:
-    assert visible((2, BEGIN), (5, END), (8, BEGIN), (10, ABORT)) == ([8, 9, 10], [])
-
-
-def test_a_transaction_that_the_log_ends_in_is_not_applied() -> None:
-    assert visible((17, BEGIN)) == ([17, 18, 19], [("open_transaction", 17)])
-
-
-def test_a_nested_begin_drops_the_open_transaction_only() -> None:
-    assert visible((2, BEGIN), (5, BEGIN), (7, END)) == ([2, 3, 4], [("nested_transaction", 5)])
-
-
-@pytest.mark.parametrize("kind", [END, ABORT])
-def test_a_stray_end_is_reported_and_drops_nothing(kind: str) -> None:
-    assert visible((3, kind)) == ([], [("stray_transaction_end", 3)])
-
-
-def test_no_transactions() -> None:
-    assert visible() == ([], [])
-
-
-def runs(
-    *stretches: tuple[int, int], snapshots: list[tuple[int, int]] | None = None
-) -> tuple[list[tuple[int, int, int | None]], list[tuple[str, int]]]:
-    """stretches: first and last offset of batches, here cut in two each. Gives (start, end, snapshot's end) and
-    problems."""
+@pytest.mark.parametrize(("lines", "expected"), lines_of(RUNS))
+def test_replayable_runs(lines: list[str], expected: str) -> None:
     base, last = [], []
-    for first, final in stretches:
+    for first, final in (map(int, line.split("-")) for line in lines if line[0].isdigit()):
         middle = (first + final) // 2
         base += [first, middle + 1]
         last += [middle, final]
-    found, problems = replayable_runs(np.array(base, dtype=np.int64), np.array(last, dtype=np.int64), snapshots or [])
-    shown = [(r.start, r.end, None if r.snapshot is None else r.snapshot[0]) for r in found]
-    return shown, [(p.kind, p.offset) for p in problems]
-
-
-def test_a_log_from_the_start_needs_no_snapshot() -> None:
-    assert runs((0, 99)) == ([(0, 100, None)], [])
-    assert runs((0, 99), snapshots=[(50, 1)]) == ([(0, 100, None)], [])
-
-
-def test_a_log_from_the_start_uses_the_bootstrap_snapshot() -> None:
-    assert runs((0, 99), snapshots=[(0, 0), (50, 1)]) == ([(0, 100, 0)], [])
-
-
-def test_a_late_start_replays_from_the_first_snapshot_inside() -> None:
-    assert runs((40, 99), snapshots=[(40, 1), (80, 2)]) == ([(40, 100, 40)], [("unknown_prefix", 0)])
-    assert runs((40, 99), snapshots=[(60, 1), (80, 2)]) == ([(60, 100, 60)], [("unknown_prefix", 0)])
-
-
-def test_a_late_start_without_a_snapshot_gives_nothing() -> None:
-    assert runs((40, 99)) == ([], [("no_snapshot", 40)])
-    assert runs((40, 99), snapshots=[(30, 1)]) == ([], [("no_snapshot", 40)])
-
-
-def test_behind_a_gap_state_is_known_again_from_the_next_snapshot() -> None:
-    found, problems = runs((0, 49), (60, 99), snapshots=[(20, 1), (70, 1)])
-    assert found == [(0, 50, None), (70, 100, 70)]
-    assert problems == [("offset_gap", 50), ("unknown_prefix", 50)]
-
-
-def test_a_gap_without_a_snapshot_behind_it() -> None:
-    assert runs((0, 49), (60, 99), snapshots=[(20, 1)]) == ([(0, 50, None)], [("offset_gap", 50), ("no_snapshot", 60)])
-
-
-def test_a_snapshot_newer_than_the_log_is_a_state_of_its_own() -> None:
-    assert runs((0, 49), snapshots=[(90, 3)]) == ([(0, 50, None), (90, 90, 90)], [("unobserved", 50)])
-    found, problems = replayable_runs(np.array([], dtype=np.int64), np.array([], dtype=np.int64), [(90, 3)])
-    assert (found, [p.kind for p in problems]) == ([LogRange(90, 90, (90, 3))], ["unobserved"])
-
-
-def test_a_snapshot_between_the_log_and_a_stretch_that_cannot_be_replayed_is_no_state_to_go_on_from() -> None:
-    assert runs((0, 49), (60, 99), snapshots=[(55, 1)]) == ([(0, 50, None)], [("offset_gap", 50), ("no_snapshot", 60)])
-
-
-def test_a_snapshot_at_the_logs_end_is_not_newer() -> None:
-    assert runs((0, 49), snapshots=[(50, 1)]) == ([(0, 50, None)], [])
+    of = {word: [int(line.split()[1]) for line in lines if line.startswith(word)] for word in ("snapshot", "hole")}
+    found, problems = replayable_runs(
+        np.array(base, dtype=np.int64),
+        np.array(last, dtype=np.int64),
+        [(end, 1) for end in of["snapshot"]],
+        [Hole(offset, 1, "not known") for offset in of["hole"]],
+    )
+    runs = [f"{r.start}-{r.end}" + ("" if r.snapshot is None else f"/{r.snapshot[0]}") for r in found]
+    assert runs + shown(problems) == expected.split()
 
 
 def test_offsets_in_runs() -> None:
@@ -221,49 +185,19 @@ def test_problems_say_what_to_expect() -> None:
     assert problem == Problem("no_snapshot", 40, "offsets 40 to 50 follow no captured snapshot: their state is unknown")
 
 
-def parting(*batches: tuple[int, int, int, list[int]]) -> list[tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
-    epoch, base, last, holders = zip(*batches, strict=True)
-    found = branches(np.array(epoch), np.array(base), np.array(last), held_by(*holders))
-    return [(b.epoch, b.offset, b.nodes, b.batches) for b in found]
+# Batches of nodes 1, 2 and 3, and the branches: epoch@offset, nodes, batches by number.
+PARTING = """\
+logs part at the end of the last epoch that both have: 1 0-45 1,2,3; 1 46-49 2; 1 50-51 2; 3 46-60 1,3 -> 1@46 2 1,2
+a suffix of an epoch of its own parts in the epoch before: 1 0-45 1,2; 2 46-49 2; 3 46-60 1 -> 1@46 2 1
+two nodes that were cut off at different times have a branch each: 1 0-9 1,2,3; 1 10-12 1; 2 10-19 2,3; 2 20-22 2;
+    3 20-29 3 -> 1@10 1 1 2@20 2 3
+where the log before was not captured the point has no epoch: 1 46-49 2; 3 46-60 1 -> -1@46 2 0
+"""
 
 
-def test_the_point_where_logs_part_is_the_end_of_the_last_epoch_that_both_have() -> None:
-    assert parting((1, 0, 45, [1, 2, 3]), (1, 46, 49, [2]), (1, 50, 51, [2]), (3, 46, 60, [1, 3])) == [
-        (1, 46, (2,), (1, 2))
-    ]
-
-
-def test_a_suffix_of_an_epoch_of_its_own_parts_in_the_epoch_before() -> None:
-    assert parting((1, 0, 45, [1, 2]), (2, 46, 49, [2]), (3, 46, 60, [1])) == [(1, 46, (2,), (1,))]
-
-
-def test_two_nodes_that_were_cut_off_at_different_times_have_a_branch_each() -> None:
-    found = parting((1, 0, 9, [1, 2, 3]), (1, 10, 12, [1]), (2, 10, 19, [2, 3]), (2, 20, 22, [2]), (3, 20, 29, [3]))
-    assert found == [(1, 10, (1,), (1,)), (2, 20, (2,), (3,))]
-
-
-def test_where_the_log_before_was_not_captured_the_point_has_no_epoch() -> None:
-    assert parting((1, 46, 49, [2]), (3, 46, 60, [1])) == [(-1, 46, (2,), (0,))]
-
-
-def holed(end: int, holes: list[int], snapshots: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[str]]:
-    found, problems = replayable_runs(
-        np.array([0]), np.array([end - 1]), snapshots, [Hole(h, 1, "not known") for h in holes]
-    )
-    return [(r.start, r.end) for r in found], [f"{p.kind}@{p.offset}" for p in problems]
-
-
-def test_a_record_that_cannot_be_applied_ends_what_is_known() -> None:
-    assert holed(100, [40], []) == ([(0, 40)], ["unreadable_record@40", "no_snapshot@41"])
-
-
-def test_a_snapshot_behind_it_makes_the_state_known_again() -> None:
-    assert holed(100, [40], [(60, 1)]) == ([(0, 40), (60, 100)], ["unreadable_record@40", "unknown_prefix@40"])
-    assert holed(100, [40, 41], [(42, 1)]) == (
-        [(0, 40), (42, 100)],
-        ["unreadable_record@40", "unreadable_record@41", "unknown_prefix@41"],
-    )
-
-
-def test_the_last_record_may_be_the_one() -> None:
-    assert holed(100, [99], []) == ([(0, 99)], ["unreadable_record@99"])
+@pytest.mark.parametrize(("batches", "expected"), lines_of(PARTING))
+def test_where_logs_part(batches: list[str], expected: str) -> None:
+    (epoch, base, last), holders = columns(batches)
+    found = branches(epoch, base, last, holders)
+    parts = ((f"{b.epoch}@{b.offset}", ",".join(map(str, b.nodes)), ",".join(map(str, b.batches))) for b in found)
+    assert " ".join(word for part in parts for word in part) == expected

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from replay.bucket import Detected
 from replay.loss import judged_windows
 from replay.loss.election_facts import ElectionFacts
 from replay.loss.likely import LEAST_WINDOWS, RULES, Likely, likely
@@ -171,14 +170,11 @@ def test_the_text_names_the_record() -> None:
     assert likely_text(row | {"likely": "unknown"}) == likely_text(row | {"likely": None}) == ""
 
 
-def found_in_lives() -> list[Detected]:
-    return [detected(group) for group in groups(life("unclean restarts", seed) for seed in range(SHARED))]
-
-
 def test_nothing_but_its_own_columns_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_it = [row for found in found_in_lives() for row in windows(found.findings)]
+    lives = list(groups(life("unclean restarts", seed) for seed in range(SHARED)))
+    with_it = [row for group in lives for row in windows(detected(group).findings)]
     monkeypatch.setattr(judged_windows, "likely", lambda *_: None)
-    without = [row for found in found_in_lives() for row in windows(found.findings)]
+    without = [row for group in lives for row in windows(detected(group).findings)]
     own = ("likely", "likely_rule", "likely_right", "likely_of")
     assert [{k: v for k, v in row.items() if k not in own} for row in with_it] == [
         {k: v for k, v in row.items() if k not in own} for row in without

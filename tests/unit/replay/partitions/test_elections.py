@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import cache
 from typing import Any
@@ -16,6 +15,7 @@ from replay.partitions.elections import LOST, RISKY, build_elections, states_of
 from replay.partitions.reducer import MIGRATING
 from tests.support.pure import replayed
 from tests.support.scenario import SESSION, facts_with, running, sessions, states, together, up
+from tests.support.window_table import lines_of
 
 
 def elections(*lines: str, brokers: BrokerTimeline | None = None) -> list[dict[str, Any]]:
@@ -70,13 +70,7 @@ a reassignment that was completed is none that was cancelled: 1 replicas=1,2,4 i
 """
 
 
-def rows(table: str) -> list[Any]:
-    """Of each line (further ones with four blanks): what happens, and the answer."""
-    found = (re.split(": | -> ", line) for line in table.replace("\n    ", " ").splitlines())
-    return [pytest.param(story.split("; "), answer, id=name) for name, story, answer in found]
-
-
-@pytest.mark.parametrize(("lines", "cause"), rows(CAUSES))
+@pytest.mark.parametrize(("lines", "cause"), lines_of(CAUSES))
 def test_cause(lines: list[str], cause: str) -> None:
     assert last_cause(*lines) == cause
 
@@ -196,7 +190,7 @@ a reassignment was cancelled: 1 replicas=1,2,4 isr=1,2,4 adding=4 leader=4;
 """
 
 
-@pytest.mark.parametrize(("lines", "answer"), rows(ACTORS))
+@pytest.mark.parametrize(("lines", "answer"), lines_of(ACTORS))
 def test_actor(lines: list[str], answer: str) -> None:
     of_brokers = [line for line in lines if SESSION.match(line)]
     history = [line for line in lines if line not in of_brokers]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from replay.partitions.elections import states_of
 from replay.partitions.windows import build_windows
 from tests.support.scenario import states, together
+from tests.support.window_table import lines_of
 
 Window = tuple[int, int, int | None]
 
@@ -29,71 +30,42 @@ def of(*lines: str, suspicious: tuple[int, ...] = ()) -> list[Window]:
     return windows(states(*lines), suspicious)
 
 
-LEADERLESS = ("10 isr=1,2", "20 isr=1", "30 isr= elr=1 leader=-1", "40 isr=2 elr= leader=2 recovering")
+LEADERLESS = "10 isr=1,2; 20 isr=1; 30 isr= elr=1 leader=-1; 40 isr=2 elr= leader=2 recovering"
+# The states, and the windows as start-election-end.
+CASES = f"""\
+leaderless opens it and enough members of the ISR close it: {LEADERLESS}; 50 isr=2,3 recovered -> 30-40-50
+the election itself closes it where one is enough: 10 isr=1 min=1; 30 isr= leader=-1; 40 isr=2 leader=2 -> 30-40-40
+a window that is open at the log's end: {LEADERLESS} -> 30-40-
+leaderless at the log's end, as there is no election to judge: 10 isr=1,2; 20 isr=1; 30 isr= elr=1 leader=-1 -> none
+a stranger in charge, although nobody was leaderless: 10 isr=1,2; 20 isr=3 leader=3; 30 isr=1,3 -> 20-20-30
+a stranger that a cancelled reassignment brings in: 10 replicas=1,2,3,4 isr=3,4 adding=3,4 leader=3;
+    20 replicas=1,2 isr=1 adding= leader=1; 30 isr=1,2 -> 20-20-30
+a finished reassignment: 10 replicas=1,2,3,4 isr=1,2,3,4 removing=1 adding=4;
+    20 replicas=2,3,4 isr=2,3,4 removing= leader=2 -> none
+elections within the ISR and the ELR: 10 isr=1,2,3; 20 isr=2,3 leader=2; 30 isr=2 elr=3; 40 isr=3 elr=2 leader=3 -> none
+every election in a window is judged: {LEADERLESS}; 45 isr= elr=2 leader=-1; 50 isr=2 elr= leader=2;
+    60 isr=2,3 -> 30-40-60, 30-50-60
+several windows in one partition: {LEADERLESS}; 50 isr=2,3; 60 isr= elr=2,3 leader=-1; 70 isr=3 elr=2 leader=3;
+    80 isr=2,3 elr= -> 30-40-50, 60-70-80
+an election after the window is not judged: {LEADERLESS}; 50 isr=2,3; 60 isr=3 leader=3 -> 30-40-50
+a window does not cross a snapshot: {LEADERLESS}; 60 checkpoint isr=2,3 leader=2 epoch=9; 70 isr=3 leader=3;
+    80 isr=2,3 -> 30-40-
+a snapshot of a leaderless state: 10 isr=1,2; 60 checkpoint isr= elr=2 leader=-1 epoch=9; 70 isr=2 elr= leader=2;
+    80 isr=1,2 -> 60-70-80
+a partition with fewer replicas than min ISR can be safe: 10 replicas=1 isr=1 min=2; 20 isr= elr=1 leader=-1;
+    30 isr=1 elr= leader=1; 40 isr= leader=-1; 50 isr=1 leader=1 -> 20-30-30, 40-50-50
+a removed partition is not exposed: 10 isr=1,2; 20 isr= leader=-1; 30 removed -> none
+"""
 
 
-# Name -> (states, windows).
-CASES: dict[str, tuple[tuple[str, ...], list[Window]]] = {
-    "no history": ((), []),
-    "leaderless opens it and enough members of the ISR close it": (
-        (*LEADERLESS, "50 isr=2,3 recovered"),
-        [(30, 40, 50)],
-    ),
-    "the election itself closes it where one is enough": (
-        ("10 isr=1 min=1", "30 isr= leader=-1", "40 isr=2 leader=2"),
-        [(30, 40, 40)],
-    ),
-    "a window that is open at the log's end": (LEADERLESS, [(30, 40, None)]),
-    "leaderless at the log's end: there is no election to judge": (LEADERLESS[:3], []),
-    "a stranger in charge, although nobody was leaderless": (
-        ("10 isr=1,2", "20 isr=3 leader=3", "30 isr=1,3"),
-        [(20, 20, 30)],
-    ),
-    # The ISR was [3, 4], both being added; the revert takes them off and makes the first old replica the ISR.
-    "a stranger that a cancelled reassignment brings in": (
-        ("10 replicas=1,2,3,4 isr=3,4 adding=3,4 leader=3", "20 replicas=1,2 isr=1 adding= leader=1", "30 isr=1,2"),
-        [(20, 20, 30)],
-    ),
-    "a finished reassignment": (
-        ("10 replicas=1,2,3,4 isr=1,2,3,4 removing=1 adding=4", "20 replicas=2,3,4 isr=2,3,4 removing= leader=2"),
-        [],
-    ),
-    "elections within the ISR and the ELR": (
-        ("10 isr=1,2,3", "20 isr=2,3 leader=2", "30 isr=2 elr=3", "40 isr=3 elr=2 leader=3"),
-        [],
-    ),
-    "every election in a window is judged": (
-        (*LEADERLESS, "45 isr= elr=2 leader=-1", "50 isr=2 elr= leader=2", "60 isr=2,3"),
-        [(30, 40, 60), (30, 50, 60)],
-    ),
-    "several windows in one partition": (
-        (*LEADERLESS, "50 isr=2,3", "60 isr= elr=2,3 leader=-1", "70 isr=3 elr=2 leader=3", "80 isr=2,3 elr="),
-        [(30, 40, 50), (60, 70, 80)],
-    ),
-    "an election after the window is not judged": ((*LEADERLESS, "50 isr=2,3", "60 isr=3 leader=3"), [(30, 40, 50)]),
-    "a window does not cross a snapshot": (
-        (*LEADERLESS, "60 checkpoint isr=2,3 leader=2 epoch=9", "70 isr=3 leader=3", "80 isr=2,3"),
-        [(30, 40, None)],
-    ),
-    "a snapshot of a leaderless state": (
-        ("10 isr=1,2", "60 checkpoint isr= elr=2 leader=-1 epoch=9", "70 isr=2 elr= leader=2", "80 isr=1,2"),
-        [(60, 70, 80)],
-    ),
-    "a partition with fewer replicas than min ISR can be safe": (
-        (
-            *("10 replicas=1 isr=1 min=2", "20 isr= elr=1 leader=-1", "30 isr=1 elr= leader=1", "40 isr= leader=-1"),
-            "50 isr=1 leader=1",
-        ),
-        [(20, 30, 30), (40, 50, 50)],
-    ),
-    "a removed partition is not exposed": (("10 isr=1,2", "20 isr= leader=-1", "30 removed"), []),
-}
+@pytest.mark.parametrize(("lines", "expected"), lines_of(CASES))
+def test_windows_of_one_partition(lines: list[str], expected: str) -> None:
+    shown = [f"{start}-{election}-{'' if end is None else end}" for start, election, end in of(*lines)]
+    assert (", ".join(shown) or "none") == expected
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_windows_of_one_partition(name: str) -> None:
-    lines, expected = CASES[name]
-    assert of(*lines) == expected
+def test_no_history_no_windows() -> None:
+    assert of() == []
 
 
 def test_a_winner_that_its_leader_takes_in_while_the_reassignment_ends_opens_none() -> None:
@@ -108,7 +80,7 @@ def test_a_winner_that_its_leader_takes_in_while_the_reassignment_ends_opens_non
 
 
 def test_windows_do_not_cross_partitions() -> None:
-    first = states(*LEADERLESS)
+    first = states(*LEADERLESS.split("; "))
     second = states("35 isr=1,2", "41 isr=2 leader=2", "50 isr=1,2", partition=1)
     third = states("36 isr=1,2", "55 isr= leader=-1", "65 isr=3 leader=3", "75 isr=2,3", partition=2)
     assert windows(together(first, second, third)) == [(30, 40, None), (55, 65, 75)]
