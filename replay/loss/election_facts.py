@@ -424,6 +424,8 @@ class _Partition:
             damaged.add(last.leader)
         for broker in sorted(damaged):
             yield Premise("contradicted_by_corruption", False, brokers=(broker,))
+        for broker in (b for b in sorted(concerned) if self.terms.made_anew(b, joined_ms, elected_ms)):
+            yield Premise("contradicted_by_new_log", False, brokers=(broker,))
         for span in self._truncated(row):
             overlaps = span.begin_ms <= elected_ms and (span.end_ms is None or span.end_ms >= joined_ms)
             if overlaps and span.broker in concerned and not self._lost_at_a_start(span, first, row):

@@ -38,8 +38,11 @@ DAMAGED = (
     "future_log_promoted",
     "stray_log",
 )
-LOADED = "log_load_completed"
-KINDS = (LED, UNCHANGED, FOLLOWED, TRUNCATING, BELOW, TRUNCATED, SET_BACK, SHRINKING, ISR_UPDATED, LOADED, *DAMAGED)
+LOADED, CREATED = "log_load_completed", "log_created"
+KINDS = (
+    *(LED, UNCHANGED, FOLLOWED, TRUNCATING, BELOW, TRUNCATED, SET_BACK, SHRINKING, ISR_UPDATED, LOADED, CREATED),
+    *DAMAGED,
+)
 # A truncation is logged in two or three lines of one thread. No broker restarts and no leader is elected as fast.
 AT_ONCE_MS = 250
 _FILE = itemgetter("capture", "path", "node_id")
@@ -107,7 +110,8 @@ class Load:
 class BrokerLines:
     """One partition's lines. began: by (broker, leader epoch), the first line with which a process began to lead that
     epoch: its exact log end. led: every line of a leader, so that its high watermark was that. corrupted: by broker,
-    when it logged at a start that it cut off damaged records, in ms by its own clock; None: its zone is not known."""
+    when it logged at a start that it cut off damaged records, in ms by its own clock; None: its zone is not known.
+    created: the same, when it made an empty log where it keeps the replica; only known times."""
 
     began: dict[tuple[int, int], LoggedEnds] = field(default_factory=dict)
     led: list[LoggedEnds] = field(default_factory=list)
@@ -116,6 +120,7 @@ class BrokerLines:
     shrinks: list[Shrink] = field(default_factory=list)
     corrupted: dict[int, list[int | None]] = field(default_factory=dict)
     loads: list[Load] = field(default_factory=list)
+    created: dict[int, list[int]] = field(default_factory=dict)
 
     def followed_epochs(self, broker: int) -> set[int]:
         """The leader epochs in which a process of the broker logged that it had followed, or learned of another
@@ -206,6 +211,7 @@ def _indexed(rows: Sequence[Row], recorded: dict[int, tuple[int, int]]) -> Broke
             for r in ordered
             if r["kind"] == LOADED and None not in (r["log_end_offset"], r["logged_at_utc_ms"])
         ],
+        created=_created(ordered),
     )
 
 
@@ -213,6 +219,15 @@ def _corrupted(rows: Iterable[Row]) -> dict[int, list[int | None]]:
     times: dict[int, list[int | None]] = defaultdict(list)
     for row in rows:
         if row["kind"] in DAMAGED:
+            times[row["node_id"]].append(row["logged_at_utc_ms"])
+    return dict(times)
+
+
+def _created(rows: Iterable[Row]) -> dict[int, list[int]]:
+    times: dict[int, list[int]] = defaultdict(list)
+    for row in rows:
+        is_own = row["kind"] == CREATED and not (row["directory"] or "").endswith("-future")
+        if is_own and row["logged_at_utc_ms"] is not None:
             times[row["node_id"]].append(row["logged_at_utc_ms"])
     return dict(times)
 

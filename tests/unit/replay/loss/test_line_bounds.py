@@ -514,6 +514,16 @@ test_a_log_of_a_name_that_was_used_before_may_be_emptied_at_a_start: 10 isr=1,2,
   50 isr= leader=-1; 50 fence 1; earlier t -> possible
   50 isr= leader=-1; 50 fence 1; earlier u
   90 isr= leader=-1; 90 fence 1; earlier t
+test_a_member_whose_log_was_deleted_and_made_anew_held_nothing: 10 isr=1,2 replicas=1,2,3; 80 isr=1 elr=2;
+    100 isr= elr=1,2 leader=-1; 110 isr=2 elr=1 leader=2; UP; 79 shutdown 2; 80 fence 2; 89 register 2 j2; 95 unfence 2;
+    100 fence 1; elr; judged 110; b1 follows -1 e1 p2 at=80 hw=80 utc=300 -> excluded; no contradicted_by_new_log
+  # Its folder was deleted while it was stopped cleanly, so that the controller leaves it in the ELR.
+  b2 creates t=90 utc=90 -> undetermined; contradicted_by_new_log
+  # It is a log to move the replica to; it is the first one; of a replica that does not matter; or later.
+  b2 creates t=90 utc=90 -future
+  b2 creates t=11 utc=11
+  b3 creates t=90 utc=90
+  b2 creates t=130 utc=130
 
 # Windows that only lines show.
 test_a_clean_election_is_judged_when_lines_speak_against_it: 10 isr=1,2,3; 60 isr=2,3 leader=2; FROZEN;
