@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replay.cluster.configs import MIN_ISR, of_all_captures
+from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, config_timeline, of_all_captures
 from replay.cluster.facts import REQUEST_THREADS, SESSION_TIMEOUT, Clock, cluster_facts
 from replay.cluster.state import log_shape, resolve_cluster
 
@@ -32,14 +32,15 @@ def test_a_timeout_is_assumed_if_one_controllers_file_does_not_show_it() -> None
     assert (facts.session_timeout_source, facts.session_timeout_ms) == ("assumed_default", 9_000)
 
 
-def test_of_a_file_that_was_edited_between_two_captures_the_longest_times_and_no_min_isr_count() -> None:
+def test_of_a_file_that_was_edited_between_two_captures_the_longest_times_and_nothing_else_count() -> None:
     before = {"process.roles": "broker,controller", SESSION_TIMEOUT: "60000", REQUEST_THREADS: "4", MIN_ISR: "2"}
-    after = before | {SESSION_TIMEOUT: "9000", MIN_ISR: "1"}
+    after = before | {SESSION_TIMEOUT: "9000", MIN_ISR: "1", UNCLEAN_LEADER_ELECTION: "true"}
     del after[REQUEST_THREADS]
     for files in ([before, after], [after, before]):
         static = {1: of_all_captures(files)}
         facts = cluster_facts("c", resolve_cluster(log_shape([], []), [], [], static), Clock(), None, static)
         known = (facts.session_timeout_source, facts.session_timeout_ms, facts.request_threads)
         assert known == ("static", 60_000, {1: 8})
-        assert facts.known_configs().min_isr.cluster.values == [("1", "assumed_default")]
+        for key, default in ((MIN_ISR, "1"), (UNCLEAN_LEADER_ELECTION, "false")):
+            assert config_timeline(key, [], [(0, 1)], static).cluster.values[-1] == (default, "assumed_default")
     assert of_all_captures([before, {MIN_ISR: "2"}]) == before
