@@ -211,9 +211,9 @@ LIVES ?= 100000
 simulate: setup  ## compare verdicts with the truth of simulated lives; wrong claims are shrunk and written to .simulated
 	$(BIN)/python -m tests.simulator --lives $(LIVES) --seed $(SEED)
 
-# Options of tests.mutants, e.g. MUTANTS='--only H7 --lives 10000'. The page has what was found before.
-MUTANTS ?= --page docs/mutants.md
-mutants: setup  ## leave out one condition of one rule at a time, and see what catches it: writes docs/mutants.md
+# Options of tests.mutants, e.g. MUTANTS='--only H7 --lives 10000'. The table has what was found before.
+MUTANTS ?= --table docs/mutants.csv
+mutants: setup  ## leave out one condition of one rule at a time, and see what catches it: writes docs/mutants.csv
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 # FOLDERS: of drills, with their lakes.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import NOTHING, Row, read, written
+from tests.mutants.__main__ import TESTS, Row, read, write
 from tests.mutants.conditions import Condition, conditions
 from tests.support.paths import ROOT
 
@@ -27,17 +28,22 @@ def test_each_condition_is_listed_once() -> None:
     assert [key for key, n in Counter((c.file, c.old, c.new) for c in listed).items() if n > 1] == []
 
 
-def test_the_page_has_each_condition() -> None:
-    found = read(ROOT / "docs" / "mutants.md")
+def test_the_table_has_each_condition() -> None:
+    found = read(ROOT / "docs" / "mutants.csv")
     assert set(found) == {(c.rule, c.text) for c in conditions()}
-    assert all(row.caught == NOTHING for row in found.values() if row.test)
+    assert not any(row.caught_by for row in found.values() if row.test)
+    source = "".join(path.read_text("utf-8") for room in TESTS for path in (ROOT / room).rglob("test_*.py"))
+    assert [row.test for row in found.values() if not re.search(rf"\b{row.test}\b", source)] == []
 
 
-def test_the_page_is_read_as_it_was_written(tmp_path: Path) -> None:
-    found = [*read(ROOT / "docs" / "mutants.md").values(), Row("P1", "of a test", NOTHING, 2_000, "`test_of_it`", 3)]
-    (tmp_path / "mutants.md").write_text(written(found, 60), encoding="utf-8")
-    assert read(tmp_path / "mutants.md") == {(row.rule, row.text): row for row in found}
-    assert read(tmp_path / "no_page.md") == {}
+def test_the_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+    found = [
+        *read(ROOT / "docs" / "mutants.csv").values(),
+        Row("P1", 'of a "test", or two', "", 2_000, "test_of_it", 3),
+    ]
+    write(tmp_path / "mutants.csv", found)
+    assert read(tmp_path / "mutants.csv") == {(row.rule, row.condition): row for row in found}
+    assert read(tmp_path / "no_table.csv") == {}
 
 
 @pytest.mark.parametrize("source", ["nothing of it", "if a and b: if a and b:"])
