@@ -18,14 +18,6 @@ from tests.support.paths import ORACLE, capture
 from tests.support.report_rows import evidence_file, lake_of
 
 
-def test_inspect_prints_one_json_object_a_record() -> None:
-    result = CliRunner().invoke(app, ["inspect", str(ORACLE / "every-record.log")])
-    rows = [json.loads(line) for line in result.stdout.splitlines()]
-    assert result.exit_code == 0
-    assert len(rows) == 740
-    assert list(rows[0]) == ["offset", "timestamp", "leaderEpoch", "type", "version", "data", "file", "position"]
-
-
 def test_inspect_redacts_secrets_unless_told_otherwise() -> None:
     log = str(ORACLE / "every-record.log")
     hidden, shown = (CliRunner().invoke(app, ["inspect", log, *extra]).stdout for extra in ([], ["--show-secrets"]))
