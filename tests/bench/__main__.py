@@ -33,10 +33,10 @@ _FRAMED = ("read", "sha256", "crc", "frame", "decode")
 _REPLAYED = ("sha256", "decode", "sort", "state", "reduce", "detect")
 # The stages that are measured on each input, in this order.
 PLAN = {
-    _MAIN: (*PEERS, *_FRAMED, "inspect", "sort", "state", "reduce", "scalar", "detect", "parquet", "write"),
+    _MAIN: (*PEERS, *_FRAMED, "sort", "state", "reduce", "scalar", "detect", "parquet", "write"),
     "gb": _FRAMED,
     "long": (*PEERS, *_REPLAYED),
-    SNAPSHOT: (*PEERS, *_FRAMED, "inspect"),
+    SNAPSHOT: (*PEERS, *_FRAMED),
     OFFSETS: ("read", "sha256", "offsets"),
     SERVER_LOG: ("read", "sha256", "logs"),
     RANDOM: ("copy", "policies", "scalar-policies"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache, partial
@@ -18,10 +17,8 @@ from bench.stages import STAGES as OWN
 from bench.stages import Stage, Work
 from evidence.broker_logs.read import read_broker_logs
 from evidence.capture.files import open_capture
-from evidence.metadata_log.inspect import print_file
 from evidence.offsets.read import read_offsets
 from evidence.tables import LOG_END_OFFSETS
-from evidence.wire.batches import scan_batches
 from jobs.config.settings import load_settings
 from jobs.replay.task import reduced
 from replay import bucket
@@ -47,14 +44,6 @@ _SCALAR_ROWS = 50_000
 _CASES, _SCALAR_CASES = 1_000_000, 20_000
 _PROFILE = PROFILES["4.3"]
 _HISTORY = "partition_history"
-
-
-def _inspect(inputs: Prepared) -> Iterator[Work]:
-    """Every record as a line of JSON, as `inspect` prints it, written to nowhere."""
-    with open(os.devnull, "wb") as nowhere:
-        for file in inputs.files:
-            records = sum(batch.record_count for batch in scan_batches(file.read_bytes()).batches)
-            yield Work(partial(print_file, file, nowhere), records)
 
 
 def _offsets(inputs: Prepared) -> Iterator[Work]:
@@ -159,7 +148,6 @@ def _scalar_policies(inputs: Prepared) -> Iterator[Work]:
 
 
 STAGES = OWN | {
-    "inspect": Stage(_inspect, floor="sha256"),
     "offsets": Stage(_offsets, floor="sha256"),
     "logs": Stage(_logs, floor="sha256"),
     "state": Stage(_state, floor="sort", replays=True),
