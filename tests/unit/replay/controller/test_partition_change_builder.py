@@ -133,7 +133,7 @@ def test_more_cases_than_are_predicted_in_one_piece() -> None:
     profile, random, repeated = PROFILES["4.3"], Random(2), range(50)
     cases = [random_case(random, [size]) for size in range(1, 9) for _ in range(100)]
     cases = [replace(case, elr=case.elr[:2]) for case in cases]
-    expected = [build(case, profile) for case in cases for _ in repeated]
+    expected = [record for record in (build(case, profile) for case in cases) for _ in repeated]
     assert len(expected) == 40_000
     assert predicted([case for case in cases for _ in repeated], profile) == expected
 

@@ -55,9 +55,10 @@ def counted(rows: list[Row], state: ClusterState, offset: int) -> dict[str, int]
     live = [r for r in now if not r["removed"]]
     zero = {r["topic_id"]: len(r["replicas"]) for r in live if r["partition"] == 0}
     count = dict.fromkeys((metrics.UNDER_MIN_ISR, metrics.RECOVERING, metrics.MANUAL), 0)
+    wanted = {topic: int(config(state.configs.min_isr, topic, offset)) for topic in {r["topic"] for r in live}}
     for r in live:
-        wanted = int(config(state.configs.min_isr, r["topic"], offset))
-        count[metrics.UNDER_MIN_ISR] += len(r["isr"]) < min(wanted, zero.get(r["topic_id"], len(r["replicas"])))
+        most = zero.get(r["topic_id"], len(r["replicas"]))
+        count[metrics.UNDER_MIN_ISR] += len(r["isr"]) < min(wanted[r["topic"]], most)
         if r["leader"] == -1:
             nobody = not r["isr"] and not r["elr"]
             known = len(r["last_known_elr"]) == 1 and r["last_known_elr"][0] >= 0
