@@ -457,21 +457,13 @@ def test_a_payload_that_kafka_would_not_print(reason: str, payload: str) -> None
     assert ends == ["ok", reason, "ok"]
 
 
-@pytest.mark.parametrize(
-    ("reason", "old", "new"),
-    [
-        ("not_kraft", "keySize: -1", "keySize: 3"),
-        ("not_kraft", "headerKeys: []", "headerKeys: [a]"),
-        ("bad_value", "valueSize: 4", "valueSize: -1"),
-        ("bad_record_line", "CreateTime", "LogAppendTime"),
-        ("bad_record_line", "1795000000000", "1_795"),
-        ("bad_record_line", "1795000000000", "9" * 19),
-        ("bad_record_line", "payload", "key"),
-        ("bad_record_line", "sequence: -1", "sequence: -1 x: 1"),
-    ],
-)
-def test_a_record_line_that_no_kraft_controller_causes(reason: str, old: str, new: str) -> None:
-    assert outcomes(one_batch([full(10), full(11).replace(old, new)])) == [(10, "ok"), (11, reason)]
+LINES = cases("dump_lines")
+
+
+@pytest.mark.parametrize("case", [case for case in LINES if case["line"] == "record"])
+def test_a_record_line_that_no_kraft_controller_causes(case: dict[str, str]) -> None:
+    changed = full(11).replace(case["old"], case["new"])
+    assert outcomes(one_batch([full(10), changed])) == [(10, "ok"), (11, case["reason"])]
 
 
 def test_exact_numbers_and_special_floats() -> None:
@@ -483,29 +475,11 @@ def test_exact_numbers_and_special_floats() -> None:
         assert json.loads(to_json(item.data))["value"] == json.loads(value)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (b"count: 2", b"count: 3"),
-        (b"count: 2", b"count: x"),
-        (b"lastOffset: 4", b"lastOffset: 2"),
-        (b"compresscodec: none", b"compresscodec: brotli"),
-        (b"magic: 2", b"magic: 1"),
-        (b"isvalid: true", b"isvalid: tru"),
-        (b"isControl: false", b"isControl: no"),
-        (b"size: 131", b"size: 60"),
-        (b"size: 131", b"size: 99999999999"),
-        (b"partitionLeaderEpoch: 1", b"partitionLeaderEpoch: -1"),
-        (b"crc: 2527246956", b"crc: 4294967296"),
-        (b"baseOffset: 3", b"bas#Offset: 3"),
-        (b"baseOffset: 3", b"baseOffset: 3 more:"),
-        (b" magic: 2", b""),
-    ],
-)
-def test_a_damaged_batch_line_takes_its_records_with_it(old: bytes, new: bytes) -> None:
+@pytest.mark.parametrize("case", [case for case in LINES if case["line"] == "batch"])
+def test_a_damaged_batch_line_takes_its_records_with_it(case: dict[str, str]) -> None:
     text = sample("crc.txt").replace(b"isvalid: false", b"isvalid: true")
     at = text.index(b"baseOffset: 3")
-    text = text[:at] + text[at:].replace(old, new, 1)
+    text = text[:at] + text[at:].replace(case["old"].encode(), case["new"].encode(), 1)
     (damage,) = accounted(text).damage
     assert (damage.position, damage.offset) == (at, 3)
     assert text[at : at + damage.length_bytes].count(b"\n") == 3

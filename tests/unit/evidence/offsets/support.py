@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -14,38 +15,13 @@ from evidence.offsets.columns import ENCODED
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import OffsetTables, read_offsets
 from evidence.redaction import may_hold_secrets
+from tests.support.golden import FOLDER
 from tests.support.small_captures import write_files
 
 NOW = "1795221569450"
 BROKER = f"snapshots/{NOW}/broker-4"
 # KIP-966's GetReplicaLogInfoResponse; no release has shipped it.
-LOG_INFO = {
-    "throttleTimeMs": 0,
-    "brokerEpoch": 77,
-    "topicPartitionLogInfoList": [
-        {
-            "topicId": "HS26_evqTuGXhSeNomuVKg",
-            "partitionLogInfo": [
-                {
-                    "partition": 0,
-                    "lastWrittenLeaderEpoch": 4,
-                    "currentLeaderEpoch": 5,
-                    "logEndOffset": 80,
-                    "errorCode": 0,
-                    "errorMessage": None,
-                },
-                {
-                    "partition": 1,
-                    "lastWrittenLeaderEpoch": -1,
-                    "currentLeaderEpoch": -1,
-                    "logEndOffset": -1,
-                    "errorCode": 3,
-                    "errorMessage": "unknown",
-                },
-            ],
-        }
-    ],
-}
+LOG_INFO = json.loads((FOLDER / "replica_log_info.json").read_text())
 
 
 def read(root: Path, files: dict[str, bytes]) -> tuple[OffsetTables, dict[str, str]]:

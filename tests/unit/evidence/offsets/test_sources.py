@@ -72,7 +72,7 @@ PIECES = [*SIGNS, b"time", b"NaN", b"-1", b"9" * 19, b"torn"]
 PIECES += [b"kafka.log:type=Log,name=LogEndOffset", b',topic="', b"kafka_log_Log_LogEndOffset"]
 
 
-@settings(FUZZ, max_examples=5 * FUZZ.max_examples)
+@settings(FUZZ, max_examples=3 * FUZZ.max_examples)
 @given(data=st.data())
 def test_no_damage_to_a_file_keeps_the_tables_from_being_made(data: st.DataObject) -> None:
     name, whole = data.draw(st.sampled_from(SEEDS))
