@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from evidence.limits import MAX_TIME_MS
 from evidence.wire.batches import Batch, read_head
 from evidence.wire.records import Record, read_records
 from tests.support import writer
+from tests.support.golden import cases
 from tests.support.writer import record, tagged, varint
 from tests.unit.evidence.accounting import FUZZ
 
@@ -224,64 +226,11 @@ def test_a_lost_record_frame_takes_the_rest_of_the_batch_and_no_more(
     assert damage.message.endswith(message)
 
 
-CONTROL = [
-    (
-        writer.LEADER_CHANGE,
-        writer.leader_change(7, version=1),
-        "LEADER_CHANGE",
-        {
-            "version": 1,
-            "leaderId": 7,
-            "voters": [{"voterId": 7, "voterDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA"}],
-            "grantingVoters": [{"voterId": 7, "voterDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA"}],
-        },
-    ),
-    (
-        writer.SNAPSHOT_HEADER,
-        struct.pack(">hq", 0, 12345) + tagged(),
-        "SNAPSHOT_HEADER",
-        {"version": 0, "lastContainedLogTimestamp": 12345},
-    ),
-    (writer.SNAPSHOT_FOOTER, struct.pack(">h", 0) + tagged(), "SNAPSHOT_FOOTER", {"version": 0}),
-    (writer.KRAFT_VERSION, struct.pack(">hh", 0, 1) + tagged(), "KRAFT_VERSION", {"version": 0, "kRaftVersion": 1}),
-    (
-        writer.KRAFT_VOTERS,
-        struct.pack(">h", 0)
-        + b"\x02"
-        + struct.pack(">i", 3000)
-        + writer.TOPIC_ID
-        + b"\x02"
-        + writer.string("CONTROLLER")
-        + writer.string("host")
-        + struct.pack(">H", 65535)
-        + tagged()
-        + struct.pack(">hh", 0, 1)
-        + tagged()
-        + tagged()
-        + tagged(),
-        "KRAFT_VOTERS",
-        {
-            "version": 0,
-            "voters": [
-                {
-                    "voterId": 3000,
-                    "voterDirectoryId": writer.TOPIC_ID_TEXT,
-                    "endpoints": [{"name": "CONTROLLER", "host": "host", "port": 65535}],
-                    "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
-                }
-            ],
-        },
-    ),
-]
-
-
-@pytest.mark.parametrize(("kind", "value", "name", "expected"), CONTROL)
-def test_each_kind_of_control_record_is_decoded(
-    kind: int, value: bytes, name: str, expected: dict[str, object]
-) -> None:
-    (item,) = read(writer.control_batch(kind, value, base_offset=5))
+@pytest.mark.parametrize("case", cases("control_records"), ids=lambda case: case["type"])
+def test_each_kind_of_control_record_is_decoded(case: dict[str, Any]) -> None:
+    (item,) = read(writer.control_batch(case["kind"], bytes.fromhex(case["value"]), base_offset=5))
     assert isinstance(item, Record)
-    assert (item.type, item.data) == (name, expected)
+    assert (item.type, item.data) == (case["type"], case["data"])
     assert (item.offset, item.is_control, item.is_known) == (5, True, True)
 
 
