@@ -73,8 +73,19 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def compiled(home: Path) -> list[Path]:
+    """What numba has compiled."""
+    return sorted(home.glob("venv/lib/*/site-packages/**/*.nbc"))
+
+
 @pytest.fixture(scope="module")
-def printed(home: Path) -> str:
+def kept(home: Path) -> list[Path]:
+    """What `setup` has compiled."""
+    return compiled(home)
+
+
+@pytest.fixture(scope="module")
+def printed(home: Path, kept: list[Path]) -> str:
     """What the demo prints in `home`; it leaves `lake` there."""
     return ran(["venv/bin/kraft-forensics", *demo()], home)
 
@@ -123,12 +134,10 @@ def test_spark_reads_the_tables_with_the_jars_that_setup_installed(home: Path, p
     assert f"7 in {place}, SHA-256 as listed" in ran(["venv/bin/kraft-forensics", "doctor", "--format", "csv"], home)
 
 
-def test_setup_has_compiled_all_that_a_run_needs(home: Path) -> None:
-    kept = sorted(home.glob("venv/lib/*/site-packages/**/*.nbc"))
+def test_setup_has_compiled_all_that_a_run_needs(home: Path, kept: list[Path], printed: str) -> None:
     source = "".join(file.read_text() for file in (ROOT / "evidence").rglob("*.py"))
     assert len(kept) == source.count("\n@compiled\n") > 0
-    ran(["venv/bin/kraft-forensics", "run", str(capture("elr")), "--lake", "compiled"], home)
-    assert sorted(home.glob("venv/lib/*/site-packages/**/*.nbc")) == kept
+    assert compiled(home) == kept
 
 
 def test_nothing_comes_from_the_checkout(home: Path) -> None:
