@@ -111,7 +111,7 @@ def test_both_dags_collect_what_the_nightly_dag_reads(kraft_forensics: str, tmp_
             assert not [file for file in inside if "__cluster_metadata-0" in file or "/logs/" in file]
         lake = tmp_path / "lakes" / name
         subprocess.run(
-            [kraft_forensics, "run", "--lake", lake, "--fail-on", "none", whole, *light],
+            [kraft_forensics, "ingest", "--lake", lake, whole, *light],
             check=True,
             capture_output=True,
         )
