@@ -3,22 +3,12 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence.tables import PARTITION_CHANGE
+from evidence.wire.schema import camel
+
 # The columns of tables.PARTITION_CHANGE and Kafka's names of the fields.
-FIELDS = {
-    "topic_id": "topicId",
-    "partition": "partitionId",
-    "replicas": "replicas",
-    "isr": "isr",
-    "elr": "eligibleLeaderReplicas",
-    "last_known_elr": "lastKnownElr",
-    "removing_replicas": "removingReplicas",
-    "adding_replicas": "addingReplicas",
-    "directories": "directories",
-    "leader": "leader",
-    "leader_epoch": "leaderEpoch",
-    "partition_epoch": "partitionEpoch",
-    "leader_recovery_state": "leaderRecoveryState",
-}
+_OTHERWISE = {"partition": "partitionId", "elr": "eligibleLeaderReplicas"}
+FIELDS = {field.name: _OTHERWISE.get(field.name, camel(field.name)) for field in PARTITION_CHANGE}
 # After partition and topic id, in the order of Kafka's PartitionChangeRecordJsonConverter and
 # PartitionRecordJsonConverter.
 _ORDER = {

@@ -1,4 +1,4 @@
-"""Finalized feature levels over metadata offsets, and the names of metadata.version's levels.
+"""Finalized feature levels over metadata offsets, and the names of metadata.version's levels (metadata_versions.txt).
 
 Sources: FeatureLevelRecord; Kafka's MetadataVersion (the names of the levels).
 """
@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.resources import files
 
 import numpy as np
 
@@ -52,43 +53,9 @@ class MetadataVersion:
         return 2 if self.level >= (4, 0, 1) else 1 if self.has_directories else 0
 
 
-# The level of the first name; each further name is one level up.
+# The level of the first name in metadata_versions.txt; each further name is one level up.
 _FIRST_LEVEL = 1
-_NAMES = [
-    "3.0-IV1",
-    "3.1-IV0",
-    "3.2-IV0",
-    "3.3-IV0",
-    "3.3-IV1",
-    "3.3-IV2",
-    "3.3-IV3",
-    "3.4-IV0",
-    "3.5-IV0",
-    "3.5-IV1",
-    "3.5-IV2",
-    "3.6-IV0",
-    "3.6-IV1",
-    "3.6-IV2",
-    "3.7-IV0",
-    "3.7-IV1",
-    "3.7-IV2",
-    "3.7-IV3",
-    "3.7-IV4",
-    "3.8-IV0",
-    "3.9-IV0",
-    "4.0-IV0",
-    "4.0-IV1",
-    "4.0-IV2",
-    "4.0-IV3",
-    "4.1-IV0",
-    "4.1-IV1",
-    "4.2-IV0",
-    "4.2-IV1",
-    "4.3-IV0",
-    "4.4-IV0",
-    "4.4-IV1",
-    "4.4-IV2",
-]
+_NAMES = files("replay.cluster").joinpath("metadata_versions.txt").read_text("utf-8").split()
 _VERSIONS = tuple(MetadataVersion.parse(name) for name in _NAMES)
 
 
