@@ -1,6 +1,8 @@
 """The kind of a captured file, from its name and folder; the node id and capture time in its path."""
 
 import re
+import tomllib
+from importlib.resources import files
 from pathlib import PurePosixPath
 
 from evidence.limits import int32_of
@@ -44,22 +46,9 @@ OTHER = "other"  # registered and hashed, but not parsed
 # The brokers' own logs.
 BROKER_LOGS = (SERVER_LOG, STATE_CHANGE_LOG, CONTROLLER_LOG)
 
-_BY_NAME = {
-    "bootstrap.checkpoint": BOOTSTRAP_CHECKPOINT,
-    "replication-offset-checkpoint": REPLICATION_OFFSET,
-    "recovery-point-offset-checkpoint": RECOVERY_POINT,
-    "log-start-offset-checkpoint": LOG_START_OFFSET,
-    "meta.properties": META_PROPERTIES,
-    "server.properties": SERVER_PROPERTIES,
-    "broker.properties": SERVER_PROPERTIES,
-    "controller.properties": SERVER_PROPERTIES,
-    "partition.metadata": PARTITION_METADATA,
-    "quorum-state": QUORUM_STATE,
-    ".kafka_cleanshutdown": CLEAN_SHUTDOWN,
-    "boot_id": BOOT_ID,
-    "capture.toml": MANIFEST,
-    "capture.json": MANIFEST,
-}
+# By what a kind is known: names of its files, what is in them.
+SIGNS = tomllib.loads(files("evidence").joinpath("kinds.toml").read_text("utf-8"))
+_BY_NAME: dict[str, str] = {name: kind for kind, names in SIGNS["names"].items() for name in names}
 _LISTING = re.compile(r"listing-[a-z0-9]+\.txt(?:\.gz)?")
 _SEGMENT = re.compile(r"[0-9]{20}\.log")
 _HEADS = re.compile(r"[0-9]{20}\.heads")

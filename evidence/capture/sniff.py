@@ -7,18 +7,9 @@ from evidence.text_files import UTF_16
 
 HEAD_BYTES = 64 << 10
 
-_BATCH_LINE = rb"baseOffset: \d+ lastOffset: "
-_PAYLOAD = rb'\{"type":"[A-Z_]+_RECORD","version":\d+,'
 _OFFSET_LINE = rb"[a-zA-Z0-9._-]{1,249}:\d{1,10}:-?\d*\r?"
-# Lines that occur in one kind only; the first match decides.
-_LINES = (
-    (kinds.DUMP_LOG, rb"Dumping \S.*\r?$|" + _BATCH_LINE + rb"|(\| .*payload: )?" + _PAYLOAD),
-    (kinds.TOPICS_DESCRIBE, rb"\s*Topic: \S+\s+(TopicId: \S+\s+)?(PartitionCount: ?\d|Partition: ?\d)"),
-    (kinds.QUORUM_REPLICATION, rb"NodeId\s+(DirectoryId\s+)?LogEndOffset\s+Lag\s"),
-    (kinds.JMX_TOOL, rb'"?time"?,"?[^,"]*:type=.*|time(,"|\t|=)[^\n]*\r?\n[^:\n]{1,200}:(type|name)=[^\n]*:'),
-    (kinds.JMX_EXPORTER, rb"(# (HELP|TYPE) )?kafka_[a-zA-Z0-9_:]+[ {]"),
-)
-_LINE_KINDS = [(kind, re.compile(rb"^(?:" + pattern + rb")", re.MULTILINE)) for kind, pattern in _LINES]
+_LINES: dict[str, str] = kinds.SIGNS["first_lines"]
+_LINE_KINDS = [(kind, re.compile(f"^(?:{pattern})".encode(), re.MULTILINE)) for kind, pattern in _LINES.items()]
 # A line of Kafka's own pattern, or of one like it, by a logger that only brokers and controllers have; or JSON of one.
 _LOG_TIME = rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]\d{3}"
 _LOGGER = (
@@ -38,14 +29,7 @@ _SPOKEN = re.compile(
 )
 _STATUS = (rb"^LeaderId:\s", rb"^LeaderEpoch:\s", rb"^HighWatermark:\s")
 _FIRST_LINES = 50
-# JSON field names that only this response has together.
-_JSON_KINDS = (
-    (kinds.LOG_DIRS, (b'"brokers"', b'"logDirs"')),
-    (kinds.REPLICA_LOG_INFO, (b'"topicPartitionLogInfoList"',)),
-    (kinds.DESCRIBE_LOG_DIRS, (b'"results"', b'"logDir"')),
-    (kinds.DESCRIBE_TOPIC_PARTITIONS, (b'"topics"', b'"replicaNodes"', b'"isrNodes"')),
-    (kinds.DESCRIBE_QUORUM, (b'"topics"', b'"currentVoters"', b'"highWatermark"')),
-)
+_JSON_KINDS = [(kind, [name.encode() for name in names]) for kind, names in kinds.SIGNS["json"].items()]
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 _PREFIX = re.compile(rb"(?m)^(?:\[pod/[^\]\n]{1,300}\] )?(?:\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) )?")
 _JSON_START = re.compile(rb"^\s*\{", re.MULTILINE)
