@@ -5,4 +5,4 @@
 select e.*
 from elections e join partition_history h
     on e.topic_id = h.topic_id and e.partition = h.partition and e.offset = h.offset
-where not list_has_all(coalesce(replicas, []), coalesce(candidates, []))
+where list_filter(candidates, lambda b: not list_contains(coalesce(replicas, []), b)) <> []

@@ -4,7 +4,7 @@
 -- key: topic_id, partition, offset, leader, replicas, isr, elr
 from partition_history h
 where not coalesce(removed, false)
-    and not list_has_all(coalesce(replicas, []), coalesce(isr, []))
+    and list_filter(isr, lambda b: not list_contains(coalesce(replicas, []), b)) <> []
     and not exists (
         from invariant_violations v
         where invariant = 'isr_within_replicas' and v.topic_id = h.topic_id and v.partition = h.partition
