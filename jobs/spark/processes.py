@@ -27,10 +27,7 @@ from typing import Any
 import pyarrow as pa
 
 # What tasks need: imported before the first task comes.
-TASK_MODULES = (
-    *("jobs.console.without_pandas", "jobs.ingest.records", "jobs.replay.task", "jobs.detect.task"),
-    "jobs.quality.source",
-)
+TASK_MODULES = ("jobs.spark.lean", "jobs.ingest.records", "jobs.replay.task", "jobs.detect.task", "jobs.quality.source")
 _trim = getattr(ctypes.CDLL(None), "malloc_trim", lambda _: 0)  # glibc has it, other C libraries do not
 
 
