@@ -31,7 +31,7 @@ from replay.offsets.evidence import (
 )
 
 RULE = "hwm_regression"
-RULE_VERSION = 18
+RULE_VERSION = 19
 
 
 @dataclass(frozen=True, slots=True)
