@@ -233,9 +233,8 @@ def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, clean: frozenset[
         if now.cases.leader[at] >= 0 or holder not in clean:
             continue
         since_ms = now.names["timestamp_ms"][at].as_py()
-        row["loss_max"] = loss_bound(
-            evidence[int(bucket.states.key[at])], holder, row["leader"], since_ms, bucket.facts.clock
-        )
+        own, brokers = evidence[int(bucket.states.key[at])], bucket.facts.brokers
+        row["loss_max"] = loss_bound(own, brokers, holder, row["leader"], since_ms, bucket.facts.clock)
 
 
 def _unknown(

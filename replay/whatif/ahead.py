@@ -18,6 +18,7 @@ from replay.arrow.ragged import INT64_MAX, Array, members_of
 from replay.arrow.schemas import PARTITION
 from replay.arrow.sets import empty, has, is_in, join, keep, same_set, size, where
 from replay.cluster.broker_events import CONTROLLED_SHUTDOWN, UNFENCE
+from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigTimeline
 from replay.cluster.facts import Clock
 from replay.controller.partition_change_builder import (
@@ -308,14 +309,18 @@ def rows_of(before: Now, then: Now, step: ClusterAction, condition: str | None) 
         }
 
 
-def loss_bound(evidence: Evidence, holder: int, winner: int, since_ms: int, clock: Clock) -> int | None:
+def loss_bound(
+    evidence: Evidence, brokers: BrokerTimeline, holder: int, winner: int, since_ms: int, clock: Clock
+) -> int | None:
     """The most acknowledged offsets that an election loses if a broker leads that was in neither ISR nor ELR; None: no
     bound.
 
     holder: the last leader, which stopped cleanly, so that its log end was never below the high watermark. Both log
     ends must have been read after since_ms, when nobody led any more, with the same last epoch: then one log is the
-    beginning of the other (KIP-101).
+    beginning of the other (KIP-101). A holder that registered anew meanwhile may have stopped uncleanly before.
     """
+    if any(state.timestamp_ms > since_ms for state in brokers.restarts(holder, -1)):
+        return None
     ends = [last_seen_with_epoch(evidence, broker, _END, clock) for broker in (holder, winner)]
     if any(end is None or not clock.surely_after(end.row, since_ms) for end in ends):
         return None

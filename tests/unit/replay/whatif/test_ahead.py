@@ -15,6 +15,7 @@ from replay.cluster.broker_events import CONTROLLED_SHUTDOWN, UNFENCE
 from replay.cluster.facts import Clock, cluster_facts
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
+from replay.offsets.evidence import index_rows
 from replay.partitions.reducer import build_history
 from replay.whatif.ahead import (
     CUT_LOG,
@@ -39,12 +40,14 @@ from replay.whatif.ahead import (
     effects,
     in_sync,
     is_safe,
+    loss_bound,
     newest,
     restart_order,
     rows_of,
 )
 from tests.support.paths import capture
 from tests.support.pure import Decoded, changes_of, cluster_state, decode
+from tests.support.scenario import evidence, ms, sessions, up
 
 Row = dict[str, Any]
 CAPTURES = ("elr", "churn", "unclean-4.4.0", "logs-4.1.1", "logs-4.0.2")
@@ -277,3 +280,15 @@ def test_an_administrator_elects_the_preferred_replica_and_nobody_else() -> None
 )
 def test_a_step_is_named(step: ClusterAction, text: str) -> None:
     assert str(step) == text
+
+
+@pytest.mark.parametrize(
+    ("again", "bound"), [((), 5), (("22 register 1 j1",), 5), (("30 register 1 j1", "31 unregister 1"), None)]
+)
+def test_a_last_leader_that_came_back_since_may_have_lost_some_before_it_stopped_cleanly(
+    again: tuple[str, ...], bound: int | None
+) -> None:
+    """Nobody leads since 25. It had been killed, started, was not unfenced, and stopped."""
+    rows = evidence("40 b1 heads=90:100/0", "40 b2 heads=90:95/0")
+    brokers = sessions(*up(1, 2), "20 fence 1", *again)
+    assert loss_bound(index_rows(rows), brokers, 1, 2, ms(25), Clock()) == bound
