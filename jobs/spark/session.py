@@ -78,6 +78,8 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         # Workers must use the interpreter that has this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        # Of the JVM that only puts the command of Spark's own together.
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
         conf.setMaster(settings.master)
         conf.set("spark.driver.memory", settings.driver_memory)
         classes = settings.classes_path()  # another Java, or other jars of Spark, ignore it
