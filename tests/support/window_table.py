@@ -49,6 +49,7 @@ from replay.cluster.configs import (
     config_timeline,
 )
 from replay.cluster.facts import Clock, ClusterFacts
+from replay.findings.statements import SENTENCES
 from tests.support.broker_log_lines import logged
 from tests.support.detection import statements, windows_of
 from tests.support.scenario import SESSION, TOPIC_ID, elr_levels, evidence, ms, newer, offsets_table, sessions, states
@@ -243,13 +244,15 @@ def _process(words: list[str]) -> tuple[tuple[int, int], LoggedProcess]:
 
 
 def holds(found: Row | None, expected: str) -> bool:
-    """Whether a part of the answer is true of a window."""
+    """Whether a part of the answer is true of a window. ValueError: it denies a code that no statement has."""
     if found is None or expected == "none":
         return found is None and expected == "none"
     word, _, value = expected.partition(" ")
     if word == "not":
         return found["verdict"] != value
     if word == "no":
+        if value not in SENTENCES:
+            raise ValueError(f"no statement has the code {value}")
         return value not in statements(found)
     if word == "role":
         return value in {f"{line['role']}={line['value']}" for line in found["evidence"]}
