@@ -27,7 +27,9 @@ from typing import Any
 import pyarrow as pa
 
 # What tasks need: imported before the first task comes.
-TASK_MODULES = ("jobs.spark.lean", "jobs.ingest.records", "jobs.replay.task", "jobs.detect.task", "jobs.quality.source")
+TASK_MODULES = ("jobs.ingest.records", "jobs.replay.task", "jobs.detect.task", "jobs.quality.source")
+# Spark's workers run others' functions, too, so these have what Arrow knows of pandas.
+_OWN_MODULES = ("jobs.console.without_pandas", *TASK_MODULES)
 _trim = getattr(ctypes.CDLL(None), "malloc_trim", lambda _: 0)  # glibc has it, other C libraries do not
 
 
@@ -43,7 +45,7 @@ class Workers:
     """So many processes, which begin at once, in groups of their own: Ctrl-C is for the command to answer. modules:
     what they import first."""
 
-    def __init__(self, count: int, modules: tuple[str, ...] = TASK_MODULES) -> None:
+    def __init__(self, count: int, modules: tuple[str, ...] = _OWN_MODULES) -> None:
         self._known_by = count, modules
         path = os.pathsep.join(sys.path)
         environment = {**os.environ, "PYTHONPATH": path}
@@ -83,7 +85,7 @@ class Workers:
                 process.kill()
 
 
-def started(count: int, modules: tuple[str, ...] = TASK_MODULES) -> Workers:
+def started(count: int, modules: tuple[str, ...] = _OWN_MODULES) -> Workers:
     """The processes that all jobs of this command share."""
     with _one_at_a_time:
         if (count, modules) not in _started:
