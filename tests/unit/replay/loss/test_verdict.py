@@ -248,7 +248,7 @@ test_after_a_loss_of_unknown_extent_old_reports_say_nothing: TWICE; AGAIN;
 test_reports_written_since_count_again: TWICE; 25 b1 hw=150 e0@0; 65 b2 hw=80 e0@0 e2@80; 115 b3 e0@0 e2@80 e4@85
   ALIVE; 75 b2 hw=90 e0@0 e2@80; 95 b2 hw=100 e0@0 e2@80 -> proven 15..
   AGAIN -> possible
-test_a_report_long_after_an_epochs_line_is_of_that_epoch: TWICE; AGAIN; 95 b2 hw=100;
+test_a_report_long_after_an_epochs_line_is_of_that_epoch: TWICE; ALIVE; machine 2 b@0 b@20000; 95 b2 hw=100;
     115 b3 e0@0 e2@80 e4@85 -> possible
   92 b2 e0@0 e2@80 -> proven 15..
   # The value may have been written before the epoch's line.
