@@ -7,7 +7,8 @@ import pytest
 from replay.controller.transitions import Bucket
 from replay.loss.election_facts import Contradictions
 from replay.loss.judged_windows import judged_windows
-from tests.support.scenario import up
+from replay.offsets.clean_stops import left_behind
+from tests.support.scenario import evidence, up
 from tests.support.window_table import Entry, entries, inputs
 
 TABLE = """\
@@ -153,10 +154,6 @@ test_what_is_not_the_log_end_of_a_leader_that_stopped: UNCLEAN; LINE -> no ceili
   STOPPED; 54 b1 rp=80/1; 57 b1 rp=80/1 tail=90/0/1
   # The same with no record of the partition after that registration but the one that ends the leader's term.
   AGAIN; 36 b1 rp=80/1; 39 b1 rp=80/1
-test_a_recovery_point_below_the_high_watermark_beside_it_was_not_written_at_the_stop: UNCLEAN; STOPPED; LINE;
-    54 b1 rp=80/1
-  57 b1 rp=80/1 hw=80 -> ceiling_clean_stop
-  57 b1 rp=80/1 hw=81 -> no ceiling_clean_stop
 test_a_leader_that_stopped_before_it_was_elected_bounds_nothing: 10 isr=1,2,3 leader=2; 20 isr=2;
     30 isr=1 leader=1 recovering; 60 isr=3 leader=3 recovering; UP; 30 fence 2
   # Broker 2, alone in the ISR and cut off from the controllers, goes on: nothing has told it that broker 1, whose
@@ -464,3 +461,11 @@ def test_a_change_that_no_rule_explains_is_not_excluded() -> None:
     for unexplained, expected in ((), "excluded"), ((60,), "undetermined"):
         (window,) = judged_windows(Bucket(history, cluster), rows, Contradictions(changes=frozenset(unexplained)))
         assert window.judgement.verdict == expected
+
+
+@pytest.mark.parametrize(("mark", "is_last"), [(80, True), (81, False)])
+def test_a_recovery_point_below_the_high_watermark_beside_it_was_not_written_at_the_stop(
+    mark: int, is_last: bool
+) -> None:
+    left = left_behind(evidence("54 b1 rp=80/1", f"57 b1 rp=80/1 hw={mark}"))
+    assert ((1, 1) in left) == is_last
