@@ -56,7 +56,7 @@ def test_a_capture_that_grew_keeps_one_row(tmp_path: Path) -> None:
     assert rows["alone"]["clock_error_ms"] == 30
     assert rows["alone"]["kafka_release"] == "4.0.2, 4.1.0"  # the cluster was upgraded: the log is of both
     (cluster,) = lake.clusters()
-    assert load_captured(lake, cluster).releases == ["4.0.2", "4.1.0"]
+    assert load_captured(lake, cluster)["releases"] == ["4.0.2", "4.1.0"]
     assert load_cluster_state(lake, cluster, EARLIEST).controller_releases.named == ("4.0.2", "4.1.0")
     differences = check_capture(lake, cluster, folder, load_settings(), None)
     assert [(found.what, found.file) for found in differences] == [("evidence_changed", "capture.toml")]
