@@ -223,6 +223,8 @@ test_a_stale_checkpoint_file_does_not_prove_a_second_regression: LOST; 65 b1 hw=
   # Broker 1 is down since the first: its file still says 150 whenever it is read. 80 are left of that.
   TWICE; AGAIN; 115 b3 e0@0 e2@80 e4@80
   TWICE; AGAIN; 115 b3 e0@0 e2@80 e4@81
+  # Broker 3 never stopped, but broker 1, which led before it joined, may have lost what it had.
+  TWICE; REGISTERED_AGAIN; 115 b3 e0@0 e2@80 e4@80
   TWICE; ALIVE; 115 b3 e0@0 e4@70 -> proven 10..;
     role high_watermark_floor=150; role high_watermark_limit=80
 test_a_file_of_a_directory_that_holds_no_log_any_more_says_nothing: TWICE; 25 b1 hw=150 e0@0; 65 b2 hw=80 e0@0 e2@80;
