@@ -160,8 +160,16 @@ class BrokerTimeline:
     def lost_log_dirs(self, broker_id: int, by_ms: int) -> bool:
         """Whether the broker's last registration up to a time lacks a log directory of an earlier one: a disk that was
         replaced keeps what it had, and may be copied by itself long after."""
-        begun = [set(s.log_dirs or ()) for s in self.restarts(broker_id, -1) if s.timestamp_ms <= by_ms]
+        begun = [directories for at_ms, directories in self._log_dirs_begun_with.get(broker_id, ()) if at_ms <= by_ms]
         return any(not directories <= begun[-1] for directories in begun)
+
+    @cached_property
+    def _log_dirs_begun_with(self) -> dict[int, list[tuple[int, set[str]]]]:
+        """By broker, when each incarnation registered (ms), and its log directories: each row of a file asks for it."""
+        found: dict[int, list[tuple[int, set[str]]]] = {broker: [] for broker in self.states}
+        for state in self.new_incarnations:
+            found[state.broker_id].append((state.timestamp_ms, set(state.log_dirs or ())))
+        return found
 
     def active_for(self, broker_id: int, from_ms: int, to_ms: int) -> int:
         """The longest time (ms) between from_ms and to_ms for which the broker was active without a break."""

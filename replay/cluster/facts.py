@@ -141,6 +141,10 @@ class ClusterFacts:
         """Whether records may be missing below the topic's log ends."""
         return topic is None or self.compacted_topics is None or topic in self.compacted_topics
 
+    def may_be_of_lost_disk(self, row: Row) -> bool:
+        """Whether a row of a file may be of a disk that its broker had lost when the file was read."""
+        return self.brokers.lost_log_dirs(row["broker_id"], read_by(row) + self.clock.error_ms)
+
     @cached_property
     def names_used_again(self) -> frozenset[str]:
         """Names that several topics of the known history had."""

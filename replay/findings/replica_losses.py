@@ -120,9 +120,7 @@ class _Partition:
 
     def _is_in_use(self, row: Row) -> bool:
         """Whether the row cannot be of a disk that was replaced."""
-        read_ms = read_by(row) + self.clock.error_ms
-        copied = row["source"] in (*COPIED, CHECKPOINT)
-        return not copied or not self.cluster.brokers.lost_log_dirs(row["broker_id"], read_ms)
+        return row["source"] not in (*COPIED, CHECKPOINT) or not self.cluster.may_be_of_lost_disk(row)
 
     def _tail_losses(self, broker: int) -> list[tuple[Drop, _Span]]:
         """Each time the replica lost its tail. What log ends and lines show of the same event is one element."""

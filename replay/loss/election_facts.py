@@ -138,8 +138,7 @@ class _Partition:
             return bool(led) or self._ran_as_replica(entry.row, PROPAGATION_MS)
 
         def is_in_use(row: Row) -> bool:
-            read_ms = read_by(row) + self.clock.error_ms
-            return row["source"] not in COPIED or not self.cluster.brokers.lost_log_dirs(row["broker_id"], read_ms)
+            return row["source"] not in COPIED or not self.cluster.may_be_of_lost_disk(row)
 
         rows, entries = evidence.epoch_rows.items(), evidence.entries.items()
         return replace(
@@ -203,7 +202,7 @@ class _Partition:
         keeps old values for ever, and may be copied by itself, as a disk that was replaced."""
         if row["source"] != CHECKPOINT:
             return True
-        if self.cluster.brokers.lost_log_dirs(row["broker_id"], read_by(row) + self.clock.error_ms):
+        if self.cluster.may_be_of_lost_disk(row):
             return False
         if row[HOLDS_LOG]:
             return True
