@@ -76,6 +76,10 @@ class Clock:
         begin = row["captured_at_ms"]
         return begin is not None and begin - self.error_ms > timestamp_ms
 
+    def may_be_within(self, times: Iterable[int | None], since_ms: int, until_ms: int) -> bool:
+        """Whether one of the times (ms; None: unknown) may lie between the two."""
+        return any(at is None or since_ms - self.error_ms <= at <= until_ms + self.error_ms for at in times)
+
 
 def read_by(row: Row) -> int:
     """The latest time (ms) at which the value of a row with a capture time was read."""

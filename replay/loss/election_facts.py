@@ -23,7 +23,7 @@ from replay.loss.premises import (
     may_have_restarted,
     membership,
 )
-from replay.loss.read_again import is_first
+from replay.loss.read_again import is_first, kept_its_copy
 from replay.loss.verdict import Election, Judgement, judge
 from replay.loss.verdicts import EXCLUDED
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
@@ -315,7 +315,7 @@ class _Partition:
         broker, begin_ms = found["broker_id"], int(self.facts.timestamp_ms[row])
         read = None if found["captured_at_ms"] is None else (found["captured_at_ms"], read_by(found))
         if read and ran_until_read(self.cluster.boots.get(broker, ()), begin_ms, read, self.clock.error_ms):
-            return self.cluster.brokers.kept_log_dirs(broker, begin_ms, read[1])
+            return kept_its_copy(self.cluster, broker, begin_ms, read[1])
         return is_first(self.facts, self.sessions, self.cluster, broker, row, read and read[1])
 
     def _last_term(self, row: int, term: LeaderTerm) -> LastTerm:

@@ -280,8 +280,7 @@ class LeaderTerms:
         return self._is_within(self.lines.corrupted.get(broker, ()), since_ms, until_ms)
 
     def _is_within(self, times: Sequence[int | None], since_ms: int, until_ms: int) -> bool:
-        error = self.cluster.clock.error_ms + PROPAGATION_MS
-        return any(at is None or since_ms - error <= at <= until_ms + error for at in times)
+        return self.cluster.clock.may_be_within(times, since_ms - PROPAGATION_MS, until_ms + PROPAGATION_MS)
 
     def unserved(self, broker: int) -> list[Unserved]:
         """When a high watermark of the broker may be one that no client ever had.

@@ -22,8 +22,8 @@ def is_first(
     facts: StateFacts, sessions: Sessions, cluster: ClusterFacts, broker: int, row: int, at_ms: int | None
 ) -> bool:
     """Whether no process of the broker but the one that ran at a time (UTC, in ms) knew the state in a row of the
-    history: no other one had begun since, or the machine had not started again and kept its directories, and so its
-    copy of the metadata log. at_ms None: unknown, but in the known log."""
+    history: no other one had begun since, or the machine had not started again and kept its directories, without an
+    error of a disk, and so its copy of the metadata log. at_ms None: unknown, but in the known log."""
     session, error_ms = sessions.at(broker, int(facts.batch[row])), cluster.clock.error_ms
     begin_ms = int(facts.timestamp_ms[row])
     if at_ms is not None and at_ms + error_ms <= begin_ms + SOON_MS:
@@ -31,5 +31,13 @@ def is_first(
     if at_ms is not None and session is not None and session.was_alone_until(at_ms + error_ms):
         return True
     until_ms = (cluster.end_ms(facts.timestamp_ms) if at_ms is None else at_ms) + PROPAGATION_MS
-    kept = cluster.brokers.kept_log_dirs(broker, begin_ms, until_ms)
+    kept = kept_its_copy(cluster, broker, begin_ms, until_ms)
     return kept and is_same_boot(cluster.boots.get(broker, ()), begin_ms, until_ms, error_ms)
+
+
+def kept_its_copy(cluster: ClusterFacts, broker: int, since_ms: int, until_ms: int) -> bool:
+    """Whether the broker's copy of the metadata log lost nothing from since_ms to until_ms if its machine ran on: its
+    directories stayed, and no disk failed to write what a process had handed to the system."""
+    errors = cluster.disk_errors.get(broker, ())
+    failed = cluster.clock.may_be_within(errors, since_ms - PROPAGATION_MS, until_ms + PROPAGATION_MS)
+    return not failed and cluster.brokers.kept_log_dirs(broker, since_ms, until_ms)

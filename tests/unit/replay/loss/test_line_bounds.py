@@ -87,6 +87,9 @@ test_a_process_on_a_new_disk_reads_again_although_its_machine_ran_on: UNCLEAN; F
   # leads epoch 2 in its own eyes with an empty log.
   82 register 2 j2 -> proven 150..
   82 register 2 j2 d9 -> possible
+  # A disk failed to write what the machine had of it in memory.
+  82 register 2 j2; disk-error 2@70 -> possible
+  82 register 2 j2; disk-error 2@? -> possible
 
 # L2, L3: floors of the high watermark.
 test_a_high_watermark_that_was_logged_is_a_floor: UNCLEAN; FROZEN; WON -> proven 70..; floor_logged

@@ -140,6 +140,8 @@ test_a_line_that_was_read_in_one_run_with_the_uptime_is_of_a_log_in_the_same_dir
   # The disk of broker 2 was replaced while its machine ran, and its new process leads epoch 2 in its own eyes.
   80 register 2 j3 -> proven 70..
   80 register 2 j3 d9 -> possible
+  # It failed to write some of it, so its copy of the metadata log may have lost its end, too.
+  80 register 2 j3; disk-error 2@75 -> not proven
 
 # What must not be called proven.
 test_reports_of_an_earlier_topic_of_that_name: UNCLEAN; ALIVE; OWN -> possible
