@@ -29,6 +29,7 @@ from replay.cluster.configs import (
     config_timeline,
 )
 from replay.cluster.features import FeatureLevels
+from replay.cluster.log import is_complete
 from replay.cluster.state import ClusterState, LogShape
 
 # Records that affect partitions without being partition records: of configs, brokers and the active controller.
@@ -108,6 +109,7 @@ class ClusterFacts:
     was captured, the most threads that its processes can have had to append what clients produce (num.io.threads).
     disk_errors: by broker, when it logged that a disk could not be written, in ms by its own clock; None: its zone is
     not known.
+    knows_all_topics: the metadata log is known from its first record on.
     """
 
     cluster_id: str
@@ -134,6 +136,7 @@ class ClusterFacts:
     processes: Processes = field(default_factory=dict)
     request_threads: Mapping[int, int] = field(default_factory=dict)
     disk_errors: Mapping[int, Sequence[int | None]] = field(default_factory=dict)
+    knows_all_topics: bool = True
 
     def known_configs(self) -> ElectionConfigs:
         """`configs`. Errors: ValueError if they are not known."""
@@ -149,9 +152,12 @@ class ClusterFacts:
         """Whether a row of a file may be of a disk that its broker had lost when the file was read."""
         return self.brokers.lost_log_dirs(row["broker_id"], read_by(row) + self.clock.error_ms)
 
+    def is_used_again(self, topic: str | None) -> bool:
+        """Whether an earlier topic may have had that name."""
+        return not self.knows_all_topics or topic in self._names_used_again
+
     @cached_property
-    def names_used_again(self) -> frozenset[str]:
-        """Names that several topics of the known history had."""
+    def _names_used_again(self) -> frozenset[str]:
         names = Counter(self.configs.topic_names.values() if self.configs else ())
         return frozenset(name for name, count in names.items() if count > 1)
 
@@ -269,6 +275,7 @@ def cluster_facts(
         compacted_topics=compacted_topics(changes, static),
         request_threads=_request_threads(changes, static),
         disk_errors=disk_errors or {},
+        knows_all_topics=is_complete(state.shape.runs),
     )
 
 

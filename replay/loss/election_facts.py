@@ -189,7 +189,7 @@ class _Partition:
         """Whether a value whose source identifies the topic only by name is of this partition, not of an
         earlier topic with that name: while the broker has been a replica of this one, one of its processes ran for
         long enough to rewrite its checkpoint files. It may be dead before it is fenced."""
-        return self._ran_as_replica(row, self.cluster.checkpoint_interval_ms + PROPAGATION_MS)
+        return self._ran_as_replica(row, self.terms.rewritten_ms)
 
     def _ran_as_replica(self, row: Row, needed: int) -> bool:
         """See `LeaderTerms.ran_as_replica`, before a row was read."""
@@ -221,7 +221,7 @@ class _Partition:
         A running broker rewrites its high watermarks all the time, so if it ran that long, the value is of a
         log that had reached that epoch.
         """
-        needed, error = self.cluster.checkpoint_interval_ms + PROPAGATION_MS, self.clock.error_ms
+        needed, error = self.terms.rewritten_ms, self.clock.error_ms
         session = self.sessions.last_begun(row["broker_id"], row["captured_at_ms"] - error)
         if session is None:
             return None

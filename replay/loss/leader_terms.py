@@ -269,8 +269,8 @@ class LeaderTerms:
         if not self.cluster.brokers.kept_log_dirs(broker, since_ms, until_ms):
             return False
         # The file of log starts has names, and a start empties a log that ends below what it says (LogLoader).
-        is_own = self.recorded.topic not in self.cluster.names_used_again
-        if not is_own and not self.ran_as_replica(broker, since_ms, SETTLED_MS + PROPAGATION_MS):
+        is_used_again = self.cluster.is_used_again(self.recorded.topic)
+        if is_used_again and not self.ran_as_replica(broker, since_ms, SETTLED_MS + PROPAGATION_MS):
             return False
         life_ms = self.known_since_ms if session is None else session.begin_ms
         last = bisect_right(self.times, until_ms) - 1
@@ -599,6 +599,14 @@ class LeaderTerms:
             for since, end in self._replica_spans(broker)
         ]
         return any(self.cluster.brokers.active_for(broker, *span) >= needed for span in spans if span[0] < span[1])
+
+    @cached_property
+    def rewritten_ms(self) -> int:
+        """After how long a process of a replica's broker has rewritten its checkpoint files, and none has what an
+        earlier topic of that name left: of high watermarks, and of log starts, below which none is
+        (UnifiedLog.updateLogStartOffset)."""
+        is_used_again = self.cluster.is_used_again(self.recorded.topic)
+        return max(self.cluster.checkpoint_interval_ms, SETTLED_MS if is_used_again else 0) + PROPAGATION_MS
 
     def _replica_spans(self, broker: int) -> list[tuple[int, int]]:
         """From when to when, in ms, the broker was a replica of the partition."""

@@ -106,8 +106,7 @@ class LineReader:
         until_ms, read_ms = int(self.facts.timestamp_ms[at]), row["captured_at_ms"]
         if read_ms is not None:
             until_ms = max(until_ms, read_ms - self.terms.cluster.clock.error_ms)
-        needed_ms = self.terms.cluster.checkpoint_interval_ms + PROPAGATION_MS
-        return created if self.terms.ran_as_replica(row["broker_id"], until_ms, needed_ms) else -1
+        return created if self.terms.ran_as_replica(row["broker_id"], until_ms, self.terms.rewritten_ms) else -1
 
     def _is_first(self, broker: int, row: int, line: Row) -> bool:
         """Whether the process that logged a line was the first of its broker to know the state in that row. Another one
@@ -162,7 +161,7 @@ class LineReader:
         Any process begins with what that file says, cut to its log's end. So after one that died before it rewrote the
         file, this may be a high watermark of an earlier log, which this one has not reached.
         """
-        needed_ms = self.terms.cluster.checkpoint_interval_ms + PROPAGATION_MS
+        needed_ms = self.terms.rewritten_ms
         began_ms = int(self.facts.timestamp_ms[self._first_row(leader_epoch)])
         return session is not None and session.ran_until(began_ms + needed_ms)
 

@@ -20,7 +20,7 @@ the brokers' sessions as in tests/support/scenario.py, in the order of their off
     fail-over 22-27; topic t; tiered; compacted (compacted ?: not known); error 6500; session 0
     interval 120000; lag 80000; log-end 70 (?: not known); disk-error 1@49 (1@?: in no known zone)
     set 5 cluster 2     min.insync.replicas at an offset, see `set_to`; `set` alone: no record sets it
-    earlier t           an earlier topic's name
+    earlier t           an earlier topic's name (?: the log does not show all)
 
 The answer: the verdict with loss_min..loss_max (`excluded` and `possible` alone: 0..0 and 0..; `not excluded`: any
 other), `unacked 70..80`, `first 80` (first_lost_offset), `none` (no window), and codes of statements, with value
@@ -195,6 +195,8 @@ def _facts(items: list[str]) -> Iterator[tuple[str, Any]]:
             case "disk-error":
                 broker, _, at = words[0].partition("@")
                 found["disk_errors"].setdefault(int(broker), []).append(None if at == "?" else ms(float(at)))
+            case "earlier" if words == ["?"]:
+                found["knows_all_topics"] = False
             case "earlier":
                 found["configs"] = ElectionConfigs({TOPIC_ID: "t", "earlier": words[0]}, _NEVER, _NEVER)
             case "log-end":

@@ -134,6 +134,10 @@ test_a_high_watermark_may_be_of_an_earlier_topic_of_that_name: 57 isr= leader=-1
   20 isr=1,3; b1 follows -1 e1 p1 at=150 hw=150 t=53 utc=53 -> proven 70..70
   50 isr=1,3; b1 follows 2 e2 p2 at=150 hw=150 t=92 utc=92; b1 cuts 2 r0 to=80 hw=150 t=92.1 utc=92.1
   20 isr=1,3; b1 follows 2 e2 p2 at=150 hw=150 t=92 utc=92; b1 cuts 2 r0 to=80 hw=150 t=92.1 utc=92.1 -> proven 70..
+  # It had not run for the minute in which log-start-offset-checkpoint is written: what that says of the name is the
+  # high watermark of a log that ends below (UnifiedLog.updateLogStartOffset).
+  20 isr=1,3; earlier t; b1 leads e0 p0 at=150 hw=150 t=52 utc=52
+  20 isr=1,3; earlier t; b1 follows -1 e1 p1 at=150 hw=150 t=53 utc=53 -> possible
 
 # L4: a truncation below the high watermark.
 test_a_truncation_below_the_high_watermark_is_a_floor: UNCLEAN; WON -> proven 70..; floor_logged_truncation

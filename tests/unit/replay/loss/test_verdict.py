@@ -148,6 +148,12 @@ test_reports_of_an_earlier_topic_of_that_name: UNCLEAN; ALIVE; OWN -> possible
   # Its files were read before this topic was created: the same name, another partition.
   5 b1 hw=150
   9.9 b1 hw=150
+  # A process before this one may have been killed before it wrote log-start-offset-checkpoint, a minute later: a log
+  # that ends below what that file says of the name is begun there anew, and so is its high watermark.
+  25 b1 hw=150 -> proven 70..
+  25 b1 hw=150; earlier u -> proven 70..
+  25 b1 hw=150; earlier t
+  25 b1 hw=150; earlier ?
 test_a_line_that_was_read_before_its_epoch_began_is_of_an_earlier_topic_of_that_name: UNCLEAN
   # Another topic's line. 32 and 36 are of a clean stop.
   ALIVE; 25 b1 hw=150 e0@0; 35 b2 e0@0 e2@80 -> possible
