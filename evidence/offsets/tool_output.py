@@ -26,8 +26,8 @@ _OFFSET = re.compile(r"([a-zA-Z0-9._-]{1,249}):([0-9]{1,10}):(-?[0-9]{0,19})")
 _NUMBERS = re.compile(r"-?[0-9]{1,10}(,-?[0-9]{1,10})*")
 _INT32 = re.compile(r"-?[0-9]{1,10}")
 _INT64 = re.compile(r"[0-9]{1,19}")
-# Between the cells of kafka-topics; a terminal prints its tabs as spaces.
-_CELL_END = re.compile(r"\t|(?<! ) ++(?=[A-Z]\w*:(?: |$))")
+# Between the cells of kafka-topics; a terminal prints its tabs as spaces. Two names, of a reassignment, have two words.
+_CELL_END = re.compile(r"\t|(?<! )(?<!Adding)(?<!Removing) ++(?=(?:(?:Add|Remov)ing )?[A-Z]\w*:(?: |$))")
 _NODE_LISTS = (b"CurrentVoters", b"CurrentObservers")
 _STATUS = (b"ClusterId", b"LeaderId", b"LeaderEpoch", b"HighWatermark", *_NODE_LISTS)
 
