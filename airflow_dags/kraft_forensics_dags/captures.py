@@ -13,6 +13,8 @@ log = logging.getLogger("kraft_forensics.dag")
 
 # 2026-11-21, 2026-11-21.tar.xz, 2026-11-21T04, 2026-11-21T0440Z-controllers.tar.gz, 2026-11-21T04:40:12
 _DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2}(?:[:-]?\d{2}){0,2}))?(?![0-9T])")
+# What stands beside a capture: its checksum or signature, or what is not whole yet.
+_BESIDE = re.compile(r".*\.(?:(?:sha\d+|md5)(?:sum)?|(?:mini)?sig|asc|part|tmp)")
 
 
 def folder_at(place: str) -> Any:
@@ -75,8 +77,8 @@ def captures_of(folder: str, start: datetime | None, end: datetime | None, late:
     chosen = []
     for entry in folder_at(folder).iterdir():
         moment = moment_of(entry.name)
-        if moment is None:
-            log.warning("no date at the start of its name, left out: %r", entry.name)
+        if moment is None or _BESIDE.fullmatch(entry.name):
+            log.warning("no capture, or no date at the start of its name, left out: %r", entry.name)
         elif (start is None or start - late <= moment) and (end is None or moment < end):
             chosen.append((moment, str(entry)))
     return [place for _, place in sorted(chosen)]

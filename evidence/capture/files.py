@@ -27,7 +27,7 @@ from evidence.capture.sniff import HEAD_BYTES, sniff
 from evidence.errors import CaptureError, spelled_out
 from evidence.limits import DEFAULT_LIMITS, Limits, int32_of
 from evidence.text_files import read_properties, whole_lines
-from evidence.wire.batches import Bytes, Scan
+from evidence.wire.batches import MAGIC_AT, Bytes, Scan
 
 _MOST_FOLDERS = 200
 
@@ -205,13 +205,19 @@ def _opened(
         path = PurePosixPath(*local.parts[-3:])
         kind = _kind(path, local)
         # A tar begins with its first file, whatever that is.
-        unnamed = kinds.classify(path) == kinds.OTHER and _begins_as_archive(local)
+        unnamed = kinds.classify(path) == kinds.OTHER and archive.begins_as_one(_head(local))
         if unnamed or (kind == kinds.OTHER and archive.is_packed(path)):
             raise CaptureError(
                 f"{location}: of archives only {', '.join(archive.SUFFIXES)} are opened: unpack it first, or give it "
                 "the ending of what it is."
             )
-        kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
+        if kind == kinds.OTHER:
+            if _head(local)[MAGIC_AT : MAGIC_AT + 1] != b"\2":
+                raise CaptureError(
+                    f"{location}: no capture: neither an archive nor a log segment, nor text that is read. If it is a "
+                    f"damaged segment, name it like one: {0:020d}.log."
+                )
+            kind = kinds.METADATA_SEGMENT
         entry = _entry(Member(PurePosixPath(local.name), local), kind, in_place)
         yield Capture(capture_name(location), None, [entry], limits=limits)
 
@@ -231,13 +237,12 @@ def _kind(path: PurePosixPath, local: Local) -> str:
     kind = kinds.classify(path)
     if kind != kinds.OTHER or kinds.is_unfinished(path):
         return kind
-    with _readable(local), local.open("rb") as stream:
-        return sniff(stream.read(HEAD_BYTES)) or kinds.OTHER
+    return sniff(_head(local)) or kinds.OTHER
 
 
-def _begins_as_archive(local: Path) -> bool:
+def _head(local: Local) -> bytes:
     with _readable(local), local.open("rb") as stream:
-        return archive.begins_as_one(stream.read(HEAD_BYTES))
+        return stream.read(HEAD_BYTES)
 
 
 def _entry(found: Member, kind: str, in_place: Mapping[Path, Framed]) -> EvidenceFile:

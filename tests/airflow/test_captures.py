@@ -43,7 +43,8 @@ def test_the_date_is_at_the_start_of_a_name(name: str, moment: datetime | None) 
 
 
 def test_the_interval_chooses_captures(tmp_path: Path) -> None:
-    for name in ("2026-03-02.tar.xz", "2026-03-01", "2026-03-02T2359", "2026-03-03T0000Z.zip", "notes.txt"):
+    beside = ("2026-03-02.tar.xz.sha256", "2026-03-02.tar.xz.md5sum", "2026-03-02.tar.xz.sig", "2026-03-02.tar.xz.part")
+    for name in ("2026-03-02.tar.xz", "2026-03-01", "2026-03-02T2359", "2026-03-03T0000Z.zip", "notes.txt", *beside):
         (tmp_path / name).touch()
     assert chosen(tmp_path, day(2), day(3)) == ["2026-03-02.tar.xz", "2026-03-02T2359"]
     assert chosen(tmp_path, day(2), day(3), late_days=1) == ["2026-03-01", "2026-03-02.tar.xz", "2026-03-02T2359"]

@@ -447,6 +447,13 @@ def test_an_archive_whose_name_does_not_say_so_is_refused(suffix: str, tmp_path:
         opened(packed.rename(tmp_path / "incident-4711"))
 
 
+@pytest.mark.parametrize(("name", "data"), [("a.tar.gz.sha256", b"0f  a.tar.gz\n"), ("a.png", b"\x89PNG"), ("a", b"")])
+def test_a_file_of_which_nothing_is_read_is_no_capture(name: str, data: bytes, tmp_path: Path) -> None:
+    """It became a cluster of its own."""
+    with pytest.raises(CaptureError, match=r"no capture: neither an archive nor a log segment, nor text that is read"):
+        opened(write_files(tmp_path, {name: data}) / name)
+
+
 def test_an_archive_inside_a_capture_is_named_and_not_opened(tmp_path: Path) -> None:
     inner = pack(write_files(tmp_path / "inner" / "x", {"a.log": LOG}), ".tar.gz")
     capture = opened(write_files(tmp_path / "capture", {**FILES, "nodes/broker-1.tar.gz": inner.read_bytes()}))
