@@ -11,7 +11,7 @@ from docs_site.cli_page import cli_page, commands
 from docs_site.offline import loads
 from docs_site.pages import gather, nav, page, with_links
 from jobs.console.options import EXAMPLES
-from tests.support.drawings import IMAGES, drawings
+from tests.support.paths import ROOT
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,6 @@ def test_what_a_page_loads_from_another_host_is_found(html: str, count: int) -> 
     assert len(loads(html)) == count
 
 
-def test_the_drawings_are_up_to_date() -> None:
-    made = drawings()
-    assert {p.name for p in IMAGES.iterdir()} == set(made)
-    assert {name for name, text in made.items() if (IMAGES / name).read_text(encoding="utf-8") != text} == set()
+def test_each_image_is_on_a_page() -> None:
+    shown = page("docs/architecture.md") + (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    assert {file.name for file in (ROOT / "docs" / "images").iterdir()} == set(re.findall(r"\(images/(.+?)\)", shown))
