@@ -1,5 +1,5 @@
-"""No order of starts loses less than the plan's: thousands of random states, and the state of each real capture, played
-by Kafka's election rules."""
+"""Properties of the order of starts on random states, and what waits for whom. tests/alone/test_plans.py plays orders
+in simulated clusters: no other one loses less."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import pyarrow as pa
 import pytest
 
 from jobs.incident.commands import commands_of
-from jobs.incident.plan import WANTED, states_that_wait
-from replay.controller.partition_change_builder import ELECT_ONLINE, ELECT_UNCLEAN, NO_LEADER, RECOVERED
-from replay.controller.profiles import PROFILES, Profile
+from jobs.incident.plan import states_that_wait
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
 from replay.plan.start_order import (
@@ -30,12 +28,9 @@ from replay.plan.start_order import (
     start_order,
     to_elect,
 )
-from replay.plan.step import PlanStep, What
-from tests.support.pure import replayed
-from tests.support.scalar_builder import Case, build
+from replay.plan.step import PlanStep
 
 BROKERS = (1, 2, 3, 4)
-WHOLE, PART = 100, 50  # what a member that stopped cleanly has, and one that lost its end
 
 
 def down(*ids: int) -> dict[int, dict[str, Any]]:
@@ -48,88 +43,15 @@ def waiting(members: list[int], replicas: list[int], by: str = ELR, unclean: str
     return Waiting(topic, topic, tuple(sorted(replicas)), tuple(sorted(members)), by, unclean, layer)
 
 
-class Cluster:
-    """Partitions without a leader and what their replicas have; brokers start one after the other."""
-
-    def __init__(self, rows: list[Waiting], has: list[dict[int, int]], is_on: list[bool], profile: Profile) -> None:
-        self.rows, self.has, self.profile = rows, has, profile
-        self.is_on, self.alive = list(is_on), set[int]()
-        self.isr = [list(row.members) if row.by == ISR else [] for row in rows]
-        self.elr = [list(row.members) if row.by == ELR else [] for row in rows]
-        self.known = [list(row.members) if row.by == LAST_KNOWN else [] for row in rows]
-        self.leader = [NO_LEADER] * len(rows)
-
-    def follow(self, step: PlanStep) -> None:
-        """Carry out the configs of a step."""
-        for action in step.actions:
-            assert (action.what, action.value) == (What.SET_CONFIG, "false")
-            for number, row in enumerate(self.rows):
-                if action.topic in (None, row.topic) and (action.topic is not None or row.layer != "topic"):
-                    self.is_on[number] = False
-
-    def start(self, broker: int) -> None:
-        """Register, after an unclean stop without the memberships, and unfence: leaderless partitions elect."""
-        self.alive.add(broker)
-        for number, row in enumerate(self.rows):
-            if self.leader[number] != NO_LEADER:
-                continue
-            if self.has[number].get(broker) == PART and row.by == ELR and broker in self.elr[number]:
-                self.elr[number].remove(broker)
-            record = build(self._case(number), self.profile)
-            if record.leader >= 0:
-                self.leader[number] = record.leader
-
-    def _case(self, number: int) -> Case:
-        row, isr = self.rows[number], self.isr[number]
-        lists: dict[str, Any] = {
-            "replicas": list(row.replicas),
-            "isr": isr,
-            "elr": self.elr[number],
-            "last_known_elr": self.known[number],
-            "removing": [],
-            "adding": [],
-            "directories": [0] * 4,
-            "target_replicas": list(row.replicas),
-            "target_isr": isr,
-            "target_removing": [],
-            "target_adding": [],
-        }
-        return Case(
-            **{**lists, "directories": [0] * len(row.replicas)},
-            leader=NO_LEADER,
-            recovery=RECOVERED,
-            target_recovery=RECOVERED,
-            election=ELECT_UNCLEAN if self.is_on[number] else ELECT_ONLINE,
-            acceptable=sorted(self.alive),
-            unclean_shutdown=[],
-            min_isr=2,
-            elr_enabled=row.by != ISR,
-            marks_recovery=True,
-            bumps_leader_epoch_on_shrink=False,
-            has_directories=True,
-        )
-
-    def held(self) -> list[int | None]:
-        """What each partition's leader has; None without a leader."""
-        pairs = zip(self.leader, self.has, strict=True)
-        return [None if leader == NO_LEADER else has[leader] for leader, has in pairs]
-
-
-def random_cluster(random: Random) -> tuple[list[Waiting], list[dict[int, int]], list[bool], Profile]:
-    rows, has, is_on = [], [], []
+def random_rows(random: Random) -> list[Waiting]:
+    rows = []
     for number in range(random.randint(1, 4)):
         replicas = random.sample(BROKERS, random.randint(2, 4))
         by = random.choice((ISR, ELR, ELR, ELR, LAST_KNOWN, NOBODY))
         most = {ISR: len(replicas), ELR: len(replicas), LAST_KNOWN: 1, NOBODY: 0}[by]
         members = random.sample(replicas, random.randint(min(most, 1), most))
-        unclean = random.choice((ON, ON, OFF, UNKNOWN))
-        row = waiting(members, replicas, by, unclean, f"t{number}")
-        clean = {m: by != LAST_KNOWN and (by == ISR or random.random() < 0.8) for m in members}
-        held = {b: (WHOLE if clean[b] else PART) if b in clean else random.randint(0, PART - 1) for b in replicas}
-        rows.append(row)
-        has.append(held)
-        is_on.append(unclean == ON or (unclean == UNKNOWN and random.random() < 0.5))
-    return rows, has, is_on, random.choice(list(PROFILES.values()))
+        rows.append(waiting(members, replicas, by, random.choice((ON, ON, OFF, UNKNOWN)), f"t{number}"))
+    return rows
 
 
 def planned(rows: list[Waiting]) -> dict[str, PlanStep]:
@@ -138,48 +60,18 @@ def planned(rows: list[Waiting]) -> dict[str, PlanStep]:
     return {step.code: step for step in steps}
 
 
-def play(cluster: Cluster, plan: dict[str, PlanStep]) -> list[int | None]:
-    for step in plan.values():
-        if step.code == "turn_off_unclean":
-            assert not cluster.alive
-            cluster.follow(step)
-        for broker in step.brokers if step.code == "start" else ():
-            cluster.start(broker)
-    return cluster.held()
-
-
-def test_no_other_order_elects_a_replica_that_has_more() -> None:
-    random, compared = Random(30), 0
-    for _ in range(2000):
-        rows, has, is_on, profile = random_cluster(random)
-        plan = planned(rows)
-        found = play(Cluster(rows, has, is_on, profile), plan)
-        for row, held, each in zip(rows, has, found, strict=True):
-            if row.by == NOBODY:
-                assert each is None, "nobody is elected before the copies were compared"
-            elif WHOLE in (held[m] for m in row.members):
-                assert each == WHOLE, (row, held)
-        replicas = sorted({b for row in rows for b in row.replicas})
-        for order in random.sample(list(permutations(replicas)), 2):
-            other = Cluster(rows, has, is_on, profile)
-            for broker in order:
-                other.start(broker)
-            for mine, theirs in zip(found, other.held(), strict=True):
-                compared += mine is not None and theirs is not None
-                assert mine is None or theirs is None or mine >= theirs, (rows, has, order)
-    assert compared > 2000
-
-
 def test_brokers_start_once_and_members_before_outsiders_wherever_an_order_does_so() -> None:
     random = Random(31)
     for _ in range(500):
-        rows, _, _, _ = random_cluster(random)
+        rows = random_rows(random)
         plan = planned(rows)
         order, rest = (plan[code].brokers if code in plan else () for code in ("start", "elect"))
         assert len({*order, *rest}) == len(order) + len(rest)
         assert {*order, *rest} == {b for row in rows for b in row.replicas}
-        best = min(early(rows, other) for other in permutations(order))
-        assert (early(rows, order) == 0) == (best == 0)
+        assert (early(rows, order) == 0) == (min(early(rows, other) for other in permutations(order)) == 0)
+        # The config comes before any start where a start could elect an outsider.
+        assert ("turn_off_unclean" in plan) == any(row.unclean != OFF for row in rows)
+        assert next(iter(plan)) == "turn_off_unclean" or "turn_off_unclean" not in plan
 
 
 def early(rows: list[Waiting], order: tuple[int, ...]) -> int:
@@ -187,17 +79,6 @@ def early(rows: list[Waiting], order: tuple[int, ...]) -> int:
     at = {broker: place for place, broker in enumerate(order)}
     pairs = [(o, m) for row in rows for o in row.outsiders for m in row.members if o in at and m in at]
     return sum(at[o] < at[m] for o, m in pairs)
-
-
-def test_the_config_comes_before_any_start_where_a_start_could_elect_an_outsider() -> None:
-    random = Random(32)
-    for _ in range(500):
-        rows, _, _, _ = random_cluster(random)
-        codes = list(planned(rows))
-        if any(row.unclean != OFF for row in rows):
-            assert codes[0] == "turn_off_unclean"
-        else:
-            assert "turn_off_unclean" not in codes
 
 
 def test_an_outsider_of_one_partition_that_another_waits_for() -> None:
@@ -252,6 +133,17 @@ def test_a_replica_that_is_elected_by_hand_starts_first_even_if_it_is_an_outside
     ]
 
 
+CONFIG = "unclean_leader_election_enable"
+
+
+def waits(*brokers: Any, configs: Any = (), **values: Any) -> Waiting:
+    """The row of a partition of replicas 1, 2 and 3 without a leader."""
+    state = {"topic_id": "i", "topic": "t", "partition": 0, "leader": -1, "replicas": [1, 2, 3], CONFIG: False}
+    state |= {"isr": [], "elr": [], "last_known_elr": [], f"{CONFIG}_source": "topic", **values}
+    ((row,), _, _) = states_that_wait([pa.Table.from_pylist([state])], configs, {}, *brokers)
+    return row
+
+
 @pytest.mark.parametrize(
     ("value", "source", "unclean"),
     [("true", "topic", ON), ("true", "cluster", ON), ("false", "topic", OFF), ("false", "assumed_default", UNKNOWN)],
@@ -259,14 +151,11 @@ def test_a_replica_that_is_elected_by_hand_starts_first_even_if_it_is_an_outside
 def test_a_config_that_was_set_while_there_was_no_leader_counts(value: str, source: str, unclean: str) -> None:
     """Drill plan_isr on 4.3.1: the state has the config of its begin, and the plan left out a topic that had been
     changed since."""
-    name = "unclean_leader_election_enable"
-    state = {"topic_id": "i", "topic": "t", "partition": 0, "leader": -1, "replicas": [1, 2], "isr": [1], "elr": []}
-    state |= {"last_known_elr": [], name: value != "true", f"{name}_source": "topic"}
-    config = {"resource_type": "topic", "resource_name": "t", "name": name.replace("_", ".")}
+    config = {"resource_type": "topic", "resource_name": "t", "name": CONFIG.replace("_", ".")}
     config |= {"effective_value": value, "source": source}
-    ((row,), _, _) = states_that_wait([pa.Table.from_pylist([state])], [config])
+    row = waits(configs=[config], **{CONFIG: value != "true"})
     assert (row.unclean, row.layer) == (unclean, source)
-    ((row,), _, _) = states_that_wait([pa.Table.from_pylist([state])], [config | {"resource_name": "u"}])
+    row = waits(configs=[config | {"resource_name": "u"}], **{CONFIG: value != "true"})
     assert (row.unclean, row.layer) == (OFF if value == "true" else ON, "topic")
 
 
@@ -281,14 +170,9 @@ def test_a_config_that_was_set_while_there_was_no_leader_counts(value: str, sour
         ({"isr": [2, 1], "elr": [3]}, ISR, (1, 2)),
     ],
 )
-def test_nobody_waits_for_a_broker_that_is_no_replica_any_more(
-    lists: dict[str, list[int]], by: str, members: tuple[int, ...]
-) -> None:
+def test_nobody_waits_for_a_broker_that_is_no_replica_any_more(lists: Any, by: str, members: tuple[int, ...]) -> None:
     """Simulated lives with reassignments: the ELR kept a broker that was taken from the replicas."""
-    name = "unclean_leader_election_enable"
-    state = {"topic_id": "i", "topic": "t", "partition": 0, "leader": -1, "replicas": [1, 2, 3], name: False}
-    state |= {"isr": [], "elr": [], "last_known_elr": [], f"{name}_source": "topic"} | lists
-    ((row,), _, _) = states_that_wait([pa.Table.from_pylist([state])])
+    row = waits(**lists)
     assert (row.by, row.members) == (by, members)
 
 
@@ -303,35 +187,9 @@ def test_nobody_waits_for_a_broker_that_is_no_replica_any_more(
     ],
 )
 def test_a_member_that_ran_in_an_online_directory_and_did_not_lead_was_passed_over(
-    lists: dict[str, list[int]], log_dirs: list[str] | None, passed_over: tuple[int, ...]
+    lists: Any, log_dirs: list[str] | None, passed_over: tuple[int, ...]
 ) -> None:
     """BrokerRegistration.hasOnlineDir. Not so one in a directory that failed, and one that Kafka does not elect."""
-    name = "unclean_leader_election_enable"
-    state = {"topic_id": "i", "topic": "t", "partition": 0, "leader": -1, "replicas": [3, 1], name: False}
-    state |= {
-        "isr": [],
-        "elr": [],
-        "last_known_elr": [],
-        f"{name}_source": "topic",
-        "directories": ["x", "new"],
-    } | lists
     runs = {"broker_id": 1, "incarnation_id": "i", "fenced": False, "in_controlled_shutdown": False}
     brokers = {1: {**runs, "log_dirs": log_dirs}, 3: {**runs, "broker_id": 3, "fenced": True, "log_dirs": ["x"]}}
-    ((row,), _, _) = states_that_wait([pa.Table.from_pylist([state])], brokers=brokers)
-    assert row.passed_over == passed_over
-
-
-@pytest.mark.parametrize("name", ["unclean", "unclean-4.4.0", "elr", "churn", "diverge", "logs-unclean"])
-def test_the_plan_of_a_capture_elects_only_members(name: str) -> None:
-    history, _ = replayed(name)
-    rows, _, _ = states_that_wait([history.table.filter(WANTED)])
-    assert rows
-    plan = planned(rows)
-    has = [{b: WHOLE if b in row.members else 0 for b in row.replicas} for row in rows]
-    cluster = Cluster(rows, has, [row.unclean != OFF for row in rows], PROFILES["4.0"])
-    assert set(play(cluster, plan)) == {WHOLE}
-    careless = Cluster(rows, has, [row.unclean != OFF for row in rows], PROFILES["4.0"])
-    for broker in BROKERS:
-        careless.start(broker)
-    loses = 0 in careless.held()
-    assert loses == (name != "elr"), "all brokers at once, without the config, elect an outsider"
+    assert waits(brokers, replicas=[3, 1], directories=["x", "new"], **lists).passed_over == passed_over
