@@ -343,6 +343,7 @@ def small_report() -> dict[str, Any]:
         predictions=[other, shipped, other | {"policy": "min_isr_3"}],
         elections=[election],
         quality=[check],
+        quality_runs=[{"run_at_ms": START_MS + n, "expectations": 154, "failed": n, "warned": 7} for n in (0, 31)],
         quarantine=[quarantined],
         rows={"findings": 7, "partition_history": 4},
         timeline=events(findings),

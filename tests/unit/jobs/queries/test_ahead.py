@@ -69,12 +69,6 @@ def test_a_start_that_elects_uncleanly_is_not_safe(lakes: Path) -> None:
     assert "log_ends" in answer["unknown"]
 
 
-def test_an_order_for_all(lakes: Path) -> None:
-    code, answer = asked(lakes / "unclean-4.4.0", "--restart-all")
-
-    assert (code, answer["order"], answer["stuck"]) == (0, [4, 3, 1, 2], {})
-
-
 def test_steps_one_after_another_by_rules_that_are_open(lakes: Path) -> None:
     """Of 4.1 the log does not say which: 4.1.0 and 4.1.1 have rules of their own. Here they agree."""
     code, answer = asked(lakes / "logs-4.1.1", "--start", "2", "--start", "1", "--stop-all-in-order", "1,2")
@@ -136,19 +130,6 @@ def test_only_the_file_of_a_clean_stop_shows_one(lakes: Path, name: str, clean: 
     facts = judging_inputs(lake, cluster, load_settings(), clocks)[1]
     assert all(state.in_controlled_shutdown for state in facts.brokers.latest())
     assert _stopped_cleanly(lake, cluster, facts) == clean
-
-
-def test_the_table(lakes: Path) -> None:
-    def shown(*words: str) -> str:
-        lake = str(lakes / "unclean-4.4.0")
-        return CliRunner(env={"COLUMNS": "120"}).invoke(app, ["ahead", *words, "--lake", lake]).stdout
-
-    text = shown("--start", "2")
-    assert "start 2  ledger-0              none -> 2  2         unclean_election      no bound" in text
-    assert "5 partitions: gets a leader from outside ISR and ELR; acknowledged records may be lost" in text
-    assert "\nnot safe\nnot known: the newest state is that of metadata offset 329" in text
-    assert "broker 1 has stopped already: 'stop 1' changes nothing\nsafe, as far as" in shown("--stop", "1")
-    assert "safe order to restart all brokers: 4, 3, 1, 2" in shown("--restart-all")
 
 
 @pytest.mark.parametrize(

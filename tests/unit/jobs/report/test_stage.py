@@ -28,6 +28,7 @@ from tests.support.report_rows import (
     finding,
     keys_of,
     lake_of,
+    policy,
     prediction,
 )
 
@@ -82,21 +83,16 @@ def _sorted(groups: Sequence[dict[str, Any]]) -> list[list[tuple[str, Any]]]:
 
 
 def test_a_page_is_written_again_only_when_its_tables_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake, page, messages = (
-        lake_of(tmp_path / "lake", CLUSTER, findings=[finding()]),
-        tmp_path / "report.html",
-        list[str](),
-    )
+    lake, page = lake_of(tmp_path / "lake", CLUSTER, findings=[finding()]), tmp_path / "report.html"
+    messages = list[str]()
     stage.write_report(lake, CLUSTER, page, messages.append)
     before = page.stat().st_mtime_ns, page.read_bytes()
     with monkeypatch.context() as nothing_is_asked:
         nothing_is_asked.delattr(stage, "load_report")
         stage.write_report(lake, CLUSTER, page, messages.append)
     assert (page.stat().st_mtime_ns, page.read_bytes()) == before
-    assert [text.removeprefix(f"{CLUSTER}: ") for text in messages] == [
-        "writing the report",
-        "the report is up to date",
-    ]
+    said = ["writing the report", "the report is up to date"]
+    assert [text.removeprefix(f"{CLUSTER}: ") for text in messages] == said
     lake_of(tmp_path / "lake", CLUSTER, findings=[finding(loss_min=12_345)])
     stage.write_report(lake, CLUSTER, page, messages.append)
     assert "12345" in page.read_text(encoding="utf-8")
@@ -150,16 +146,6 @@ def test_each_format_has_its_file(tmp_path: Path, form: str, name: str) -> None:
     assert "LOST: at least 70 acknowledged records" in (tmp_path / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("form", "start"), [("markdown", "**LOST"), ("postmortem", "# Postmortem")])
-def test_a_dash_is_stdout_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, start: str) -> None:
-    lake_of(tmp_path, CLUSTER, findings=[finding()], evidence_files=[evidence_file()])
-    monkeypatch.chdir(tmp_path)
-    result = invoke(["report", "--lake", str(tmp_path), "--format", form, "--output", "-"])
-    assert result.exit_code == 0
-    assert result.stdout.startswith(start)
-    assert not (tmp_path / "-").exists()
-
-
 @pytest.mark.parametrize("option", [("--format", "pdf"), ("--incident", "yesterday"), ("--incident", "..")])
 def test_options_that_mean_nothing_are_usage_errors(tmp_path: Path, option: tuple[str, str]) -> None:
     assert invoke(["report", "--lake", str(tmp_path), *option]).exit_code == 2
@@ -178,16 +164,7 @@ def test_policies_are_added_up_with_what_is_unknown() -> None:
     given = [dict(zip(names, each, strict=True)) for each in rows]
     schema = pa.schema([COUNTERFACTUALS.field(name) for name in names])
     totals = {each["policy"]: each for each in policy_totals(pa.Table.from_pylist(given, schema=schema))}
-    assert totals["a"] == {
-        "policy": "a",
-        "windows": 3,
-        "elected": 2,
-        "waits": 1,
-        "undetermined": 0,
-        "differs": 1,
-        "loss_min": 75,
-        "loss_max": None,
-    }
+    assert totals["a"] == policy("a", windows=3, elected=2, differs=1, loss_min=75)
     assert (totals["b"]["loss_min"], totals["b"]["undetermined"]) == (2**63, 1)
 
 
