@@ -212,10 +212,10 @@ def _opened(
                 "the ending of what it is."
             )
         if kind == kinds.OTHER:
-            if _head(local)[MAGIC_AT : MAGIC_AT + 1] != b"\2":
+            if local.suffix != ".log" and _head(local)[MAGIC_AT : MAGIC_AT + 1] != b"\2":
                 raise CaptureError(
                     f"{location}: no capture: neither an archive nor a log segment, nor text that is read. If it is a "
-                    f"damaged segment, name it like one: {0:020d}.log."
+                    "damaged segment, give it the ending .log."
                 )
             kind = kinds.METADATA_SEGMENT
         entry = _entry(Member(PurePosixPath(local.name), local), kind, in_place)
