@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from replay.cluster.configs import (
     BROKER,
     DEFAULTS,
     MIN_ISR,
+    TOPIC,
     UNSET,
     ConfigChange,
     ConfigTimeline,
@@ -40,7 +42,8 @@ DEFAULT_SESSION_TIMEOUT_MS = 9_000
 DEFAULT_CHECKPOINT_INTERVAL_MS = 5_000
 DEFAULT_LAG_TIME_MAX_MS = 30_000
 SESSION_TIMEOUT = "broker.session.timeout.ms"
-REMOTE_STORAGE = "remote.storage.enable"
+# A topic's tiered storage; Confluent's, which is also a broker's default; topics without local logs (KIP-1150).
+REMOTE_STORAGE = ("remote.storage.enable", "confluent.tier.enable", "diskless.enable", "inkless.enable")
 # A topic's, and a broker's default for topics that have none.
 CLEANUP_POLICY, DEFAULT_CLEANUP_POLICY = "cleanup.policy", "log.cleanup.policy"
 CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
@@ -103,7 +106,7 @@ class ClusterFacts:
     broker_min_isr: min.insync.replicas as each broker resolves it. shares_defaults: whether all brokers apply the
     cluster's defaults of the configs that elections depend on. records: CLUSTER_RECORDS, the records that change
     something other than a partition. boots: by broker, the readings of its machine's boot id. tiered_topics: names of
-    topics that ever had remote.storage.enable.
+    topics that ever had tiered storage; None: any may have had it, by default. refused_topics: of `refused_topics`.
     compacted_topics: of those that ever had the cleanup policy compact; None: any may have had it, by default.
     processes: what nodes' own logs show of the registered processes. request_threads: by broker whose server.properties
     was captured, the most threads that its processes can have had to append what clients produce (num.io.threads).
@@ -131,7 +134,8 @@ class ClusterFacts:
     shares_defaults: bool = True
     records: pa.Table = field(default_factory=CLUSTER_RECORDS.empty_table)
     boots: Boots = field(default_factory=dict)
-    tiered_topics: frozenset[str] = frozenset()
+    tiered_topics: frozenset[str] | None = frozenset()
+    refused_topics: frozenset[str] = frozenset()
     compacted_topics: frozenset[str] | None = frozenset()
     processes: Processes = field(default_factory=dict)
     request_threads: Mapping[int, int] = field(default_factory=dict)
@@ -147,6 +151,10 @@ class ClusterFacts:
     def may_be_compacted(self, topic: str | None) -> bool:
         """Whether records may be missing below the topic's log ends."""
         return topic is None or self.compacted_topics is None or topic in self.compacted_topics
+
+    def may_be_tiered(self, topic: str | None) -> bool:
+        """Whether some of the topic may be in tiered storage."""
+        return topic is None or self.tiered_topics is None or topic in self.tiered_topics
 
     def may_be_of_lost_disk(self, row: Row) -> bool:
         """Whether a row of a file may be of a disk that its broker had lost when the file was read."""
@@ -271,7 +279,8 @@ def cluster_facts(
         records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=CLUSTER_RECORDS),
         boots=boots or {},
         processes=processes or {},
-        tiered_topics=tiered_topics(changes),
+        tiered_topics=tiered_topics(changes, static),
+        refused_topics=refused_topics(changes),
         compacted_topics=compacted_topics(changes, static),
         request_threads=_request_threads(changes, static),
         disk_errors=disk_errors or {},
@@ -300,11 +309,32 @@ def _values(file: Mapping[str, str], name: str) -> list[str]:
     return file.get(name, UNSET).split() or [""]
 
 
-def tiered_topics(changes: Iterable[ConfigChange]) -> frozenset[str]:
-    """Names of the topics that ever had remote.storage.enable."""
-    return frozenset(
-        c.resource for c in changes if c.name == REMOTE_STORAGE and (c.value or "").strip().lower() == "true"
-    )
+def tiered_topics(
+    changes: Iterable[ConfigChange], static: Mapping[int, Mapping[str, str]] = MappingProxyType({})
+) -> frozenset[str] | None:
+    """Names of the topics that ever had tiered storage; None: it was some broker's or the cluster's default."""
+    found = {c.resource if c.resource_type == TOPIC else "" for c in changes if _is_tiering(c)}
+    of_files = (value for file in static.values() for name in REMOTE_STORAGE for value in _values(file, name))
+    return None if "" in found or any(value.lower() == "true" for value in of_files) else frozenset(found)
+
+
+def _is_tiering(change: ConfigChange) -> bool:
+    return change.name in REMOTE_STORAGE and (change.value or "").strip().lower() == "true"
+
+
+def refused_topics(changes: Iterable[ConfigChange]) -> frozenset[str]:
+    """Names of the topics that ever had a config that some broker may refuse, and with it all that is set for the topic
+    (DynamicConfigPublisher, LogManager.updateTopicConfig, 3.9.1 to 4.3.1): tiered storage, which the broker's own file
+    may turn off; a segment below 1 MiB (from 4.0 on); a policy named twice (after 4.1)."""
+
+    def may_be_refused(change: ConfigChange) -> bool:
+        value = (change.value or "").strip()
+        policies = [policy.strip() for policy in value.split(",")]
+        is_small = change.name == "segment.bytes" and _DIGITS.fullmatch(value) and int(value) < 1 << 20
+        is_double = change.name == CLEANUP_POLICY and (len(policies) > len(set(policies)) or "" in policies[1:])
+        return bool(is_small or is_double or _is_tiering(change))
+
+    return frozenset(c.resource for c in changes if c.resource_type == TOPIC and may_be_refused(c))
 
 
 def compacted_topics(changes: Iterable[ConfigChange], static: Mapping[int, Mapping[str, str]]) -> frozenset[str] | None:

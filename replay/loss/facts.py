@@ -228,7 +228,7 @@ def _min_isr(bucket: Bucket) -> tuple[Array, Array, Array]:
     A leader caps the value at its own number of replicas, the controller at that of partition 0 (Kafka's
     Partition.effectiveMinIsr, ReplicationControlManager.getTopicEffectiveMinIsr). The layers below the topic's are the
     active controller's: they are the leader's, too, if no broker ever had a setting of its own, and all apply the
-    cluster's.
+    cluster's. What is set for a topic is the leader's if it cannot have refused it.
     """
     history, states, cluster = bucket.history, bucket.states, bucket.facts
     found = pc.fill_null(pc.index_in(history["min_isr_source"], pa.array(LAYERS)), len(LAYERS))
@@ -238,6 +238,8 @@ def _min_isr(bucket: Bucket) -> tuple[Array, Array, Array]:
     known = cluster.broker_min_isr.values()
     if any(source == "broker" for timeline in known for _, source in timeline.cluster.values):
         layer = np.where(layer == TOPIC, TOPIC, UNKNOWN)
+    refused = pc.is_in(history["topic"], pa.array(sorted(cluster.refused_topics), pa.string()))
+    layer = np.where(refused.to_numpy(), UNKNOWN, layer)
     if cluster.configs is None or not len(history):
         return states.min_isr, states.min_isr, layer
     points = bucket.config_points

@@ -159,7 +159,7 @@ class LeaderTerms:
         """Whether only clients and leaders write to the topic: brokers append to a coordinator's by themselves, and
         what is in tiered storage outlives the process that wrote it."""
         topic = self.recorded.topic
-        return topic is not None and topic not in APPENDED_BY_BROKERS and topic not in self.cluster.tiered_topics
+        return topic is not None and topic not in APPENDED_BY_BROKERS and not self.cluster.may_be_tiered(topic)
 
     def served_by_one(self, term: LeaderTerm) -> bool:
         """Whether one process of the leader was registered all through a term that is known to have ended, and only

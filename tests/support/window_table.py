@@ -17,7 +17,7 @@ the brokers' sessions as in tests/support/scenario.py, in the order of their off
     threads 1:4,3:4     request threads by broker
     machine 1 a@8 a@95  its boot id at these seconds; `machine 1 -@95 booted=8 disks`: none, its boot time, local disks
     ran 3 until 19 next 54-90 quiet 80     a LoggedProcess; `ran 1/90`: of the registration at 90
-    fail-over 22-27; topic t; tiered; compacted (compacted ?: not known); error 6500; session 0
+    fail-over 22-27; topic t; tiered, compacted (tiered ?: any may be); refused; error 6500; session 0
     interval 120000; lag 80000; log-end 70 (?: not known); disk-error 1@49 (1@?: in no known zone)
     set 5 cluster 2     min.insync.replicas at an offset, see `set_to`; `set` alone: no record sets it
     earlier t           an earlier topic's name (?: the log does not show all)
@@ -173,7 +173,9 @@ def _facts(items: list[str]) -> Iterator[tuple[str, Any]]:
             case "topic":
                 found["topic"] = words[0]
             case "tiered":
-                found["tiered_topics"] = frozenset({"t"})
+                found["tiered_topics"] = None if words else frozenset({"t"})
+            case "refused":
+                found["refused_topics"] = frozenset({"t"})
             case "compacted":
                 found["compacted_topics"] = None if words else frozenset({"t"})
             case "zookeeper":

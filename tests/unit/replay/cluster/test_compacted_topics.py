@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replay.cluster.configs import TOPIC, ConfigChange
-from replay.cluster.facts import compacted_topics, tiered_topics
+from replay.cluster.configs import BROKER, TOPIC, ConfigChange
+from replay.cluster.facts import compacted_topics, refused_topics, tiered_topics
 
 
 def config(name: str, value: str | None, resource: str = "t") -> ConfigChange:
@@ -40,4 +40,25 @@ def test_without_a_brokers_file_any_topic_may_be_compacted_by_default(files: dic
 def test_which_topics_were_ever_tiered() -> None:
     values = {"a": "true", "b": " True ", "c": "false", "d": None}  # as Kafka's ConfigDef reads a BOOLEAN
     changes = [config("remote.storage.enable", value, topic) for topic, value in values.items()]
-    assert tiered_topics([*changes, config("cleanup.policy", "true", "e")]) == {"a", "b"}
+    changes += [config("confluent.tier.enable", "true", "f"), config("cleanup.policy", "true", "e")]
+    assert tiered_topics(changes) == {"a", "b", "f"}
+    assert tiered_topics(changes, {1: {"confluent.tier.enable": "false true"}}) is None
+    assert tiered_topics([ConfigChange(0, BROKER, "", "confluent.tier.enable", "true")]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_refused"),
+    [
+        ("segment.bytes", "1048575", True),
+        ("segment.bytes", "1048576", False),
+        ("segment.bytes", None, False),
+        ("cleanup.policy", "compact, compact", True),
+        ("cleanup.policy", "compact,", True),
+        ("cleanup.policy", "compact,delete", False),
+        ("cleanup.policy", "", False),
+        ("remote.storage.enable", "true", True),
+        ("retention.ms", "1", False),
+    ],
+)
+def test_a_topics_configs_that_not_every_broker_takes(name: str, value: str | None, is_refused: bool) -> None:
+    assert refused_topics([config(name, value), config(name, None)]) == ({"t"} if is_refused else set())

@@ -339,6 +339,7 @@ test_what_does_not_show_that_one_process_served: HANDED_OVER -> undetermined; no
   KILLED; topic __transaction_state
   KILLED; topic __share_group_state
   KILLED; tiered
+  KILLED; tiered ?
   # A broker of ZooKeeper, in a migration, serves before it has registered.
   KILLED; zookeeper 1
 test_a_term_that_a_snapshot_cut_may_have_registrations_that_nobody_sees: 10 checkpoint isr=1,2,3; AT_THE_END;

@@ -49,6 +49,10 @@ test_a_leader_whose_own_min_isr_may_be_another_bounds_nothing: ALONE; LATER; LIN
   10 isr=1,2,3 min=1 source=assumed_default; ENOUGH; set -> floor_leader_alone
   10 isr=1,2,3 min=1 source=assumed_default; ENOUGH; set 28 cluster 1 -> no floor_leader_alone
   10 isr=1,2,3 min=1 source=assumed_default; ENOUGH; set 28 1 1 -> no floor_leader_alone
+test_a_topics_min_isr_that_its_leader_may_have_refused_bounds_nothing: newer; ALONE; 10 isr=1,2,3; LATER; LINE
+  BELOW -> ceiling_below_min_isr
+  # With another config of the topic that its release cannot parse (DynamicConfigPublisher): it has an earlier value.
+  BELOW; refused -> no ceiling_below_min_isr
 # A process that starts applies what partitions are before the cluster's default, not before the topic's value. Alone in
 # the ISR it sets its high watermark to its log's end, if its file says 1, and serves it when it has registered.
 test_a_member_of_the_elr_may_lack_what_a_leader_counted_that_knew_min_isr_late: TWO_UP; elr;
