@@ -132,8 +132,6 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evid
     known = slice(terms.configs_from(term.first), term.end)
     if (facts.highest_min_isr[known] > 1).any() or terms.may_start_by_its_file(term.leader, term.first, term.end - 1):
         return False
-    if not (facts.shared[known].all() or _needs_no_other(terms, term.leader)):
-        return False
     alone = rows[np.minimum.accumulate((states.isr_size[rows] == 1)[::-1])[::-1]]
     left = (row for row in alone.tolist() if _was_left_by_all(terms, range(row, term.end), term.end_ms))
     since = next(left, None)
@@ -142,6 +140,9 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evid
     error_ms, since_ms = terms.cluster.clock.error_ms, int(facts.timestamp_ms[since])
     shown = evidence.scrapes.get(term.leader, ())
     shown = [s for s in shown if s.captured_at_ms - error_ms > since_ms and read_by(s.row) + error_ms <= term.end_ms]
+    own = (s for s in shown if s.says_enough_alone and session.ran_until(read_by(s.row) + error_ms))
+    if not (facts.shared[known].all() or (any(own) and _needs_no_other(terms, term.leader))):
+        return False  # a file may have been edited since the process read it
     # Its session was valid up to the term's end, so the controller heard of it until shortly before.
     heard_ms = terms.cluster.heard_by_ms(since_ms) + PROPAGATION_MS
     if any(scrape.says_others_count and scrape.captured_at_ms - error_ms > heard_ms for scrape in shown):
