@@ -11,6 +11,7 @@ import os
 import shlex
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
@@ -99,23 +100,27 @@ class Following:
         if to is None or pipe is None:
             raise BrokenStream("the shell has no input or output")
         back = io.BufferedReader(Patient(pipe, self.silence_s, self._stopped))
-        greet(to, back)
-        lines: set[str] = set()
-        request = script(target, (), None, follow=True) + b"begin </dev/null\n"
-        while not self._stopped.is_set():
-            send(to, request)
-            found = Received()
-            receive(back, place, found)
-            for line in (*found.missing, *wrong_node(place, target.id, found.files)):
-                if line not in lines:
-                    lines.add(line)
-                    self.say(f"node {target.id}: {line}")
-            if found.facts.get("segments") == "0":
-                raise BrokenStream("no metadata log was found on the node")
-            if "segments" in found.facts and not found.more:
-                self._delete(place, found.gone)
-                yield
-            request = f"round {shlex.quote(_known(place))} </dev/null\n".encode()
+        try:
+            greet(to, back)
+            lines: set[str] = set()
+            request = script(target, (), None, follow=True) + b"begin </dev/null\n"
+            while not self._stopped.is_set():
+                send(to, request)
+                found = Received()
+                receive(back, place, found)
+                for line in (*found.missing, *wrong_node(place, target.id, found.files)):
+                    if line not in lines:
+                        lines.add(line)
+                        self.say(f"node {target.id}: {line}")
+                if found.facts.get("segments") == "0":
+                    raise BrokenStream("no metadata log was found on the node")
+                if "segments" in found.facts and not found.more:
+                    self._delete(place, found.gone)
+                    yield
+                request = f"round {shlex.quote(_known(place))} </dev/null\n".encode()
+        finally:
+            with suppress(OSError):
+                to.close()  # the shell ends when its input does
 
     def _delete(self, place: Path, gone: Iterable[str]) -> None:
         for name in gone:
