@@ -221,7 +221,7 @@ FOLDERS ?= $(wildcard drills/random-*)
 likely: setup  ## write the record of the rules of `likely`, of simulated lives and drills: LIVES=, FOLDERS='drills/random-*'
 	$(BIN)/python -m tests.likely --lives $(LIVES) --out replay/loss/likely_record.py $(FOLDERS)
 
-# Options of `make bench`, e.g. BENCH='--runs 3 --no-run' or BENCH=--growth.
+# Options of `make bench`, e.g. BENCH='--runs 3 --run-runs 0' or BENCH=--growth.
 BENCH ?=
 bench: setup $(KAFKA)/.ready  ## time every stage on large inputs, with Kafka's own tool and classes for comparison (docs/benchmarks.md)
 	$(BIN)/python -m tests.bench --kafka $(KAFKA) $(BENCH)

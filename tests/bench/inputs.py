@@ -12,10 +12,10 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.prepared import files_of
+from tests.support.paths import captured_file
 
 METADATA_LOG, SEGMENT = "__cluster_metadata-0", f"{0:020d}.log"
 BROKERS, PARTITIONS_PER_TOPIC, REPLICAS = 60, 50, 3
@@ -59,7 +59,6 @@ OFFSETS, OFFSET_PARTITIONS, OFFSET_ROUNDS = "offsets", 100_000, 17
 SERVER_LOG, SERVER_LOG_BYTES = "server-log", 1_000_000_000
 # Made by the stages themselves.
 RANDOM = "random"
-NAMES = (*LOGS, SNAPSHOT, OFFSETS, SERVER_LOG, RANDOM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,7 @@ class Maker:
             return Input(name, *self._once(named, lambda folder: write_offsets(folder, count, rounds, self.seed)))
         if name == SERVER_LOG:
             size = round(SERVER_LOG_BYTES * self.scale)
-            named = f"{name}-{size}-{self.seed}"
-            return Input(name, *self._once(named, lambda folder: write_server_log(folder, size, self.seed)))
+            return Input(name, *self._once(f"{name}-{size}", lambda folder: write_server_log(folder, size)))
         return Input(name, self.work)
 
     def java(self, *arguments: str) -> list[str]:
@@ -160,43 +158,11 @@ def write_offsets(folder: Path, partitions: int, rounds: int, seed: int) -> int:
     return values
 
 
-# Lines as a broker of Kafka 4.3 writes them, and how often in a thousand: most are about segments and clients. The last
-# four groups hold events.
-_LOG_LINES = (
-    (420, "INFO [LocalLog partition=topic-{t}-{p}, dir=/data] Rolled new log segment at offset {o} in 1 ms. "
-          "(org.apache.kafka.storage.internals.log.LocalLog)"),
-    (250, "INFO [ProducerStateManager partition=topic-{t}-{p}] Wrote producer snapshot at offset {o} with 3 producer "
-          "ids in 2 ms. (org.apache.kafka.storage.internals.log.ProducerStateManager)"),
-    (180, "INFO [UnifiedLog partition=topic-{t}-{p}, dir=/data] Deleting segments due to retention time 604800000ms "
-          "breach: LogSegment(baseOffset={o}, size=1073741824) (org.apache.kafka.storage.internals.log.UnifiedLog)"),
-    (100, "INFO [GroupCoordinator id=1] Member consumer-{t}-{o} has left group group-{p} through explicit LeaveGroup "
-          "(org.apache.kafka.coordinator.group.GroupMetadataManager)"),
-    (20, "INFO [Partition topic-{t}-{p} broker=1] Shrinking ISR from 1,2,3 to 1,3. Leader: (highWatermark: {o}, "
-         "endOffset: {o}). Out of sync replicas: (brokerId: 2, endOffset: {o}). (kafka.cluster.Partition)"),
-    (20, "INFO [Partition topic-{t}-{p} broker=1] ISR updated to 1,3  and version updated to {t} "
-         "(kafka.cluster.Partition)"),
-    (5, "INFO [UnifiedLog partition=topic-{t}-{p}, dir=/data] Truncating to offset {o} "
-        "(org.apache.kafka.storage.internals.log.UnifiedLog)"),
-    (5, "WARN [ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Error in response for fetch request "
-        "(type=FetchRequest, replicaId=1, maxWait=500) (kafka.server.ReplicaFetcherThread)\n"
-        "java.io.IOException: Connection to 2 was disconnected before the response was read\n"
-        "\tat org.apache.kafka.clients.NetworkClientUtils.sendAndReceive(NetworkClientUtils.java:99)"),
-)  # fmt: skip
-
-
-def write_server_log(folder: Path, size_bytes: int, seed: int) -> int:
-    """Write one broker's server.log of about that size. Returns the number of lines that begin a message."""
-    chance = random.Random(seed)
-    lines = [line for _, line in _LOG_LINES]
-    weights = [weight for weight, _ in _LOG_LINES]
+def write_server_log(folder: Path, size_bytes: int) -> int:
+    """Write one broker's server.log of about that size: a real one, again and again. Returns the number of lines."""
+    captured = captured_file("logs-churn", "logs/broker-1/server.log")
     (folder / "logs" / "broker-1").mkdir(parents=True)
-    written = count = 0
-    with (folder / "logs" / "broker-1" / "server.log").open("w", encoding="utf-8") as file:
-        while written < size_bytes:
-            for line in chance.choices(lines, weights, k=1_000):
-                count += 1
-                at = datetime.fromtimestamp((_START_MS + 37 * count) / 1000, UTC)
-                stamp = at.strftime("%Y-%m-%d %H:%M:%S,") + f"{37 * count % 1000:03d}"
-                text = line.format(t=chance.randrange(2000), p=chance.randrange(50), o=chance.randrange(10**9))
-                written += file.write(f"[{stamp}] {text}\n")
-    return count
+    times = max(1, size_bytes // len(captured))
+    with (folder / "logs" / "broker-1" / "server.log").open("wb") as file:
+        file.writelines(captured for _ in range(times))
+    return times * captured.count(b"\n")

@@ -3,20 +3,19 @@ the tables then have.
 
 Each night's capture is what `collect` brings of each cluster: the metadata log of the last week from three controllers,
 a snapshot, and of each broker its high watermarks and leader epochs. One broker is restarted each night, and the active
-controller once a week. Days have no other length than the log's times: nothing waits. Commands run in forks of this
-process, so their seconds lack what every start of Python costs.
+controller once a week. Days have no other length than the log's times: nothing waits.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import struct
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,11 +23,9 @@ from uuid import UUID
 
 import google_crc32c
 
-from evidence.metadata_log.lines import compile_loops
-from jobs.cli import commands
+from bench.measure import ROOT
 from jobs.lake.lake import Lake
 from jobs.queries.status import status_of
-from quality import suites
 from tests.support import writer
 
 writer.crc32c = google_crc32c.value
@@ -114,7 +111,7 @@ class Cluster:
         """The segment of a night and day, the snapshot before it, and the names of both files."""
         names = f"{self.end:020d}.log", f"{self.end:020d}-{self.epoch:010d}.checkpoint"
         now_ms, parts = round(self.start.timestamp() * 1000) + night * _DAY_MS, []
-        snapshot = b"" if night == 0 else self._snapshot(night, now_ms)
+        snapshot = b"" if night == 0 else writer.snapshot(self._state(night), self.epoch, time_ms=now_ms)
         if night % _KEPT_NIGHTS == 0:
             self.epoch += 1
             change = writer.record(writer.leader_change(3000), key=struct.pack(">hh", 0, writer.LEADER_CHANGE))
@@ -134,15 +131,6 @@ class Cluster:
         idle = range(now_ms + 60_000, now_ms + _DAY_MS, self.idle_ms)
         parts += [self.batch([writer.no_op()], at_ms) for at_ms in idle]
         return b"".join(parts), snapshot, names
-
-    def _snapshot(self, night: int, now_ms: int) -> bytes:
-        head = writer.control_batch(
-            writer.SNAPSHOT_HEADER, struct.pack(">hq", 0, now_ms) + writer.tagged(), 0, self.epoch
-        )
-        values = self._state(night)
-        foot = struct.pack(">h", 0) + writer.tagged()
-        tail = writer.control_batch(writer.SNAPSHOT_FOOTER, foot, len(values) + 1, self.epoch)
-        return head + writer.batch(values, 1, self.epoch, timestamp_ms=now_ms) + tail
 
 
 def kept_files(
@@ -179,7 +167,7 @@ def write_capture(folder: Path, cluster: Cluster, logs: list[tuple[str, bytes]],
 def grown(work: Path, clusters: list[Cluster], nights: int, judge: int, every: int, forget: int) -> Iterator[str]:
     """A line of CSV for each night. judge, every: nights from one `run`, one maintenance to the next. forget: what is
     older then, in days, is forgotten; 0: nothing."""
-    lake, logs = work / "lake", {cluster.number: list[tuple[str, bytes]]() for cluster in clusters}
+    lake, logs = str(work / "lake"), {cluster.number: list[tuple[str, bytes]]() for cluster in clusters}
     yield "night,command,seconds,mib,maintain_seconds,rows,files,bytes,records,findings,commits"
     for night in range(nights):
         captures = []
@@ -189,63 +177,34 @@ def grown(work: Path, clusters: list[Cluster], nights: int, judge: int, every: i
             captures.append(work / f"{cluster.start + timedelta(days=night):%Y-%m-%d}-{cluster.number}")
             write_capture(captures[-1], cluster, logs[cluster.number], night)
         command = "run" if night in (0, nights - 1) or night % judge == judge - 1 else "ingest"
-        took, most = _run(command, *map(str, captures), "--lake", str(lake))
+        took, most = _ran(command, *map(str, captures), "--lake", lake)
         for capture in captures:
             shutil.rmtree(capture)
         kept_s = 0.0
         if night % every == every - 1:
             if forget:
                 age = f"{forget + nights - 1 - night}d"
-                kept_s += _run("forget", "--older-than", age, "--keep-findings", "--yes", "--lake", str(lake))[0]
-            kept_s += _run("maintain", str(lake), "--retention-days", "0")[0]
-        _forked(lambda: print(json.dumps(_sizes(lake))), work / "sizes.json")
-        sizes = json.loads((work / "sizes.json").read_text())
-        yield ",".join(map(str, (night + 1, command, f"{took:.1f}", most, f"{kept_s:.1f}", *sizes)))
+                kept_s += _ran("forget", "--older-than", age, "--keep-findings", "--yes", "--lake", lake)[0]
+            kept_s += _ran("maintain", lake, "--retention-days", "0")[0]
+        yield ",".join(map(str, (night + 1, command, f"{took:.1f}", most, f"{kept_s:.1f}", *_sizes(Lake(Path(lake))))))
 
 
-def _sizes(lake: Path) -> list[int]:
+def _sizes(lake: Lake) -> list[int]:
     """Rows, files and bytes of all tables, records, findings, commits of evidence_files."""
-    tables = status_of(Lake(lake), 0)["tables"]
+    tables = status_of(lake, 0)["tables"]
     sums = [sum(table[name] for table in tables) for name in ("rows", "files", "bytes")]
     rows = {table["table"]: table["rows"] for table in tables}
-    return [*sums, rows["metadata_records"], rows.get("findings", 0), Lake(lake).version("evidence_files")]
+    return [*sums, rows["metadata_records"], rows.get("findings", 0), lake.version("evidence_files")]
 
 
-def _run(*words: str) -> tuple[float, int]:
+def _ran(*words: str) -> tuple[float, int]:
     """How long a command took, in seconds, and the most memory of its process, in MiB."""
-
-    def command() -> None:
-        sys.argv = ["kraft-forensics", *words]
-        commands.main()
-
-    began, output = time.monotonic(), Path(words[-1]).with_name("output.txt")
-    code, most = _forked(command, output)
-    if code not in (0, 4):
-        raise SystemExit(f"{' '.join(words)}: exit code {code}\n{output.read_text()[-3000:]}")
-    return time.monotonic() - began, most
-
-
-def _forked(work: Callable[[], object], output: Path) -> tuple[int, int]:
-    """The exit code of a fork of this process, which only imports and so has no threads, and its most memory in MiB.
-    output: where what it prints goes."""
-    sys.stdout.flush()
-    child = os.fork()
-    if not child:
-        code = 1
-        try:
-            with output.open("w") as file:
-                for stream in (1, 2):
-                    os.dup2(file.fileno(), stream)
-            work()
-            code = 0
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        finally:
-            sys.stderr.flush()
-            sys.stdout.flush()
-            os._exit(code)
-    _, status, used = os.wait4(child, 0)
-    return os.waitstatus_to_exitcode(status), used.ru_maxrss >> 10
+    began, python = time.monotonic(), (sys.executable, "-m")
+    measured = [*python, "tests.faults.measured", *python, "jobs.cli", *words]
+    done = json.loads(subprocess.run(measured, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
+    if done["code"] not in (0, 4):
+        raise SystemExit(f"{' '.join(words)}: exit code {done['code']}\n{done['said'][-3000:]}")
+    return time.monotonic() - began, done["peak_mib"]
 
 
 def main() -> None:
@@ -260,12 +219,10 @@ def main() -> None:
     parser.add_argument("--maintain", type=int, default=7, help="nights from one maintenance to the next")
     parser.add_argument("--forget", type=int, default=0, help="then also forget what is older, in days; 0: nothing")
     given = parser.parse_args()
-    assert suites  # Great Expectations is imported before the forks
-    compile_loops()
     start = datetime.now(UTC) - timedelta(days=given.nights)
     of = (given.brokers, given.partitions, given.idle_ms, start)
     clusters = [Cluster.of(number, *of) for number in range(given.clusters)]
-    for line in grown(given.work, clusters, given.nights, given.judge, given.maintain, given.forget):
+    for line in grown(given.work.resolve(), clusters, given.nights, given.judge, given.maintain, given.forget):
         print(line, flush=True)
 
 

@@ -23,16 +23,9 @@ from jobs.config.settings import load_settings
 from jobs.replay.task import reduced
 from replay import bucket
 from replay.arrow.ragged import PAD, Array
+from replay.arrow.sets import empty
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
-from replay.controller.partition_change_builder import (
-    ELECT_ONLINE,
-    ELECT_PREFERRED,
-    ELECT_UNCLEAN,
-    RECOVERED,
-    UNASSIGNED,
-    Cases,
-    predict,
-)
+from replay.controller.partition_change_builder import RECOVERED, UNASSIGNED, Cases, at_rest, predict
 from replay.controller.profiles import PROFILES
 from replay.partitions.reducer import in_order, reduce_state
 from replay.whatif.counterfactuals import Question
@@ -40,8 +33,7 @@ from replay.whatif.counterfactuals import Question
 if TYPE_CHECKING:
     from jobs.lake.data_files import DataFile
 
-_SCALAR_ROWS = 50_000
-_CASES, _SCALAR_CASES = 1_000_000, 20_000
+_CASES = 1_000_000
 _PROFILE = PROFILES["4.3"]
 _HISTORY = "partition_history"
 
@@ -92,14 +84,6 @@ def _detect(inputs: Prepared) -> Iterator[Work]:
         yield Work(partial(judge, history, facts), len(history))
 
 
-def _scalar(inputs: Prepared) -> Iterator[Work]:
-    """The plain reducer that the tests compare the vectorised one with, on the first rows of the log."""
-    from tests.support.scalar_reducer import reduce_rows
-
-    rows = next(inputs.changes()).slice(0, _SCALAR_ROWS).to_pylist()
-    yield Work(partial(reduce_rows, rows, inputs.state().topic_events.to_pylist()), len(rows))
-
-
 def _parquet(inputs: Prepared) -> Iterator[Work]:
     """The floor of write: the same rows as Parquet files, on one core."""
     for file in _history_files(inputs):
@@ -137,27 +121,15 @@ def _copy(inputs: Prepared) -> Iterator[Work]:
     yield Work(lambda: [column.copy() for column in columns], _CASES)
 
 
-def _scalar_policies(inputs: Prepared) -> Iterator[Work]:
-    """The plain builder that the tests compare the vectorised one with."""
-    from tests.support.scalar_builder import Case, build
-
-    columns = [getattr(_cases(_SCALAR_CASES), field.name).tolist() for field in fields(Case)]
-    lists = [[[v for v in row if v != PAD] for row in c] if isinstance(c[0], list) else c for c in columns]
-    rows = [Case(*row) for row in zip(*lists, strict=True)]
-    yield Work(lambda: [build(case, _PROFILE) for case in rows], _SCALAR_CASES)
-
-
 STAGES = OWN | {
     "offsets": Stage(_offsets, floor="sha256"),
     "logs": Stage(_logs, floor="sha256"),
     "state": Stage(_state, floor="sort", replays=True),
-    "scalar": Stage(_scalar, replays=True),
     "detect": Stage(_detect, floor="sort", replays=True),
     "parquet": Stage(_parquet, replays=True),
     "write": Stage(_write, floor="parquet", replays=True),
     "copy": Stage(_copy),
     "policies": Stage(_policies, floor="copy"),
-    "scalar-policies": Stage(_scalar_policies),
 }
 
 
@@ -173,47 +145,29 @@ def judge(history: pa.Table, facts: ClusterFacts) -> int:
     return len(bucket.judge(history, LOG_END_OFFSETS.empty_table(), facts, question)["finding"])
 
 
-_BROKERS = 60
-_REPLICAS = 3
-_MIN_ISR = 2
+_REPLICAS, _STEP = 3, 20
 
 
 def random_cases(count: int, seed: int) -> Cases:
-    """Cases with three replicas, min ISR 2 and ELR: brokers stop and start; one partition in fifty is being
-    reassigned."""
+    """Cases with three replicas, min ISR 2 and ELR: brokers stop and start."""
     random = np.random.default_rng(seed)
-    step = _BROKERS // _REPLICAS
-    shape = (count, _REPLICAS)
-    replicas = random.integers(step, size=shape) + np.arange(_REPLICAS) * step
-    in_sync, alive = random.random(shape) < 0.75, random.random(shape) < 0.75
-    isr = _members(replicas, in_sync)
-    eligible = ~in_sync & (in_sync.sum(axis=1) < _MIN_ISR)[:, None] & (random.random(shape) < 0.5)
+    replicas = random.integers(_STEP, size=(count, _REPLICAS)) + np.arange(_REPLICAS) * _STEP
+    in_sync, alive = random.random((2, *replicas.shape)) < 0.75
+    isr, none, everywhere = _members(replicas, in_sync), empty(replicas), np.ones(count, dtype=bool)
+    eligible = ~in_sync & (in_sync.sum(axis=1) < 2)[:, None] & (random.random(replicas.shape) < 0.5)
     leaderless = ~in_sync.any(axis=1)
-    known = leaderless & ~eligible.any(axis=1)
-    moves = (random.random(count) < 0.02)[:, None]
-    removing, adding = _members(replicas[:, :1], moves), _members(replicas[:, -1:], moves)
-    everywhere = np.ones(count, dtype=bool)
-    recovery = np.full(count, RECOVERED)
-    return Cases(
+    return at_rest(
+        _members(replicas, alive),
+        min_isr=np.full(count, 2),
         replicas=replicas,
         isr=isr,
         elr=_members(replicas, eligible),
-        last_known_elr=_members(replicas[:, :1], known[:, None]),
-        removing=removing,
-        adding=adding,
-        directories=random.integers(UNASSIGNED, 9, size=shape),
+        last_known_elr=_members(replicas[:, :1], (leaderless & ~eligible.any(axis=1))[:, None]),
+        removing=none,
+        adding=none,
+        directories=random.integers(UNASSIGNED, 9, size=replicas.shape),
         leader=np.where(leaderless, -1, isr[:, 0]),
-        recovery=recovery,
-        election=random.choice([ELECT_PREFERRED, ELECT_ONLINE, ELECT_UNCLEAN], size=count, p=[0.1, 0.8, 0.1]),
-        acceptable=_members(replicas, alive),
-        # A broker that stopped leaves the ISR, or one that caught up joins it.
-        target_isr=_members(replicas, np.where(random.random((count, 1)) < 0.5, in_sync & alive, in_sync | alive)),
-        target_replicas=replicas,
-        target_removing=removing,
-        target_adding=adding,
-        target_recovery=recovery,
-        unclean_shutdown=_members(replicas[:, :1], random.random((count, 1)) < 0.05),
-        min_isr=np.full(count, _MIN_ISR),
+        recovery=np.full(count, RECOVERED),
         elr_enabled=everywhere,
         marks_recovery=everywhere,
         bumps_leader_epoch_on_shrink=~everywhere,

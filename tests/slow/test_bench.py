@@ -19,11 +19,10 @@ from evidence.metadata_log.inspect import inspect_file
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from replay.arrow.schemas import CHANGES
-from tests.bench.figures import growth, with_figures
+from tests.bench.__main__ import COLUMNS, growth, table, with_figures
 from tests.bench.inputs import BROKERS, Input, write_offsets
 from tests.bench.spark_run import tree_bytes
 from tests.bench.stages import STAGES
-from tests.bench.table import tables
 from tests.support.invoked import invoke
 from tests.support.paths import controllers
 from tests.support.pure import changes_of, cluster_state, decode
@@ -116,7 +115,7 @@ def test_every_stage_that_needs_no_jvm_runs_on_a_log(tmp_path: Path) -> None:
     made = tmp_path / "made"
     prepare(log, made)
     inputs = Prepared(log, made)
-    for name in ("detect", "scalar", "parquet", "write"):
+    for name in ("detect", "parquet", "write"):
         works = [(work.call(), work.rows) for work in STAGES[name].run(inputs)]
         assert sum(rows for _, rows in works) > 0
 
@@ -136,32 +135,19 @@ def test_offsets_are_the_same_for_the_same_seed_and_are_all_read(tmp_path: Path)
     assert set(rows["broker_id"].to_pylist()) <= set(range(BROKERS))
 
 
-def result(of: str, stage: str, seconds: list[float], rows: int = 0) -> dict[str, Any]:
-    return {"input": of, "stage": stage, "seconds": seconds, "rows": rows, "peak_mib": 10}
-
-
-def test_figures_compare_with_the_floor_and_the_peer_of_the_same_input(tmp_path: Path) -> None:
+def test_figures_compare_with_the_floor_and_with_other_sizes(tmp_path: Path) -> None:
     file = tmp_path / "log"
     file.write_bytes(bytes(3_000_000))
-    inputs = {"p10k": Input("p10k", file, 100), "p100k": Input("p100k", file, 1000)}
-    results = [
-        result("p10k", "kafka-dump-log", [9.0, 8.0], 100),
-        result("p10k", "sha256", [2.0, 1.0, 1.0]),
-        result("p10k", "decode", [7.0, 2.0, 4.0, 3.0], 100),
-        result("p100k", "decode", [300.0], 1000),
-    ]
-    _, sha256, decoded, alone = with_figures(results, inputs)
-    assert (decoded["cold_s"], decoded["median_s"], decoded["min_s"], decoded["max_s"]) == (7, 3, 2, 4)
-    assert (decoded["rows_per_s"], decoded["mb_per_s"], decoded["of_floor"], decoded["floor"]) == (33, 1, 3, "sha256")
-    assert decoded["of_peers"] == {"kafka-dump-log": 3 / 8}
-    assert (sha256["rows_per_s"], sha256["of_floor"]) == (None, None)
-    assert (alone["median_s"], alone["of_floor"], alone["of_peers"]) == (300, None, {})
-    (grown,) = growth([decoded, alone], inputs)
-    assert grown == {"stage": "decode", "from": "p10k", "to": "p100k", "exponent": 2, "peak_mib": [10, 10]}
-    lines = tables([sha256, decoded], inputs, [grown])
-    spread, of_floor, of_peer = "3.000 (2.000 to 4.000)", "3.0x sha256", "0.38x its time"
-    assert f"| p10k | decode | 7.000 | {spread} | 33 | 1.0 | 10 | {of_floor} | {of_peer} |  |" in lines
-    assert "| decode | p10k | p100k | 2.0 | 10 | 10 |" in lines
+    small, large = Input("p10k", file, 100), Input("p100k", file, 1000)
+    took = {"rows": 100, "peak_mib": 10}
+    floor = with_figures({"stage": "sha256", "seconds": [2.0, 1.0, 1.0], **took}, small, {})
+    seconds = {"stage": "decode", "seconds": [7.0, 2.0, 4.0, 3.0]}
+    decoded = with_figures({**seconds, **took}, small, {"sha256": floor})
+    alone = with_figures({"stage": "decode", "seconds": [300.0], **took}, large, {})
+    assert (alone["median_s"], alone["of_floor"], floor["of_floor"]) == (300, None, None)
+    assert growth([decoded, alone]) == [{"stage": "decode", "from": "p10k", "to": "p100k", "exponent": 2}]
+    (row,) = table(COLUMNS, [decoded])[2:]
+    assert row == "| p10k | decode | 7.000 | 3.000 | 2.000 | 4.000 | 33 | 1.000 | 10 | 3.000 |"
 
 
 def test_memory_is_that_of_the_whole_tree() -> None:

@@ -157,14 +157,16 @@ def leader_change(leader: int = 3000, version: int = 0) -> bytes:
     return struct.pack(">hi", version, leader) + voters + voters + tagged()
 
 
-def snapshot(values: Sequence[bytes], epoch: int = 1, header: bool = True, footer: bool = True) -> bytes:
+def snapshot(
+    values: Sequence[bytes], epoch: int = 1, header: bool = True, footer: bool = True, time_ms: int = TIMESTAMP_MS
+) -> bytes:
     """A checkpoint file: header, one batch of records, footer, with offsets from 0."""
     parts: list[bytes] = []
     offset = 0
     if header:
-        parts.append(control_batch(SNAPSHOT_HEADER, struct.pack(">hq", 0, TIMESTAMP_MS) + tagged(), offset, epoch))
+        parts.append(control_batch(SNAPSHOT_HEADER, struct.pack(">hq", 0, time_ms) + tagged(), offset, epoch))
         offset += 1
-    parts.append(batch(values, offset, epoch))
+    parts.append(batch(values, offset, epoch, timestamp_ms=time_ms))
     if footer:
         parts.append(control_batch(SNAPSHOT_FOOTER, struct.pack(">h", 0) + tagged(), offset + len(values), epoch))
     return b"".join(parts)

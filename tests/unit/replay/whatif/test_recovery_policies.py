@@ -44,6 +44,7 @@ def test_the_highest_epoch_wins_then_the_longest_log() -> None:
 
 def test_aggressive_asks_only_who_is_alive() -> None:
     assert picked(AGGRESSIVE, seen={1: (4, 100), 2: (5, 80)}, alive=[1]) == ("elected", 1)
+    assert picked(AGGRESSIVE, seen=SEEN, waited_for=3, alive=[1, 2]) == ("elected", 2)
 
 
 def test_all_replicas_asks_the_dead_too_whatever_isr_and_elr_say() -> None:
@@ -91,6 +92,8 @@ def test_a_single_candidate_needs_no_comparison(policy: str) -> None:
 def test_none_waits_for_an_administrator() -> None:
     assert picked(NONE, seen=SEEN, waited_for=3) == ("waits", None)
     assert pick(NONE, situation(seen=SEEN)).explanation == "waits for an administrator"
+    assert "broker(s) 3" in pick(NONE, situation(elr=[3], alive=[1, 2])).explanation
+    assert elect(RULES[NONE], [1, 2, 3], [1, 2], [], [3], [], {}).via == "elr"
 
 
 def test_the_last_known_leader_leads_or_is_waited_for() -> None:
