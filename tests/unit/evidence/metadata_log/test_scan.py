@@ -1,25 +1,37 @@
-"""Metadata files of a capture: scanned, noted, snapshots trusted only as a whole, batches counted once."""
+"""Metadata files of a capture: scanned, noted, snapshots trusted only as a whole, batches counted once.
+
+tests/unit/golden/metadata_files.jsonl has a capture a line: what it shows; its files (tests/support/log_text.py; a node
+and a base offset stand for a segment's path); the batches with epoch and nodes; of each file its row, damage (is it
+kept in quarantine?) and records. `python -m tests.unit.evidence.metadata_log.test_scan` fills in the last entries.
+"""
 
 from __future__ import annotations
 
+import re
+from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from evidence import kinds, tables
-from evidence.capture.accounts import Account, quarantine_rows
+from evidence.capture.accounts import quarantine_rows
 from evidence.capture.files import EvidenceFile, open_capture
 from evidence.errors import CaptureError
 from evidence.metadata_log.rows import SNAPSHOT, ByteRange, byte_ranges, decode_range, read_range, work_of
 from evidence.metadata_log.scan import Scanned, batch_table, file_row, scan_files
 from evidence.wire.batches import scan_batches
 from tests.support import writer
+from tests.support.golden import cases, write
+from tests.support.log_text import log_of
 from tests.support.paths import captured_file
 from tests.support.small_captures import write_files
 
 LOG = writer.log(batches=4)
-CHECKPOINT = "00000000000000000009-0000000001.checkpoint"
+Row = dict[str, Any]
+SHOWN = ("status", "note", "base_offset", "end_offset", "parsed_bytes", "quarantined_bytes", "trailing_bytes")
 
 
 def captured(root: Path, files: dict[str, bytes]) -> list[EvidenceFile]:
@@ -27,193 +39,55 @@ def captured(root: Path, files: dict[str, bytes]) -> list[EvidenceFile]:
         return capture.files
 
 
-def scanned(file: EvidenceFile) -> tuple[Scanned, Account, dict[str, object]]:
-    """What one file holds, its account and its row in evidence_files."""
-    result = scan_files([file])
-    account = result.accounts[file.path]
-    return result, account, file_row("c", file, account, result.logs)
-
-
 def node(number: int, base: int = 0) -> str:
     return f"controllers/{number}/__cluster_metadata-0/{base:020d}.log"
 
 
-def test_a_batch_held_by_several_nodes_is_one_row_with_all_its_holders(tmp_path: Path) -> None:
-    whole = b"".join(LOG)
-    files = captured(tmp_path, {node(3): whole, node(1): whole, node(2): b"".join(LOG[:2])})
-    batches = scan_files(files).batches
-    rows = batch_table("c", batches).to_pylist()
-    assert [(r["base_offset"], r["nodes"]) for r in rows] == [(0, [1, 2, 3]), (1, [1, 2, 3]), (3, [1, 3]), (5, [1, 3])]
-    assert {r["path"] for r in rows} == {node(1)}
-    assert [whole[r["position"] :][: r["size_bytes"]] for r in rows] == LOG
+def found(case: Row) -> Row:
+    data = {
+        node(*map(int, name.split())) if re.fullmatch(r"[0-9 ]+", name) else name: log_of(text)
+        for name, text in case["files"].items()
+    }
+    with TemporaryDirectory() as folder:
+        files = captured(Path(folder), data)
+        result = scan_files(files)
+        told = {file.path: account_of(file, data[file.path], result) for file in files}
+    rows = batch_table("c", result.batches).to_pylist()
+    assert all(len(scan_batches(data[r["path"]][r["position"] :][: r["size_bytes"]]).batches) == 1 for r in rows)
+    batches = [f"{row['base_offset']}@{row['epoch']} of {row['nodes']}" for row in rows]
+    items: dict[str, list[str]] = {}
+    for work in work_of(result):
+        items.setdefault(work.path, []).extend(shown(item) for item in decode_range(data[work.path], work, "c"))
+    return {"what": case["what"], "files": case["files"], "batches": batches, "records": items, "found": told}
 
 
-def test_batches_of_another_epoch_or_with_other_bytes_stay_apart(tmp_path: Path) -> None:
-    other = writer.log(batches=2, epoch=2)
-    rival = [LOG[0], writer.batch([writer.topic("else"), writer.topic("where")], 1)]
-    files = captured(tmp_path, {node(1): b"".join(LOG), node(2): b"".join(other), node(3): b"".join(rival)})
-    rows = batch_table("c", scan_files(files).batches).to_pylist()
-    found = [(r["epoch"], r["base_offset"], r["nodes"]) for r in rows if r["base_offset"] <= 1]
-    assert [found[0], *found[3:]] == [(1, 0, [1, 3]), (2, 0, [2]), (2, 1, [2])]
-    assert sorted(found[1:3]) == [(1, 1, [1]), (1, 1, [3])]
+def shown(row: Any) -> str:
+    """One record, and what is odd about it."""
+    assert isinstance(row, dict)
+    place = "" if row.get("snapshot_epoch") is None else f" of {row['snapshot_end_offset']}-{row['snapshot_epoch']}"
+    raw = f" version {row['version']}: {row['payload']}" if '"raw"' in str(row["payload"]) else ""
+    assert not raw or row["partition_change"] is None
+    return f"{row['offset']} {row['type']}{raw}{place}"
 
 
-def test_a_segment_whose_name_is_not_its_first_offset_is_reported_and_its_bytes_trusted(tmp_path: Path) -> None:
-    (file,) = captured(tmp_path, {node(1, base=77): b"".join(LOG)})
-    _, account, row = scanned(file)
-    assert (row["base_offset"], row["end_offset"], row["status"]) == (0, 7, "note")
-    assert row["note"] == "the name gives base offset 77, the first batch has 0; the bytes are trusted"
-    assert [(d.reason, d.length_bytes, d.offset) for d in account.damage] == [("name_mismatch", 0, 0)]
+def account_of(file: EvidenceFile, data: bytes, result: Scanned) -> Row:
+    """A file's row and damage; its bytes are accounted for."""
+    account = result.accounts.get(file.path)
+    row = file_row("c", file, account, result.logs)
+    assert row["parsed_bytes"] + row["quarantined_bytes"] + row["trailing_bytes"] == row["size_bytes"] == len(data)
+    told: Row = {name: row[name] for name in SHOWN if row[name] is not None}
+    damage = account.damage if account else []
+    kept = quarantine_rows("c", file, damage)
+    for item in kept:
+        assert item["raw"] in (None, data[item["position"] :][: item["length_bytes"]])
+        assert str(item["message"]).startswith(f"{file.path}: byte {item['position']}")
+    of_damage = [{**asdict(d), "is_kept": k["raw"] is not None} for d, k in zip(damage, kept, strict=True)]
+    return {**told, "damage": of_damage}
 
 
-def test_the_name_of_a_segment_that_begins_with_damage_is_not_doubted(tmp_path: Path) -> None:
-    (file,) = captured(tmp_path, {node(1): bytes(len(LOG[0])) + b"".join(LOG[1:])})
-    _, account, row = scanned(file)
-    assert row["base_offset"] == 1
-    assert [(d.reason, d.length_bytes) for d in account.damage] == [("bad_magic", len(LOG[0]))]
-
-
-@pytest.mark.parametrize(
-    ("data", "status"),
-    [
-        (b"".join(LOG), "ok"),
-        (b"", "note"),
-        (b"".join(LOG) + bytes(100), "note"),
-        (b"".join(LOG)[:-3], "note"),
-        (writer.flip(b"".join(LOG), 300), "quarantined"),
-        (b"garbage" * 20, "quarantined"),
-    ],
-)
-def test_a_files_row_counts_its_used_bytes(data: bytes, status: str, tmp_path: Path) -> None:
-    (file,) = captured(tmp_path, {node(1): data})
-    _, account, row = scanned(file)
-    assert row["status"] == status
-    assert (row["note"] is None) == (status == "ok")
-    used = [row["parsed_bytes"], row["quarantined_bytes"], row["trailing_bytes"]]
-    assert sum(n for n in used if isinstance(n, int)) == row["size_bytes"] == len(data)
-    for held in quarantine_rows("c", file, account.damage):
-        assert held["raw"] == data[held["position"] :][: held["length_bytes"]]
-        assert str(held["message"]).startswith(f"{file.path}: byte {held['position']}")
-
-
-def test_only_the_newest_segment_may_have_a_torn_end(tmp_path: Path) -> None:
-    torn, later = b"".join(LOG)[:-3], b"".join(writer.log(2, base_offset=7))
-    files = captured(tmp_path, {node(1): torn, node(1, base=7): later[:-3]})
-    accounts = scan_files(files).accounts
-    first, last = accounts[node(1)], accounts[node(1, base=7)]
-    assert (first.quarantined_bytes, first.trailing_bytes) == (len(LOG[-1]) - 3, 0)
-    assert "although later segments follow" in str(first.note)
-    assert (last.quarantined_bytes, last.trailing_bytes > 0) == (0, True)
-
-
-def test_bytes_that_may_hold_a_secret_are_not_kept(tmp_path: Path) -> None:
-    secret = writer.batch([writer.topic("a"), b"\x01\x0b\x00" + b"hunter2"], 0)
-    (file,) = captured(tmp_path, {node(1): writer.flip(secret, len(secret) - 2)})
-    _, account, _ = scanned(file)
-    (row,) = quarantine_rows("c", file, account.damage)
-    assert (row["reason"], row["raw"], row["length_bytes"]) == ("not_a_segment", None, len(secret))
-
-
-@pytest.mark.parametrize("version", [0, 2])
-def test_a_log_of_another_frame_version_is_refused_as_a_whole(version: int, tmp_path: Path) -> None:
-    preview = LOG[0] + writer.batch([writer.frame(2, 0, writer.string("a"), frame_version=version)] * 3, 1)
-    (file,) = captured(tmp_path, {node(1): preview})
-    result, account, row = scanned(file)
-    assert [item for work in work_of(result) for item in decode_range(preview, work, "c")] == []
-    assert ({d.reason for d in account.damage}, row["quarantined_bytes"]) == ({"frame_version"}, len(preview))
-    assert "frame version" in str(row["note"])
-
-
-@pytest.mark.parametrize("folder", ["backup", "controller-3", "snapshots/orders-0.old"])
-def test_a_topics_log_outside_its_folder_is_not_taken_for_the_metadata_log(folder: str, tmp_path: Path) -> None:
-    """Its leader epochs and offsets would seem to replace the metadata log's."""
-    records = b"".join(writer.record(b"total=5", i, key=b"order-%d" % i) for i in range(3))
-    data = writer.batch(epoch=50, producer=(7, 0, 0), records=records, count=3)
-    result = scan_files(captured(tmp_path, {node(1): b"".join(LOG), f"{folder}/{0:020d}.log": data}))
-    account = result.accounts[f"{folder}/{0:020d}.log"]
-    assert (len(result.batches), account.quarantined_bytes) == (len(LOG), len(data))
-    assert [d.reason for d in account.damage] == ["not_metadata_log"]
-
-
-@pytest.mark.parametrize(("key", "version", "name"), [(99, 0, "UNKNOWN_99"), (5, 40, "PARTITION_CHANGE_RECORD")])
-def test_the_row_of_a_record_that_this_release_does_not_know_has_its_bytes(
-    key: int, version: int, name: str, tmp_path: Path
-) -> None:
-    value = writer.frame(key, version, b"body")
-    data = LOG[0] + writer.batch([value, writer.no_op()], 1)
-    (file,) = captured(tmp_path, {node(1): data})
-    result, account, _ = scanned(file)
-    rows = [row for work in work_of(result) for row in decode_range(data, work, "c") if isinstance(row, dict)]
-    assert (account.damage, [row["offset"] for row in rows]) == ([], [0, 1, 2])
-    assert (rows[1]["type"], rows[1]["version"], rows[1]["partition_change"]) == (name, version, None)
-    assert rows[1]["payload"] == '{"raw":"' + value.hex() + '"}'
-
-
-NOT_READ = [f"{0:020d}.{end}" for end in ("index", "timeindex", "snapshot", "log.deleted", "log.swap", "log.cleaned")]
-NOT_READ += ["notes.txt", f"{CHECKPOINT}.part", f"{CHECKPOINT}.deleted"]
-
-
-@pytest.mark.parametrize("name", NOT_READ)
-def test_a_file_that_is_not_read_is_registered(name: str, tmp_path: Path) -> None:
-    (file,) = captured(tmp_path, {name: b"hello"})
-    row = file_row("c", file, scan_files([file]).accounts.get(file.path), [])
-    assert (row["status"], row["parsed_bytes"], row["trailing_bytes"], row["size_bytes"]) == ("registered", 0, 5, 5)
-
-
-def test_a_whole_snapshot_is_read_with_offsets_from_0(tmp_path: Path) -> None:
-    (file,) = captured(tmp_path, {CHECKPOINT: writer.snapshot([writer.topic("a"), writer.topic("b")])})
-    result, account, _ = scanned(file)
-    assert account.damage == []
-    rows = [row for work in work_of(result) for row in decode_range(file.read(), work, "c") if isinstance(row, dict)]
-    assert [r["type"] for r in rows] == ["SNAPSHOT_HEADER", "TOPIC_RECORD", "TOPIC_RECORD", "SNAPSHOT_FOOTER"]
-    assert [r["offset"] for r in rows] == [0, 1, 2, 3]
-    assert {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in rows} == {(9, 1)}
-
-
-def test_the_bootstrap_file_is_a_snapshot_of_no_place_in_the_log(tmp_path: Path) -> None:
-    data = writer.snapshot([writer.topic("a")])
-    (file,) = captured(tmp_path, {"bootstrap.checkpoint": data})
-    result, account, row = scanned(file)
-    assert (account.parsed_bytes, row["status"], result.logs) == (len(data), "ok", [])
-    rows = [row for work in work_of(result) for row in decode_range(data, work, "c") if isinstance(row, dict)]
-    assert [r["type"] for r in rows] == ["SNAPSHOT_HEADER", "TOPIC_RECORD", "SNAPSHOT_FOOTER"]
-    assert {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in rows} == {(None, None)}
-
-
-def test_a_snapshot_of_another_epoch_than_its_name_is_reported(tmp_path: Path) -> None:
-    (file,) = captured(
-        tmp_path, {CHECKPOINT.replace("-0000000001", "-0000000007"): writer.snapshot([writer.topic("a")])}
-    )
-    result, account, _ = scanned(file)
-    assert [d.reason for d in account.damage] == ["snapshot_name_mismatch"]
-    assert (result.snapshots[0].end_offset, result.snapshots[0].epoch) == (9, 7)
-
-
-@pytest.mark.parametrize(
-    ("data", "problem"),
-    [
-        (b"", "it has no batch"),
-        (bytes(200), "it has no batch"),
-        (writer.snapshot([writer.topic("a")], header=False), "it does not begin with a snapshot header"),
-        (writer.snapshot([writer.topic("a")], footer=False), "it does not end with a snapshot footer"),
-        (
-            writer.snapshot([writer.topic("a")]) + writer.batch([writer.no_op()], 3),
-            "does not end with a snapshot footer",
-        ),
-        (writer.snapshot([writer.topic("a")])[:-1], "byte 173: the head gives a size of"),
-        (writer.flip(writer.snapshot([writer.topic("a")]), 160), "byte 83: stored CRC32C"),
-        (b"x" * 200, "no good record batch"),
-        (b"".join(LOG), "it does not begin with a snapshot header"),
-    ],
-)
-def test_an_incomplete_snapshot_is_no_state(data: bytes, problem: str, tmp_path: Path) -> None:
-    (file,) = captured(tmp_path, {CHECKPOINT: data})
-    result, account, _ = scanned(file)
-    assert result.snapshots == []
-    assert (account.parsed_bytes, account.quarantined_bytes, account.trailing_bytes) == (0, len(data), 0)
-    (damage,) = account.damage
-    assert (damage.reason, damage.length_bytes) == ("bad_snapshot", len(data))
-    assert problem in damage.message
+@pytest.mark.parametrize("case", cases("metadata_files"), ids=lambda case: case["what"])
+def test_what_is_found_in_the_files_of_a_capture(case: Row) -> None:
+    assert found(case) == case
 
 
 def test_a_file_that_changes_after_it_was_hashed_is_refused(tmp_path: Path) -> None:
@@ -294,3 +168,7 @@ def test_a_log_in_several_segments_gives_the_rows_of_one(cuts: tuple[int, ...], 
 
     assert len(parts) == len(cuts) + 1
     assert rows(parts) == rows(files)
+
+
+if __name__ == "__main__":
+    write("metadata_files", map(found, cases("metadata_files")))
