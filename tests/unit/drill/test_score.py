@@ -1,4 +1,9 @@
-"""The score of a drill: what counts as a wrong claim, and what the drill cannot know."""
+"""The score of a drill: what counts as a wrong claim, and what the drill cannot know.
+
+tests/unit/golden/claims.jsonl has what it shows; windows (verdict, loss_min, loss_max, first lost offset, ms after AT,
+and of an outsider who was elected); what was sent (how many, acks, lost, kept or of unknown fate, ms after AT, first
+offset); markers; and the wrong claims. `python -m tests.unit.drill.test_score` fills them in.
+"""
 
 from __future__ import annotations
 
@@ -7,96 +12,40 @@ from typing import Any
 import pytest
 
 from drill.ledger import Ledger, SentRecord
-from drill.score import (
-    BOUNDS,
-    BROKEN_BY_USERS,
-    EXCLUDED,
-    FIRST,
-    GRACE_MS,
-    LAG_MS,
-    PROVEN,
-    contradicts,
-    differing_states,
-    lacks,
-    lies,
-)
+from drill.score import BROKEN_BY_USERS, LAG_MS, contradicts, differing_states, lacks, lies
 from replay.invariants.catalogue import INVARIANTS
 from tests.likely.record import told
+from tests.support.golden import cases, write
 
 Row = dict[str, Any]
 AT = 1_000_000
 
 
-def window(verdict: str, low: int = 0, high: int | None = None, at_ms: int = AT, first: int | None = None) -> Row:
+def window(text: str) -> Row:
+    verdict, *numbers = text.split()
+    low, high, first, at_ms, outsider = (None if n == "-" else int(n) for n in numbers)
     bounds = {"loss_min": low, "loss_max": high, "first_lost_offset": first}
-    election = {"election_offset": at_ms // 1000, "recorded_leader": 1, "reason": []}
-    return {"verdict": verdict, **bounds, "at_ms": at_ms, **election}
+    reason = [{"code": "outsider"}] if outsider else []
+    at = {"at_ms": AT + (at_ms or 0), "election_offset": (AT + (at_ms or 0)) // 1000}
+    return {"verdict": verdict, **bounds, **at, "recorded_leader": outsider or 1, "reason": reason}
 
 
-def of_outsider(leader: int) -> Row:
-    """A later election from outside ISR and ELR."""
-    return {**window("possible", at_ms=AT + 60_000), "recorded_leader": leader, "reason": [{"code": "outsider"}]}
+def sent(text: str) -> list[SentRecord]:
+    count, acks, fate, at_ms, offset = text.split()
+    at = AT + int(at_ms)
+    offsets = [None if fate == "unknown" else int(offset) + n for n in range(int(count))]
+    return [SentRecord(f"v{n}", acks, at, at, offsets[n], fate == "lost") for n in range(int(count))]
 
 
-def records(
-    count: int, acks: str = "all", at_ms: int = AT - 100, lost: bool = True, offset: int = 50
-) -> list[SentRecord]:
-    return [SentRecord(f"v{n}", acks, at_ms, at_ms, offset + n, lost) for n in range(count)]
+def wrong(case: Row) -> Row:
+    records = [record for text in case["sent"] for record in sent(text)]
+    found = lies([window(text) for text in case["windows"]], records, [AT + ms for ms in case["markers"]])
+    return {**case, "wrong": [list(claim) for claim in found]}
 
 
-def kinds(windows: list[Row], told: list[SentRecord], markers_ms: tuple[int, ...] = ()) -> list[str]:
-    return [kind for kind, _ in lies(windows, told, markers_ms)]
-
-
-@pytest.mark.parametrize(
-    ("windows", "told"),
-    [
-        ([window("proven", 30, 30, first=50)], records(30)),
-        ([window("proven", 10)], records(30)),
-        ([window("possible", 0, 30)], records(30)),
-        ([window("undetermined")], records(30)),
-        ([window("excluded", 0, 0)], []),
-        ([window("excluded", 0, 0)], records(30, lost=False)),
-        # Which of two windows lost them is not known.
-        ([window("excluded", 0, 0), window("proven", 30, 30, AT + 60_000)], records(30)),
-        # Records acknowledged by the leader alone may be above the high watermark.
-        ([window("excluded", 0, 0)], records(30, acks="1")),
-        ([window("proven", 30)], records(30, acks="1")),
-        # A leader that does not know yet that it was replaced.
-        ([window("proven", 30, 30)], records(30, at_ms=AT + GRACE_MS - 1)),
-        # What the first election lost, the second one brought back.
-        ([window("proven", 30, 30), of_outsider(2)], records(30, lost=False)),
-        # Nothing was claimed.
-        ([], records(30)),
-    ],
-)
-def test_claims_that_may_be_true(windows: list[Row], told: list[SentRecord]) -> None:
-    assert kinds(windows, told) == []
-
-
-@pytest.mark.parametrize(
-    ("windows", "told", "kind"),
-    [
-        ([window("excluded", 0, 0)], records(1), EXCLUDED),
-        ([window("proven", 1)], records(30, lost=False), PROVEN),
-        ([window("proven", 31)], records(30), BOUNDS),
-        ([window("proven", 31), of_outsider(2)], records(30, lost=False), BOUNDS),
-        ([window("proven", 30, 30), of_outsider(1)], records(30, lost=False), PROVEN),
-        ([window("proven", 20, 29)], records(30), BOUNDS),
-        ([window("proven", 30, 30, first=51)], records(30), FIRST),
-        # They were acknowledged long after the only window that may have lost them.
-        ([window("proven", 5, None)], records(5, at_ms=AT + GRACE_MS + 1), PROVEN),
-        ([window("possible"), window("excluded", 0, 0, AT + 99_000)], records(5, at_ms=AT + 30_000), EXCLUDED),
-    ],
-)
-def test_wrong_claims(windows: list[Row], told: list[SentRecord], kind: str) -> None:
-    assert kinds(windows, told) == [kind]
-
-
-def test_records_of_unknown_fate_and_markers_may_have_been_lost() -> None:
-    unknown = [SentRecord("v", "all", AT - 1, AT, None)]
-    assert kinds([window("proven", 2)], unknown, (AT - 1,)) == []
-    assert kinds([window("proven", 3)], unknown, (AT - 1,)) == [BOUNDS]
+@pytest.mark.parametrize("case", cases("claims"), ids=lambda case: case["what"])
+def test_claims(case: Row) -> None:
+    assert wrong(case) == case
 
 
 def test_the_ledger_knows_what_a_reader_misses() -> None:
@@ -128,25 +77,27 @@ def described(leader: int, asked_ms: int, **more: int) -> list[Row]:
     return [{"before_ms": asked_ms, "after_ms": asked_ms, "partitions": partitions, **more}]
 
 
-@pytest.mark.parametrize(("leader", "asked_ms", "differs"), [(1, 500, False), (3, 500, True), (3, 600, False)])
-def test_a_broker_may_answer_late_but_not_early(leader: int, asked_ms: int, differs: bool) -> None:
-    history = [state(1, 0, 600 + LAG_MS), state(3, 600, None)]
-    assert bool(list(differing_states(history, described(leader, asked_ms)))) == differs
-
-
 @pytest.mark.parametrize(
-    ("leader", "since_ms", "differs"), [(1, None, True), (1, 600, False), (-1, 600, False), (2, 600, True)]
+    ("told", "asked_ms", "since_ms", "differs"),
+    [
+        # One may answer late, but not early.
+        (1, 599 + LAG_MS, None, False),
+        (3, 500, None, True),
+        (3, 600, None, False),
+        # One that is cut off answers with what it knew.
+        (1, 601 + LAG_MS, None, True),
+        (1, 601 + LAG_MS, 600, False),
+        (-1, 601 + LAG_MS, 600, False),
+        (2, 601 + LAG_MS, 600, True),
+        # A leader that came while a broker was asked may be shown as none.
+        (-1, 601, None, False),
+        (-1, 601 + LAG_MS, None, True),
+    ],
 )
-def test_a_broker_that_is_cut_off_answers_with_what_it_knew(leader: int, since_ms: int | None, differs: bool) -> None:
+def test_what_a_broker_may_answer(told: int, asked_ms: int, since_ms: int | None, differs: bool) -> None:
     history = [state(1, 0, 600), state(3, 600, None)]
-    answers = described(leader, 601 + LAG_MS, **({} if since_ms is None else {"outdated_since_ms": since_ms}))
+    answers = described(told, asked_ms, **({} if since_ms is None else {"outdated_since_ms": since_ms}))
     assert bool(list(differing_states(history, answers))) == differs
-
-
-@pytest.mark.parametrize(("asked_ms", "differs"), [(601, False), (601 + LAG_MS, True)])
-def test_a_leader_that_came_while_it_was_asked_may_be_shown_as_none(asked_ms: int, differs: bool) -> None:
-    history = [state(1, 0, 600), state(3, 600, None)]
-    assert bool(list(differing_states(history, described(-1, asked_ms)))) == differs
 
 
 @pytest.mark.parametrize(
@@ -194,3 +145,7 @@ def test_a_record_that_two_windows_can_have_lost_tells_of_neither() -> None:
 )
 def test_a_record_that_need_not_have_been_promised_tells_nothing(record: SentRecord) -> None:
     assert told([{"election_offset": 2, "at_ms": 160_000}], [record]) == {}
+
+
+if __name__ == "__main__":
+    write("claims", map(wrong, cases("claims")))
