@@ -22,7 +22,6 @@ from evidence import kinds as names
 from evidence.capture.archive import unpack
 from evidence.capture.blocks import Held
 from evidence.capture.files import Capture, capture_name, check_location, open_capture
-from evidence.capture.static_configs import static_configs
 from evidence.errors import CaptureError
 from evidence.limits import Limits
 from tests.support import writer
@@ -160,52 +159,6 @@ def test_files_of_two_clusters_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match=r"files of 2 clusters in one capture: c1 \(\S+\), c2 \(\S+\)\.") as caught:
         opened(folder)
     assert str(folder) in str(caught.value)
-
-
-CUT = "cluster.id=x0\nnode.id=12"  # of 123
-TWICE = "node.id={}\ndirectory.id=D\n"
-
-
-@pytest.mark.parametrize(
-    ("properties", "nodes"),
-    [
-        # The folder names the node, or nothing does.
-        ({"broker-123/meta.properties": CUT, "data/meta.properties": CUT}, {"broker-123/x": 123, "data/x": None}),
-        *(({"broker-7/meta.properties": f"node.id={no}\n"}, {"broker-7/x": 7}) for no in ("\xb2", "9" * 11, "-1", "")),
-        # The nearest file above counts, that of the log directory before that of the settings.
-        (
-            {"a/server.properties": "node.id=1\n", "a/data/meta.properties": "broker.id=2\n"},
-            {"a/server.properties": 1, "a/data/orders-0/x": 2, "a/y": 1, "z": None},
-        ),
-        ({"b/meta.properties": "node.id=3\n", "b/server.properties": "node.id=1\n"}, {"b/x": 3}),
-        # config/ has broker.properties and controller.properties, as shipped, beside the node's own file.
-        (
-            {"node-7/config/broker.properties": "node.id=2\n", "node-7/config/server.properties": "node.id=7\n"},
-            {"node-7/config/broker.properties": 2, "node-7/config/x": 7},
-        ),
-        (
-            {
-                "b1/meta.properties": TWICE.format(1),
-                "c/b2/meta.properties": TWICE.format(2),
-                "b3/meta.properties": "node.id=3\n",
-            },
-            {"b1/x": None, "c/b2/x": None, "b3/x": 3},
-        ),
-    ],
-)
-def test_whose_a_file_is(properties: dict[str, str], nodes: dict[str, int | None], tmp_path: Path) -> None:
-    capture = opened(write_files(tmp_path, {**dict.fromkeys(nodes, ""), **properties}))
-    assert {f.path: f.node_id for f in capture.files if f.path in nodes} == nodes
-    assert capture.cluster_id == ("x0" if CUT in properties.values() else None)
-    refused = [name for name, text in properties.items() if "directory.id" in text]
-    assert [name for name, _ in capture.refused] == refused
-    assert all("directory.id D is that of nodes [1, 2]" in reason for _, reason in capture.refused)
-
-
-def test_the_configs_of_a_folder_are_those_of_the_nodes_own_file(tmp_path: Path) -> None:
-    files = {"broker.properties": "node.id=2\na=1\n", "server.properties": "node.id=7\nb=2\n"}
-    capture = opened(write_files(tmp_path, {f"node-7/config/{name}": text for name, text in files.items()}))
-    assert (7, "b") in {(row["node_id"], row["name"]) for row in static_configs(capture)}
 
 
 BAD_NAMES = [
