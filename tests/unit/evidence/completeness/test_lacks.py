@@ -1,4 +1,8 @@
-"""What a capture lacks: of facts made by hand, and of real captures from which files are taken away."""
+"""What a capture lacks: of facts made by hand, and of real captures from which files are taken away.
+
+tests/unit/golden/lacks.jsonl has changes of the facts of a complete capture, a line each, and all that is missing then;
+`python -m tests.unit.evidence.completeness.test_lacks` fills that in.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import json
 import re
 import shutil
 import tarfile
-from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,7 @@ from evidence.wire.batches import scan_batches
 from jobs.cli import app
 from jobs.console.output import utc
 from tests.support import writer
+from tests.support.golden import cases, write
 from tests.support.nodes import NAME
 from tests.support.paths import ROOT, capture
 
@@ -48,79 +53,36 @@ def complete() -> Facts:
     )
 
 
-def of(change: Callable[[Facts], Any]) -> list[tuple[str, int | None, bool]]:
+def changed(change: dict[str, Any]) -> Facts:
+    """complete() with other values; of what is held by node, of these nodes, `gone` for none."""
     facts = complete()
-    change(facts)
-    return [(lack.code, lack.node_id, lack.needed) for lack in lacks_of(facts)]
+    for name, value in change.items():
+        if isinstance(held := getattr(facts, name), dict):
+            held |= {int(node): typed(name, of) for node, of in value.items() if of != "gone"}
+            setattr(facts, name, {node: of for node, of in held.items() if value.get(str(node)) != "gone"})
+        else:
+            setattr(facts, name, typed(name, value))
+    return facts
 
 
-def test_nothing_is_missing() -> None:
-    assert of(lambda facts: None) == []
+def typed(name: str, value: Any) -> Any:
+    """own_logs: first and last hour after AT_MS, and whether these are in UTC."""
+    if name == "own_logs":
+        return {kind: LogCoverage(AT_MS + a * HOUR_MS, AT_MS + b * HOUR_MS, utc) for kind, (a, b, utc) in value.items()}
+    if not isinstance(value, list):
+        return value
+    items = [tuple(item) if isinstance(item, list) else item for item in value]
+    return set(items) if name in ("configs", "files", "replicas") else items
 
 
-def span(first_h: float, last_h: float, in_utc: bool = True) -> LogCoverage:
-    return LogCoverage(AT_MS + int(first_h * HOUR_MS), AT_MS + int(last_h * HOUR_MS), in_utc)
+def found(case: dict[str, Any]) -> dict[str, Any]:
+    lacks = json.loads(json.dumps([asdict(lack) for lack in lacks_of(changed(case["change"]))]))
+    return {"what": case["what"], "change": case["change"], "lacks": lacks}
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (lambda f: setattr(f, "has_log", False), [("no_metadata_log", None, True)]),
-        (lambda f: f.logs.pop(3002), [("controller_log_missing", 3002, False)]),
-        (
-            lambda f: [f.logs.pop(n) for n in (3001, 3002)],
-            [("controller_log_missing", 3001, True), ("controller_log_missing", 3002, True)],
-        ),
-        (lambda f: f.gaps.append((10, 20)), [("offset_gap", None, True)]),
-        (lambda f: setattr(f, "log_start", 40), [("no_snapshot", None, True)]),
-        (lambda f: (setattr(f, "log_start", 40), f.snapshot_ends.append(39)), [("no_snapshot", None, True)]),
-        (lambda f: (setattr(f, "log_start", 40), f.snapshot_ends.append(40)), [("log_begins_late", None, False)]),
-        (lambda f: f.files.pop(2), [("broker_missing", 2, True)]),
-        (lambda f: f.files.update({2: {kinds.SERVER_LOG, kinds.BOOT_ID}}), [("broker_missing", 2, True)]),
-        (
-            lambda f: f.files.update({2: {kinds.LEADER_EPOCH}}),
-            [
-                ("no_high_watermarks", 2, True),
-                ("no_recovery_point", 2, False),
-                ("no_batch_heads", 2, False),
-                ("no_metrics", 2, False),
-            ],
-        ),
-        (lambda f: f.epochs.pop(1), [("no_leader_epochs", 1, True)]),
-        (lambda f: f.replicas[1].add(("orders", 1)), [("leader_epochs_missing", 1, True)]),
-        (lambda f: f.replicas.pop(1), []),
-        (lambda f: f.own_logs[1].pop(kinds.SERVER_LOG), [("no_broker_log", 1, True)]),
-        (lambda f: (f.exposed_ms.clear(), f.own_logs[1].pop(kinds.SERVER_LOG)), [("no_broker_log", 1, False)]),
-        (lambda f: f.own_logs[1].update({kinds.SERVER_LOG: span(1, 2)}), [("broker_log_too_late", 1, True)]),
-        (lambda f: f.own_logs[1].update({kinds.SERVER_LOG: span(-2, -1)}), [("broker_log_too_early", 1, True)]),
-        (lambda f: f.own_logs[1].update({kinds.SERVER_LOG: span(1, 2, in_utc=False)}), []),
-        (
-            lambda f: f.own_logs[1].update({kinds.SERVER_LOG: span(15, 16, in_utc=False)}),
-            [("broker_log_too_late", 1, True)],
-        ),
-        (lambda f: setattr(f, "clock_error_ms", None), [("clocks_not_measured", None, True)]),
-        (lambda f: f.boot_ids.update({1: 1}), [("boot_ids_missing", 1, False), ("boot_time_unknown", 1, False)]),
-        # One capture is enough where it is known since when the machine runs, and the disks are its own.
-        (lambda f: (f.boot_ids.update({1: 1}), f.booted.update({1: True})), []),
-        (
-            lambda f: (f.boot_ids.update({1: 1}), f.booted.update({1: None})),
-            [("boot_ids_missing", 1, False), ("disks_not_local", 1, False)],
-        ),
-        (
-            lambda f: (f.boot_ids.update({1: 0}), f.booted.update({1: False})),
-            [("boot_ids_missing", 1, False), ("disks_not_local", 1, False)],
-        ),
-        (lambda f: f.configs.discard(3001), [("no_configs", 3001, False)]),
-        (lambda f: f.damaged.append(("a/b", 2, "torn")), [("damaged_file", 2, True)]),
-        (
-            lambda f: f.refused.append(("c1/__cluster_metadata-0", "a link: not followed")),
-            [("refused_file", None, False)],
-        ),
-        (lambda f: f.notes.update({2: ("the rest: no such host",)}), [("not_collected", 2, False)]),
-    ],
-)
-def test_what_is_missing(change: Callable[[Facts], Any], expected: list[tuple[str, int | None, bool]]) -> None:
-    assert of(change) == expected
+@pytest.mark.parametrize("case", cases("lacks"), ids=lambda case: case["what"])
+def test_what_is_missing(case: dict[str, Any]) -> None:
+    assert found(case) == case
 
 
 def test_every_rule_is_one_of_the_findings_page() -> None:
@@ -239,3 +201,7 @@ def test_what_is_no_capture(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["check", str(path)])
         assert done.exit_code == 1
         assert message in str(done.exception)
+
+
+if __name__ == "__main__":
+    write("lacks", map(found, cases("lacks")))
