@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from evidence.broker_logs.boot_ids import read_boot_ids
 from evidence.capture.accounts import MAX_RAW_BYTES, quarantine_rows
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
@@ -78,14 +77,6 @@ def test_properties_are_never_read_beyond_the_limit(tmp_path: Path, name: str) -
     write_files(tmp_path, {f"n/{name}": "node.id=1\n" + "#" * 4000})
     with pytest.raises(CaptureError, match=rf"{name}: 4010 bytes, limits\.text_file_bytes = 4000 allows fewer"):
         read(tmp_path, SMALL)
-
-
-def test_a_boot_id_is_37_bytes(tmp_path: Path) -> None:
-    path = "snapshots/1795000000000/broker-1/boot_id"
-    write_files(tmp_path, {path: "0" * 5000})
-    with open_capture(tmp_path) as capture:
-        account = read_boot_ids(capture, 0).accounts[path]
-    assert (account.parsed_bytes, account.quarantined_bytes) == (0, 5000)
 
 
 def packed(folder: Path, members: dict[str, bytes], name: str) -> Path:
