@@ -23,6 +23,7 @@ from evidence.metadata_log.rows import read_byte_range, work_of
 from evidence.metadata_log.scan import scan_files
 from jobs.lake.storage import LakeError
 from tests.support import s3, writer
+from tests.support.golden import cases
 from tests.support.invoked import invoke, printed_by_main
 from tests.support.paths import ROOT, capture, unpacked
 from tests.support.small_captures import write_files
@@ -32,21 +33,7 @@ pytestmark = pytest.mark.usefixtures("own_temp")
 
 LOG = b"".join(writer.log())
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
-HOSTILE = [
-    ("../escaped", "a path outside the capture"),
-    ("a/../../escaped", "a path outside the capture"),
-    ("..", "a path outside the capture"),
-    ("/escaped", "a path outside the capture"),
-    ("a\\..\\escaped", "a path with backslashes, as Windows writes it: / is needed"),
-    (".", "no name"),
-    ("b" * 256, "a name longer than 255 bytes, or a path longer than 1024"),
-    ("notes.txt", "the name occurs twice in the capture"),
-    ("zz/deep", "the name occurs twice in the capture"),
-    ("caf\u00e9", "the name occurs twice in the capture"),
-    ("Notes.txt/below", "the name is both a file and a folder"),
-    ("folder/", "not a regular file"),
-    ("x?versionId=1", "a name that refers to a version of another object"),
-]
+HOSTILE = [(case["name"], case["reason"]) for case in cases("hostile_names") if case["place"] == "store"]
 
 
 @pytest.fixture(scope="module")
