@@ -101,7 +101,7 @@ def lines_of(table: str) -> list[Any]:
 
 
 def _replaced(text: str, known: dict[str, str]) -> str:
-    return re.sub(r"(?<![\w=,])[A-Z][A-Z_0-9]+(?![\w=,])", lambda name: known[name[0]], text)
+    return re.sub(r"(?<![\w=,])[A-Z][A-Z_0-9]+(?![\w=,-])", lambda name: known[name[0]], text)
 
 
 def _joined(common: str, case: str) -> tuple[str, str]:
