@@ -16,6 +16,11 @@ def capture(name: str) -> Path:
     return bundled if bundled.is_file() else CAPTURES / f"{name}.tar.xz"
 
 
+def text_with_table(module: Path) -> str:
+    """A test module and the table beside it (tests/support/window_table.py)."""
+    return "".join(p.read_text(encoding="utf-8") for p in {module, module.with_suffix(".txt")} if p.exists())
+
+
 @cache
 def captured_files(name: str) -> dict[str, bytes]:
     """The files of a real capture, by their path in it."""

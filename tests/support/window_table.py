@@ -1,4 +1,4 @@
-"""Small incidents and what must be found of each, as a table in plain text:
+"""Small incidents and what must be found of each, as a table in plain text, in a file beside the test module:
 
     UP = 1 register 1 i1; 2 register 2 i2; 4 unfence 1; 5 unfence 2
     test_a_high_watermark_above_the_winners_log_end_is_a_loss: UP; 10 isr=1,2; 40 isr=2 leader=2
@@ -32,6 +32,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -94,10 +95,23 @@ def entries(table: str, known_of_all: str = "") -> list[Entry]:
     ]
 
 
+def beside(module: str, part: str = "") -> str:
+    """The table in the text file beside a test module; part: what stands there below `== part`."""
+    text = Path(module).with_suffix(".txt").read_text(encoding="utf-8")
+    return text.partition(f"== {part}\n")[2].partition("\n== ")[0] if part else text
+
+
 def lines_of(table: str) -> list[Any]:
     """Of each line (further ones with four blanks), `name: what happens -> answer`: a parameter set of the last two."""
-    found = (re.split(": | -> ", line) for line in table.replace("\n    ", " ").splitlines())
-    return [pytest.param(story.split("; "), answer, id=name) for name, story, answer in found]
+    known: dict[str, str] = {}
+    found = []
+    for line in table.replace("\n    ", " ").splitlines():
+        if macro := _MACRO.fullmatch(line):
+            known[macro[1]] = macro[2]
+        elif line and not line.startswith("#"):
+            name, story, answer = re.split(": | -> ", line)
+            found.append(pytest.param(_replaced(story, known).split("; "), answer, id=name))
+    return found
 
 
 def _replaced(text: str, known: dict[str, str]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, text_with_table
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
@@ -81,7 +81,7 @@ def _broken_paths(text: str) -> Iterator[str]:
 
 def _defines(file: Path, name: str) -> bool:
     definition = rf"^(?:\s*(?:def|class) {name}\b|{name}\b)" if file.suffix == ".py" else rf"\b{name}\b"
-    return re.search(definition, file.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    return re.search(definition, text_with_table(file), re.MULTILINE) is not None
 
 
 def _unknown_files(text: str) -> Iterator[str]:

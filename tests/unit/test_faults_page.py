@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.faults.matrix import trials
 from tests.faults.table import PAGE, markdown, read
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, text_with_table
 from tests.support.s3 import Store
 
 NUMBERED = ROOT / "docs" / "fault_tests.csv"
@@ -27,8 +27,8 @@ def test_each_fault_has_tests_that_exist() -> None:
         assert named
         for test in named:
             assert test is not None, row
-            text = (ROOT / test[1]).read_text(encoding="utf-8")
-            assert re.search(rf"^def {test[2]}\(", text, re.MULTILINE), test[0]
+            text = text_with_table(ROOT / test[1])
+            assert re.search(rf"^(def {test[2]}\(|{test[2]}:)", text, re.MULTILINE), test[0]
 
 
 def test_the_record_has_every_fault_that_is_tried_and_the_page_its_sums() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from replay.findings.statements import SENTENCES, WINDOW_SENTENCES
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, text_with_table
 
 PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
 WINDOWS = PAGE[PAGE.index("## `hwm_regression`") : PAGE.index("## What would have been")]
@@ -28,7 +28,7 @@ def test_every_case_that_is_named_exists(reference: str) -> None:
     path, _, name = reference.partition("::")
     assert (ROOT / path).exists()
     if name:
-        assert re.search(rf"^(def )?{re.escape(name)}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+        assert re.search(rf"^(def )?{re.escape(name)}\b", text_with_table(ROOT / path), re.MULTILINE)
 
 
 def test_rules_are_numbered_without_a_gap_and_have_cases() -> None:

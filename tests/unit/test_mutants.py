@@ -32,7 +32,7 @@ def test_the_table_has_each_condition() -> None:
     found = read(ROOT / "docs" / "mutants.csv")
     assert set(found) == {(c.rule, c.text) for c in conditions()}
     assert not any(row.caught_by for row in found.values() if row.test)
-    source = "".join(path.read_text("utf-8") for room in TESTS for path in (ROOT / room).rglob("test_*.py"))
+    source = "".join(path.read_text("utf-8") for room in TESTS for path in (ROOT / room).rglob("test_*.*"))
     assert [row.test for row in found.values() if not re.search(rf"\b{row.test}\b", source)] == []
 
 

@@ -25,7 +25,7 @@ from replay.controller.transitions import Bucket
 from replay.partitions.elections import build_elections, leader_changes, states_of
 from tests.support.pure import replayed
 from tests.support.scenario import SESSION, TOPIC_ID, running, sessions, states
-from tests.support.window_table import Entry, entries
+from tests.support.window_table import Entry, beside, entries
 
 CHANGES = {"unclean": 136, "elr": 96, "churn": 433, "diverge": 60, "unclean-4.4.0": 131}
 NOTHING = np.array([], dtype=np.int64)
@@ -176,86 +176,7 @@ def test_a_change_that_kafka_would_not_have_written_is_a_difference(data: st.Dat
     assert found[row["offset"]]["difference"] != "known_bug"
 
 
-# States and events (or brokers that `run`: else 1,2,3), the controllers' release (`by`: else 4.3.1), min ISR
-# (`min ?`: no config names it), and the only difference: what it is, its reason (-: none), its trigger, `at` its
-# offset and the trigger's, in what it `differs`, and `predicted` values; or `nothing`.
-TABLE = """\
-UP = 1 register 1 i1; 2 register 2 i2; 3 register 3 i3; 4 unfence 1; 5 unfence 2; 6 unfence 3
-PLACED = 10 isr=1 elr=2 leader=1 dirs=d1,d2,d3
-# KAFKA-19522: broker 1 comes back, and leader becomes broker 3, which is still fenced. The newest rules elect nobody.
-test_a_fenced_last_known_leader_was_elected_by_4_0: 1 register 1 a; 2 register 2 b; 3 register 3 c;
-    20 unfence 1 batch=20; 10 isr= elr= lke=3 leader=-1; 21 isr=3 lke= leader=3 recovering batch=20
-  by 4.0.2 -> known_bug KAFKA-19522 unfence at 21,20; predicted leader=-1; differs leader
-  by 4.3.1 -> unknown_input release unfence at 21,20; predicted leader=-1; differs leader
-# apache/kafka#20716: the change of a directory was made as if ELR were off.
-test_assigning_a_directory_emptied_the_elr_before_4_3: PLACED
-  20 elr= dirs=d1,d2,other; by 4.1.1 -> known_bug apache/kafka#20716 directory_assignment
-  20 elr= dirs=d1,d2,other; by 4.3.1 -> unknown_input release directory_assignment
-  20 dirs=d1,d2,other; by 4.1.1 -> unknown_input release
-  20 dirs=d1,d2,other; by 4.3.1 -> nothing
-test_assigning_the_same_directory_again_emptied_the_elr_before_4_3: 10 isr=1 elr=2 leader=1; 20 elr=
-  by 4.1.1 -> known_bug apache/kafka#20716 directory_assignment
-  by 4.3.1 -> unknown_input release
-# Found by a drill on 4.0.2: the record has the replicas and their directories, and nothing else.
-test_a_reassignment_to_the_same_replicas_in_another_order_is_no_mismatch: run 1,3,4;
-    10 replicas=4,1,3 isr=1,3,4 leader=1 dirs=d4,d1,d3; 20 replicas=3,4,1 dirs=d3,d4,d1 -> nothing
-  by 4.0.2
-  by 4.1.0
-  by 4.1.1
-  by 4.3.1
-# Broker 2 is to be replaced by 4 and broker 3 is out of sync: 4.1.1 waits for it, 4.3 ends the reassignment.
-test_a_reassignment_that_waits_for_a_replica_that_stays_is_kafka_19975: run 1,2,3,4;
-    10 replicas=1,3,4,2 isr=1,2 adding=4 removing=2 leader=1
-  20 replicas=1,3,4 isr=1,4 adding= removing= epoch=1; by 4.3 -> nothing
-  20 isr=1,2,4 dirs=d1,d3,d4,d2; by 4.1.1 -> known_bug KAFKA-19975
-  20 isr=1,2,4 dirs=d1,d3,d4,d2; by 4.3 -> unknown_input release
-# A redirected one: changePartitionReassignment leaves the adding replicas as they are if it adds none.
-test_a_reassignment_that_adds_and_removes_the_same_replica_is_cancelled: run 2,4,6; min 1;
-    10 replicas=6,4,2 isr=6,4 adding=2,6 removing=2 leader=4; 20 replicas=4 isr=4 adding= removing= epoch=1 -> nothing
-  by 4.0.2
-  by 4.3.1
-# Before KAFKA-19975: broker 2, which is in sync and was to leave, shall be the only replica.
-test_a_redirected_reassignment_may_end_at_once: run 2,3,4,6; 10 replicas=6,3,2,4 isr=2 adding=3,6 removing=2,4 leader=2;
-    20 replicas=2 adding= removing= epoch=1; by 4.1.1 -> nothing
-# ReplicationControlManager.handleAssignReplicasToDirs: also if the directory failed while the request was on its way.
-# It makes both records from the state before them: 4.1.1 empties the ELR with the first one only.
-test_a_replica_assigned_to_a_directory_that_is_offline_leaves_the_isr: 10 isr=1,2 elr=3 leader=1; min 3
-  by 4.1.1; 20 elr= dirs=d1,AAAAAAAAAAAAAAAAAAAAAg,d3 batch=20;
-    21 isr=1 elr=2,3 dirs=d1,AAAAAAAAAAAAAAAAAAAAAg,d3 batch=20 -> known_bug apache/kafka#20716 - at 20
-  by 4.1.1; 20 elr= dirs=d1,failed,d3 batch=20;
-    21 isr=1 elr=2,3 dirs=d1,failed,d3 batch=20 -> known_bug apache/kafka#20716 - at 20
-  20 dirs=d1,AAAAAAAAAAAAAAAAAAAAAg,d3 batch=20;
-    21 isr=1 elr=2,3 dirs=d1,AAAAAAAAAAAAAAAAAAAAAg,d3 batch=20 -> nothing
-  20 dirs=d1,failed,d3 batch=20; 21 isr=1 elr=2,3 dirs=d1,failed,d3 batch=20 -> nothing
-# Leader 1, which is fenced, is found unacceptable by both records; broker 3 is not even in the ISR.
-test_an_assignment_to_an_offline_directory_elects_again_whoever_it_is_about: 1 register 1 a; 2 register 2 i2;
-    3 register 3 i3; 4 unfence 2; 5 unfence 3; 10 isr=1 leader=1;
-    20 leader=-1 lke=1 dirs=d1,d2,gone batch=20; 21 epoch=2 dirs=d1,d2,gone batch=20 -> nothing
-# ReplicationControlManager.removeTopicElrs (4.0.0 to 4.4.0) does not tell BrokersToElrs.
-test_after_a_cleared_elr_the_same_record_may_be_written_twice: UP; 10 isr=1,2,3 leader=1; 20 isr=1,3 batch=20;
-    21 batch=20
-  22 register 2 z batch=20 -> nothing
-  22 unregister 2 batch=20 -> nothing
-# It was the last one in sync before ELR was on, and stops before it is unfenced.
-test_a_fenced_broker_that_stops_is_fenced_once_more: 1 register 1 i1; 2 register 3 i3; 3 unfence 1; 4 unfence 3;
-    5 register 2 b; 20 fence 2 batch=19; 10 isr=2 leader=-1; 19 isr= elr=2 -> nothing
-# The ELR took broker 2 in: with the default min ISR of 1 it would have stayed empty.
-test_an_assumed_min_isr_that_would_explain_the_change_is_an_unknown_input: 10 isr=1,2 leader=1; 20 isr=1 elr=2
-  -> nothing
-  min ? -> unknown_input min.insync.replicas; differs elr; predicted elr=[]
-test_a_broker_that_no_record_shows_is_an_unknown_input: 10 isr=1 leader=1; 20 isr=3 elr= leader=3 recovering
-  run 1,2 -> unknown_input broker_registrations
-  run 1,2,3 -> unexplained - preferred_election
-test_a_removal_whose_event_is_not_in_the_log_is_an_unknown_trigger: 10 isr=1,2,3 leader=1; 20 isr=2,3 leader=2
-  -> unknown_input trigger
-  UP; 21 fence 1 batch=20 -> nothing
-# A history in which no state has as many directories as replicas: a damaged log, or one that was altered.
-test_more_replicas_than_directories_are_compared_like_any_other_state: 10 isr=1,2,3 leader=1 dirs=d1,d2;
-    20 replicas=3,2,1 isr=1,2,3 dirs=d1,d2 -> unexplained - - at 20; differs directories
-"""
-
-
-@pytest.mark.parametrize("entry", entries(TABLE), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", entries(beside(__file__)), ids=lambda entry: entry.name)
 def test_difference(entry: Entry) -> None:
     for story, answer in entry.cases:
         items = story.split("; ")
@@ -268,8 +189,8 @@ def test_difference(entry: Entry) -> None:
         if answer == "nothing":
             assert found == [], story
             continue
-        (row,) = found
-        (what, reason, *more), *parts = (part.split() for part in answer.split("; "))
+        (what, reason, *more), *parts = (part.split() for part in answer.removeprefix("beside: ").split("; "))
+        (row,) = (row for row in found if row["difference"] == what or not answer.startswith("beside"))
         assert (row["difference"], row["reason"] or "-") == (what, reason), story
         assert not more or more[0] in ("-", row["trigger"]), story
         if "at" in more:

@@ -26,7 +26,7 @@ from replay.partitions.elections import build_elections, states_of
 from tests.support.paths import ROOT, capture, controllers
 from tests.support.pure import decode, history_of, replayed
 from tests.support.scenario import SESSION, TOPIC_ID, facts_with, ms, running, sessions, states, together, up
-from tests.support.window_table import Entry, entries
+from tests.support.window_table import Entry, beside, entries
 
 Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
@@ -91,119 +91,9 @@ def violations(history: pa.Table, known: ClusterFacts | None = None) -> list[Row
 # What happens: states, what brokers do beside START, and `facts`. What is broken: the invariant, start-end and @brokers
 # of its only stretch (`alone`: nothing else is), or `no` with its name, or `nothing`.
 START = up(1, 2, 3, at=0)
-TABLE = """\
-FELL = isr_plus_elr_not_below_min_isr
-CLEARED = elr_cleared_while_leaderless
-GONE = unregistered_broker_in_elr
-LAYERS = min_isr_layers_disagree
-MARK = unclean_without_mark
-LEADERLESS = 1; 5 isr= elr=1,2 leader=-1 lke=1
-TWO_LEFT = 1 isr=1,2; 5 isr=1 batch=5
-SURE = 1; 9 isr=1,2
-test_a_state_breaks_what_it_contradicts: 1
-  5 isr=1 elr=2,3; 9 isr=1,2,3 elr= -> nothing
-  5 isr=1,2 elr=2,3 min=3; 9 isr=1,2 elr=3 -> alone isr_and_elr_disjoint 5-9@2
-  5 isr=1,2 elr=3; 9 isr=1,2 elr= -> alone elr_empty_at_min_isr 5-9@3
-  5 isr=1,2 elr=3 assumed -> nothing
-  5 isr=1,2 elr=3 min=3 -> nothing
-  5 isr=1,2,3,4; 9 isr=1,2,3 -> alone isr_within_replicas 5-9@4
-  5 isr=1 elr=2,4; 9 isr=1 elr=2 -> alone elr_within_replicas 5-9@4
-  5 isr= elr=2,3,1 leader=-1 lke=1; 9 lke=4;
-    11 isr=2 elr=1,3 leader=2 lke= -> alone last_known_elr_within_replicas 9-11@4
-  5 isr=2,3; 9 leader=2 -> alone leader_in_isr 5-9@1
-  5 isr=3 elr=1,2 leader=-1 -> nothing
-  5 isr= elr=1,2,3 leader=-1 lke=0; 9 lke=1 -> alone last_known_elr_within_replicas 5-9@0
-  5 isr= elr=1,2,3 leader=-1 lke=1,2; 9 lke=1 -> alone last_known_elr_at_most_one 5-9@1,2
-  5 isr= elr=1,2,3 leader=-1 lke=-1; 9 lke=1 -> alone last_known_elr_never_minus_one 5-9@
-  5 isr= elr=1,2,3 leader=-1; 7 isr=2,3 elr= leader=2 recovering;
-    9 recovered -> alone recovering_isr_is_leader 7-9@2,3
-  5 replicas=1,2,2 isr=1,2; 9 replicas=1,2,3 -> alone replicas_distinct 5-9@2
-  5 dirs=d1,d2; 9 isr=1,2,3 -> alone directories_match_replicas 5-9@
-test_one_that_is_recovering_may_be_alone: 1 min=1; 5 isr=1 leader=1 recovering; 9 isr= elr=1 leader=-1 -> nothing
-test_leader_epochs: 1 epoch=4
-  5 epoch=3; 7 epoch=3; 9 epoch=4 -> alone leader_epoch_never_falls 5-9@1
-  5 checkpoint epoch=3 -> alone leader_epoch_never_falls 5-@1
-  5 removed -> nothing
-test_isr_and_elr_together: -> no FELL
-  # Two of min ISR 2 were left, one was given up; it holds again when a second is back.
-  1 isr=1,2; 5 isr=1; 7 isr=1 elr=; 9 isr=1,3 -> FELL 5-9@2
-  1 isr=1 elr=2,3; 5 elr= -> FELL 5-@2,3
-  1 isr=1 elr=2,3; 5 elr=2
-  # Never reached: created so, or the config was raised.
-  1 isr=1; 5 isr=1
-  1 isr=1,2 min=2; 5 min=3; 7 isr=1 elr=
-  # The event that registers it anew (not another one), or unregisters it.
-  TWO_LEFT; 6 register 2 b batch=5
-  TWO_LEFT; 6 unregister 2 batch=5
-  TWO_LEFT; 6 register 2 i2 batch=5 -> FELL 5-@2
-  TWO_LEFT; 6 register 3 b batch=5 -> FELL 5-@2
-  TWO_LEFT; 6 register 2 b batch=6 -> FELL 5-@2
-  # Only one of the two that left has a reason.
-  1 isr=1 elr=2,3; 5 elr= batch=5; 6 register 2 b batch=5 -> FELL 5-@3
-  # No replica any more.
-  1 isr=1,2; 5 replicas=1,3 isr=1
-  # A ClearElrRecord, and only that one.
-  1 isr=1 elr=2; 5 elr=; cleared 5
-  1 isr=1 elr=2; 5 elr=; cleared 4 -> FELL 5-@2
-  # An unclean election; while it is recovering, nothing else is excused.
-  1 isr=1,2; 5 isr=3 leader=3 recovering
-  1 isr=1,2 recovering; 5 isr=1 -> FELL 5-@2
-  # What is not known says nothing.
-  1 isr=1,2 assumed; 5 isr=1 assumed
-  1 isr=1,2; 5 isr=1; levels version/0/25
-  1 isr=1,2; 5 isr=1; levels elr/0/1 elr/3/0
-  1 isr=1,2; 5 isr=1; levels elr/3/1 -> FELL 5-@2
-  1 isr=1,2; 5 checkpoint isr=1
-test_elr_cleared_while_leaderless: -> no CLEARED
-  LEADERLESS; 7 elr= lke=; 8; 9 isr=2 leader=2; cleared 7 -> CLEARED 7-9@1,2
-  LEADERLESS; 7 elr= lke=; 9 removed; cleared 7 -> CLEARED 7-9@1,2
-  LEADERLESS; 7 elr=
-  1; 5 isr= elr= leader=-1 lke=-1; 7 lke=; cleared 7
-  LEADERLESS; 7 elr=2 lke=; cleared 7
-  1; 5 isr=1 elr=2,3 leader=-1; 7 elr=; cleared 7
-  1; 5 isr=1 elr=2,3; 7 elr=; cleared 7
-  # The last one that was eligible restarted uncleanly.
-  1; 5 isr= elr=2 leader=-1; 7 elr= batch=7; 8 register 2 b batch=7
-test_unregistered_broker_in_elr: 1
-  # It is unregistered while the ELR has it: no record of the partition says so.
-  5 isr=1 elr=2,3; 9 elr=3; 7 unregister 2 -> GONE 7-9@2
-  5 isr=1 elr=2,3; 9 elr=3; 7 unregister 2; 8 register 2 b -> GONE 7-8@2
-  3 elr=; 5 isr=1 elr=2,3; 9; 11 elr=3; 4 unregister 2 -> GONE 5-11@2
-  5 isr=1 elr=2,3; 7 unregister 2; 8 unregister 3 -> GONE 7-@2,3
-  5 isr=1 elr=2,3; 9 elr=; 9 unregister 2; 7 fence 3 -> no GONE
-  # Of broker 4 no record speaks.
-  3 replicas=1,4; 5 isr=1 elr=4 -> no GONE
-test_layers_of_min_isr: SURE -> no LAYERS
-  set 0 cluster=2
-  # The leader has a setting of its own, until that is deleted; another broker's does not matter.
-  set 0 cluster=2; set 5 1=1; set 7 1=- -> LAYERS 5-7@1
-  set 0 cluster=2; set 5 2=1
-  set 0 cluster=2; set 5 3000=3 -> LAYERS 5-@1
-  # The topic's setting is everybody's.
-  set 0 cluster=2; set 5 1=1; set 6 t=2 -> LAYERS 5-6@1
-  # Above the number of replicas they are the same.
-  set 0 cluster=5; set 5 1=4
-  set 5 1=2; file 3000 - -> LAYERS 5-@1
-  file 3000 -; file 1 -
-  file 3000 -; file 1 2 -> LAYERS 1-@1
-  # The controller's file, or the leader's, was not captured.
-  set 5 1=2
-  file 3000 2
-  file 1 2
-test_unclean_without_mark: 1 isr=1 -> no MARK
-  5 isr=2 leader=2; 7 isr=2,3; 9 isr=3 leader=3 -> MARK 5-9@2
-  5 isr=2 leader=2; 9 isr= elr=2 leader=-1 -> MARK 5-9@2
-  5 isr=2 leader=2; 9 recovering -> MARK 5-9@2
-  5 isr=2 leader=2 recovering
-  5 isr=1,2 leader=2 -> MARK 5-@2
-  3 isr=1,2; 5 isr=2 leader=2
-  # Below 3.2-IV0 there is no mark; where the level is not known nothing is said.
-  5 isr=2 leader=2; levels version/0/2
-  5 isr=2 leader=2; levels
-"""
 
 
-@pytest.mark.parametrize("entry", entries(TABLE), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", entries(beside(__file__)), ids=lambda entry: entry.name)
 def test_what_is_broken(entry: Entry) -> None:
     for story, answer in entry.cases:
         items = story.split("; ")

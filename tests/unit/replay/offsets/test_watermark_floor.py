@@ -10,7 +10,7 @@ from replay.cluster.facts import Clock
 from replay.offsets.evidence import OPEN, Bound, index_rows
 from replay.offsets.watermark_floor import LeaderChange, Report, floors, reports
 from tests.support.scenario import evidence, ms
-from tests.support.window_table import Entry, entries
+from tests.support.window_table import Entry, beside, entries
 
 Row = dict[str, Any]
 
@@ -89,36 +89,6 @@ def test_no_steps_no_reports() -> None:
     assert values([step(1, 20)]) == [None]
 
 
-# The leader epoch that a report surely belongs to: value@epoch by time. `created`: epoch and time, 0@0 unless it is
-# given, ? if it is not known; `step`: epoch and time of an election; `asked`: time and epoch of a replica long in sync.
-TABLE = """\
-test_since_its_creation_every_report_is_of_the_partition: created 5@3; 10 b1 hw=80; 20 b2 hw=90 -> 80@5 90@5
-test_what_was_read_before_the_creation_is_another_partitions: created 0@20
-  10 b1 hw=80 e7@3; 30 b1 hw=5 -> 5@0
-  20 b1 hw=80 -> nothing
-test_without_a_known_creation_a_report_needs_more: created ?; 10 b1 hw=80; 20 b1 hw=90 e0@0 e3@10 -> nothing
-test_a_value_that_changed_after_an_epoch_was_seen_is_of_that_epoch: 10 b1 hw=80 e0@0 e2@50; 20 b1 hw=80 e0@0 e2@50;
-    30 b1 hw=90 e0@0 e2@50 -> 80@0 80@0 90@2
-test_the_round_that_shows_the_epoch_is_not_enough_for_the_value_in_it: -> 80@0 90@0
-  # Files of a round are copied one after the other: the value may be older than the line beside it.
-  10 b1 hw=80 e0@0; 20 b1 hw=90 e0@0 e2@50
-  10 b1 hw=80 e0@0 e2@50; 20 b1 hw=90 e0@0 e2@50
-test_a_value_that_never_changed_may_be_from_before_the_epoch: 5 b1 e0@0 e2@50; 10 b1 hw=80; 20 b1 hw=80;
-    30 b1 hw=80 -> 80@0 80@0 80@0
-test_rounds_that_overlap_are_not_one_after_the_other: 10 b1 hw=80 e0@0 e2@50
-  10.5 b1 hw=80; 30 b1 hw=90 -> 80@0 80@0 90@0
-  20 b1 hw=80; 20.5 b1 hw=90 -> 80@0 80@0 90@0
-  20 b1 hw=80; 20.6 b1 hw=90 -> 80@0 80@0 90@2
-test_a_value_that_comes_back_was_written_too: 5 b1 e0@0 e2@50; 10 b1 hw=80; 20 b1 hw=70; 30 b1 hw=80;
-    40 b1 hw=80 -> 80@0 70@2 80@2 80@2
-test_other_brokers_epochs_and_values_do_not_help: 10 b2 e0@0 e2@50; 20 b1 hw=80; 30 b1 hw=90;
-    40 b3 hw=95 -> 80@0 90@0 95@0
-test_a_replica_long_in_sync_is_asked_only_where_it_helps: step 1@15; step 3@25; 20 b1 hw=80
-  10 b1 hw=80; 30 b1 hw=80; asked 10=9; asked 20=1; asked 30=3 -> 80@0 80@1 80@3
-  10 b1 hw=80; created ?; asked 20=1 -> 80@1
-"""
-
-
 def epochs(story: str) -> list[str]:
     """The reports of a story, with the leader epochs that they surely belong to."""
     items = [item.split(" ", 1) for item in story.split("; ")]
@@ -141,7 +111,7 @@ def epochs(story: str) -> list[str]:
     return [f"{report.value}@{report.leader_epoch}" for report in found]
 
 
-@pytest.mark.parametrize("entry", entries(TABLE), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", entries(beside(__file__)), ids=lambda entry: entry.name)
 def test_the_epoch_of_a_report(entry: Entry) -> None:
     for story, answer in entry.cases:
         assert (" ".join(epochs(story)) or "nothing") == answer, story

@@ -11,11 +11,10 @@ import pytest
 
 from replay.arrow import schemas
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline
-from replay.partitions.elections import LOST, RISKY, build_elections, states_of
-from replay.partitions.reducer import MIGRATING
+from replay.partitions.elections import RISKY, build_elections, states_of
 from tests.support.pure import replayed
 from tests.support.scenario import SESSION, facts_with, running, sessions, states, together, up
-from tests.support.window_table import lines_of
+from tests.support.window_table import beside, lines_of
 
 
 def elections(*lines: str, brokers: BrokerTimeline | None = None) -> list[dict[str, Any]]:
@@ -30,47 +29,7 @@ def last_cause(*lines: str) -> str:
     return str(elections(*lines)[-1]["cause"])
 
 
-# What happened, and what the last election was.
-CAUSES = """\
-the leader went: 1 isr=1; 2 isr= elr=1 leader=-1 -> leaderless
-next in the ISR: 1 isr=1,2,3; 2 isr=2,3 leader=2 -> isr
-the only ISR member came back: 1 isr=1; 2 leader=-1; 3 leader=1 -> isr
-the same leader, newly appointed: 1 isr=1,2,3; 2 isr=1,2 leader=1 epoch=1 -> isr
-back to the first replica: 1 isr=2,3 leader=2; 2 isr=1,2,3; 3 leader=1 -> preferred
-the first replica, but the leader before it failed: 1 isr=1,2 leader=2; 2 isr=1 leader=1 -> isr
-an ELR member: 1 isr=1 elr=2,3; 2 isr= elr=1,2,3 leader=-1; 3 isr=2 elr=1,3 leader=2 -> elr
-the last known leader: 1 isr=1; 2 isr= elr= lke=1 leader=-1; 3 isr=1 lke= leader=1 recovering -> last_known_leader
-a stranger: 1 isr=1; 2 isr= elr=1 lke=1 leader=-1; 3 isr=2 elr= lke= leader=2 recovering -> unclean_by_administrator
-a stranger that is called recovered: 1 isr=1,2; 2 isr=3 leader=3 -> unclean
-the old leader left the replicas: 1 replicas=1,2,3,4 isr=1,2,3,4 removing=1 adding=4;
-    2 replicas=2,3,4 isr=2,3,4 removing= adding= leader=2 -> reassignment
-a cancelled reassignment left nobody in sync: 1 replicas=1,2,3 isr=3 adding=3 leader=3;
-    2 replicas=1,2 isr=1 adding= leader=1 -> cancelled_reassignment
-an ELR member although another one was last known: 1 isr= elr=2 lke=1 leader=-1; 2 isr=2 elr= lke= leader=2 -> elr
-an ELR member, but marked, as the ISR was not empty, and nobody in it would do:
-    1 isr=1 elr=2 leader=-1 unclean=true@topic; 2 isr=2 elr= leader=2 recovering -> unclean_by_config
-the first replica of a partition that nobody led: 1 isr=1,2 leader=2; 2 leader=-1; 3 leader=1 -> isr
-the only replica was moved: 1 replicas=4,1 isr=1 removing=1 adding=4;
-    2 replicas=4 isr=4 removing= adding= leader=4 -> reassignment
-the only replica was moved, to one that has to recover: 1 replicas=4,1 isr=1 removing=1 adding=4;
-    2 replicas=4 isr=4 removing= adding= leader=4 recovering -> unclean
-a reassignment that only removes was cancelled: 1 replicas=1,2,3 isr=2,3 removing=2 leader=2;
-    2 isr=3 removing= leader=3 -> cancelled_reassignment
-a cancelled reassignment whose first replica was down, too: 1 replicas=1,2,3 isr=3 adding=3 leader=3 unclean=true@topic;
-    2 replicas=1,2 isr=2 adding= leader=2 recovering -> unclean_by_config
-another aim for a reassignment: 1 replicas=1,2,3 isr=1,2 removing=1 adding=3 leader=1;
-    2 replicas=2,4 isr=2 removing= adding=4 leader=2 -> reassignment
-a stranger, by a topic that allows it: 1 isr=1 unclean=true@topic; 2 isr=2 leader=2 recovering -> unclean_by_config
-a stranger, and what was in force is a guess: 1 isr=1 unclean=false@assumed_default; 2 leader=-1;
-    3 isr=2 leader=2 recovering -> unclean
-a reassignment was cancelled, its leader among the new: 1 replicas=1,2,4 isr=1,2,4 removing=2 adding=4 leader=4;
-    2 replicas=1,2 isr=1,2 removing= adding= leader=1 -> cancelled_reassignment
-a reassignment that was completed is none that was cancelled: 1 replicas=1,2,4 isr=1,2,4 removing=1 adding=4 leader=1;
-    2 replicas=2,4 isr=2,4 removing= adding= leader=2 -> reassignment
-"""
-
-
-@pytest.mark.parametrize(("lines", "cause"), lines_of(CAUSES))
+@pytest.mark.parametrize(("lines", "cause"), lines_of(beside(__file__, "causes")))
 def test_cause(lines: list[str], cause: str) -> None:
     assert last_cause(*lines) == cause
 
@@ -139,58 +98,9 @@ def test_more_than_64_replicas() -> None:
 
 
 START = up(1, 2, 3, at=0)
-# The same with the brokers' sessions, and who or what caused it.
-ACTORS = f"""\
-fenced: 1 isr=1,2; 11 isr=2 leader=2 batch=11; 12 fence 1 batch=11 -> isr by fence at 12
-fenced in another batch: 1 isr=1,2; 11 isr=2 leader=2 batch=11; 12 fence 1 -> isr by nobody known
-another broker was fenced: 1 isr=1,2; 11 isr=2 leader=2 batch=11; 12 fence 3 batch=11 -> isr by nobody known
-shut down: 1 isr=1,2; 12 isr=2 leader=2 batch=11; 11 shutdown 1 -> isr by controlled_shutdown at 11
-came back: 1 isr=1; 11 leader=-1; 22 leader=1 batch=21; 15 fence 1; 21 unfence 1 -> isr by unfence at 21
-restarted: 1 isr=1; 11 isr= leader=-1 batch=11; 12 register 1 z batch=11 -> leaderless by registration at 12
-unregistered: 1 isr=1,2; 11 isr=2 leader=2 batch=11; 12 unregister 1 batch=11 -> isr by unregister at 12
-lost its directory: 1 isr=1,2; 11 isr=2 leader=2 batch=11;
-    12 offline 1 other batch=11 -> directory_failure by directory_offline at 12
-lost another directory: 1 isr=1,2; 11 isr=2 leader=2 batch=11;
-    12 offline 1 d1 batch=11 -> isr by directory_offline at 12
-asked to be first: 1 isr=1,2 leader=2; 11 leader=1 -> preferred by preferred_election at 11
-an administrator's unclean election: 1 isr=1; 11 leader=-1;
-    12 isr=2 leader=2 recovering -> unclean_by_administrator by elect_leaders at 12
-a reassignment was completed: 1 replicas=1,2,4 isr=1,2 removing=1 adding=4;
-    11 replicas=2,4 isr=2,4 removing= adding= leader=2 -> reassignment by alter_partition at 11
-a reassignment was completed, and nobody joined the ISR: 1 replicas=1,2,4 isr=1,2,4 removing=1 adding=4;
-    11 replicas=2,4 isr=2,4 removing= adding= leader=2 -> reassignment by nobody known
-a reassignment that was complete at once: 1 isr=1,2,3;
-    11 replicas=2,3 isr=2,3 leader=2 -> reassignment by reassignment at 11
-a reassignment was begun, and its first replica left: 1 isr=1,2,3 adding=3;
-    11 replicas=2,3,4 isr=2,3 removing=3 adding=4 leader=2 -> reassignment by reassignment at 11
-asked to be first, right before the old leader was fenced: 1 isr=1,2 leader=2; 11 leader=1 batch=11; 12 isr=1 batch=11;
-    13 fence 2 batch=11 -> preferred by preferred_election at 11
-a follower left the ISR in another way, and then was fenced: 1 isr=1,2; 5 isr=1; 11 isr= leader=-1 batch=11;
-    12 fence 2 batch=11 -> leaderless by nobody known
-fenced without ELR: 1 isr=1; 11 leader=-1 batch=11; 12 fence 1 batch=11 -> leaderless by fence at 12
-an administrator's unclean election, right behind an unfencing: 1 isr=1; 11 leader=-1;
-    22 isr=2 leader=2 recovering batch=21; 15 fence 3;
-    21 unfence 3 batch=21 -> unclean_by_administrator by elect_leaders at 22
-a broker's record stands between: 1 isr=1; 11 leader=-1; 23 leader=1 batch=21; 15 fence 1; 21 unfence 1 batch=21;
-    22 fence 3 batch=21 -> isr by nobody known
-taken off the ELR by its own restart: 1 isr=1 unclean=true@topic; 11 isr= elr=1 leader=-1;
-    22 isr=2 elr= leader=2 recovering batch=22; 15 fence 1;
-    23 register 1 z batch=22 -> unclean_by_config by registration at 23
-lost the directory nobody knew yet: 1 isr=1,2 dirs={LOST},d2,d3; 11 dirs={LOST},d2,d3 batch=11;
-    12 isr=2 leader=2 batch=11 dirs={LOST},d2,d3 -> directory_failure by directory_offline at 11
-had lost that directory before: 1 isr=1,2 dirs={LOST},d2,d3; 12 isr=2 leader=2 dirs={LOST},d2,d3 -> isr by nobody known
-a follower lost its directory: 1 isr=1,2; 11 batch=11 dirs=d1,{LOST},d3;
-    12 isr=2 leader=2 batch=11 dirs=d1,{LOST},d3 -> isr by nobody known
-its directory was never named: 1 isr=1,2 dirs={MIGRATING},d2,d3; 11 isr=2 leader=2 batch=11;
-    12 offline 1 other batch=11 -> isr by directory_offline at 12
-lost its directory, and nobody was there to take over: 1 isr=1; 11 isr= leader=-1 batch=11;
-    12 offline 1 other batch=11 -> leaderless by directory_offline at 12
-a reassignment was cancelled: 1 replicas=1,2,4 isr=1,2,4 adding=4 leader=4;
-    11 replicas=1,2 isr=1,2 adding= leader=1 -> cancelled_reassignment by reassignment at 11
-"""
 
 
-@pytest.mark.parametrize(("lines", "answer"), lines_of(ACTORS))
+@pytest.mark.parametrize(("lines", "answer"), lines_of(beside(__file__, "actors")))
 def test_actor(lines: list[str], answer: str) -> None:
     of_brokers = [line for line in lines if SESSION.match(line)]
     history = [line for line in lines if line not in of_brokers]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from replay.partitions.elections import states_of
 from replay.partitions.windows import build_windows
 from tests.support.scenario import states, together
-from tests.support.window_table import lines_of
+from tests.support.window_table import beside, lines_of
 
 Window = tuple[int, int, int | None]
 
@@ -31,34 +31,9 @@ def of(*lines: str, suspicious: tuple[int, ...] = ()) -> list[Window]:
 
 
 LEADERLESS = "10 isr=1,2; 20 isr=1; 30 isr= elr=1 leader=-1; 40 isr=2 elr= leader=2 recovering"
-# The states, and the windows as start-election-end.
-CASES = f"""\
-leaderless opens it and enough members of the ISR close it: {LEADERLESS}; 50 isr=2,3 recovered -> 30-40-50
-the election itself closes it where one is enough: 10 isr=1 min=1; 30 isr= leader=-1; 40 isr=2 leader=2 -> 30-40-40
-a window that is open at the log's end: {LEADERLESS} -> 30-40-
-leaderless at the log's end, as there is no election to judge: 10 isr=1,2; 20 isr=1; 30 isr= elr=1 leader=-1 -> none
-a stranger in charge, although nobody was leaderless: 10 isr=1,2; 20 isr=3 leader=3; 30 isr=1,3 -> 20-20-30
-a stranger that a cancelled reassignment brings in: 10 replicas=1,2,3,4 isr=3,4 adding=3,4 leader=3;
-    20 replicas=1,2 isr=1 adding= leader=1; 30 isr=1,2 -> 20-20-30
-a finished reassignment: 10 replicas=1,2,3,4 isr=1,2,3,4 removing=1 adding=4;
-    20 replicas=2,3,4 isr=2,3,4 removing= leader=2 -> none
-elections within the ISR and the ELR: 10 isr=1,2,3; 20 isr=2,3 leader=2; 30 isr=2 elr=3; 40 isr=3 elr=2 leader=3 -> none
-every election in a window is judged: {LEADERLESS}; 45 isr= elr=2 leader=-1; 50 isr=2 elr= leader=2;
-    60 isr=2,3 -> 30-40-60, 30-50-60
-several windows in one partition: {LEADERLESS}; 50 isr=2,3; 60 isr= elr=2,3 leader=-1; 70 isr=3 elr=2 leader=3;
-    80 isr=2,3 elr= -> 30-40-50, 60-70-80
-an election after the window is not judged: {LEADERLESS}; 50 isr=2,3; 60 isr=3 leader=3 -> 30-40-50
-a window does not cross a snapshot: {LEADERLESS}; 60 checkpoint isr=2,3 leader=2 epoch=9; 70 isr=3 leader=3;
-    80 isr=2,3 -> 30-40-
-a snapshot of a leaderless state: 10 isr=1,2; 60 checkpoint isr= elr=2 leader=-1 epoch=9; 70 isr=2 elr= leader=2;
-    80 isr=1,2 -> 60-70-80
-a partition with fewer replicas than min ISR can be safe: 10 replicas=1 isr=1 min=2; 20 isr= elr=1 leader=-1;
-    30 isr=1 elr= leader=1; 40 isr= leader=-1; 50 isr=1 leader=1 -> 20-30-30, 40-50-50
-a removed partition is not exposed: 10 isr=1,2; 20 isr= leader=-1; 30 removed -> none
-"""
 
 
-@pytest.mark.parametrize(("lines", "expected"), lines_of(CASES))
+@pytest.mark.parametrize(("lines", "expected"), lines_of(beside(__file__)))
 def test_windows_of_one_partition(lines: list[str], expected: str) -> None:
     shown = [f"{start}-{election}-{'' if end is None else end}" for start, election, end in of(*lines)]
     assert (", ".join(shown) or "none") == expected
