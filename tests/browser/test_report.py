@@ -334,8 +334,8 @@ def test_a_hostile_name_runs_nothing(open_page: Open, topic: str) -> None:
     for each in findings:
         each |= {"explanation": topic, "rule": topic}
     events_ = events(findings)
-    events_.elections[0]["topic"] = topic
-    events_.elections[0]["cause"] = topic
+    for election in events_.elections:
+        election |= {"topic": topic, "cause": topic}
     shown = open_page(render_report(report(findings, totals=counted(findings), timeline=events_, plan=planted["plan"])))
     page = shown.page
     page.select_option("#filter-topic", index=1)

@@ -6,6 +6,7 @@ import atexit
 import shutil
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from replay.arrow.schemas import COUNTERFACTUALS, ELECTIONS, FINDINGS, PARTITION
 from replay.findings.kinds import kind_of
 from replay.findings.statements import prose, statement
 from replay.incident.answer import COLUMNS, AnswerScope, answer
+from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure
 from replay.incident.page_one import page_one
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
@@ -162,7 +164,8 @@ def keys_of(findings: list[dict[str, Any]]) -> pa.Table:
 
 
 def events(findings: list[dict[str, Any]]) -> IncidentEvents:
-    """Events of a small cluster: two controllers, a broker that starts again, an election, these findings."""
+    """Events of a small cluster: two controllers, a broker that starts again, elections, changed settings, departures
+    of every kind, these findings."""
     until = START_MS + 60_000
     session = {"rack": None, "incarnation_id": "AAAA", "broker_epoch": 7, "restart_class": "first"}
     session |= {"broker_id": 3, "in_controlled_shutdown": False, "end_offset": 105, "end_timestamp_ms": START_MS + 5000}
@@ -182,6 +185,15 @@ def events(findings: list[dict[str, Any]]) -> IncidentEvents:
         "cause": "unclean",
         "actor": None,
     }
+    ways = [(STOPPED, False), *((way, True) for way in (STOPPED, KILLED, REBOOTED))]
+    ways += [(way, False) for way in (PAUSED, UNREGISTERED, GONE)]
+    departures = [
+        Departure(3, 105 + n, START_MS + (10 + n) * 1000, way, deduced, unnoticed=False, text="Broker 3 was fenced.")
+        for n, (way, deduced) in enumerate(ways)
+    ]
+    change = {"offset": 7, "timestamp_ms": START_MS + 9000, "resource_type": "topic", "resource_name": "ledger"}
+    change |= {"name": "min.insync.replicas", "before": "2", "value": None}
+    everywhere = change | {"resource_type": "broker", "resource_name": "", "before": None, "value": "1"}
     timed = [each for each in findings if each["start_timestamp_ms"] is not None]
     of_windows = [each for each in timed if each["kind"] == "hwm_regression"]
     exposures = [each for each in timed if each["kind"] in ("leaderless", "last_replica_standing")]
@@ -193,7 +205,9 @@ def events(findings: list[dict[str, Any]]) -> IncidentEvents:
         windows=of_windows,
         exposures=exposures,
         others=others,
-        elections=[election],
+        elections=[election, election | {"offset": 130, "cause": "unclean_by_administrator"}],
+        configs=[change, everywhere],
+        departures=[*departures, replace(departures[0], broker_id=4)],
         brokers={3: [first, away, back]},
         controllers=[term | {"leader_id": 3000}, after | {"leader_id": 3001}],
         captured=[{"captured_at_ms": START_MS + 50_000, "files": 2, "nodes": [1, 3]}],
@@ -330,17 +344,25 @@ def small_report() -> dict[str, Any]:
             reason=window_reason(),
         ),
         prediction("would-1"),
+        finding("hwm-2", partition=1, loss_max=75, reason=[]),
         exposure("leaderless-1"),
+        exposure("leaderless-2", 65_000, "exposed_for_at_least", partition=1, end_offset=None, end_timestamp_ms=None),
+        exposure("leaderless-3", 3_600_000, partition=2),
+        exposure("alone-1", kind="last_replica_standing", partition=3),
         cut_log("cut-1"),
         broken_rule("rule-1"),
         fault("gap-1"),
     ]
+    unknown = ("replicas", "isr", "elr", "leader", "leader_epoch", "timestamp_ms", "leader_recovery_state")
+    gone = state(140, -1, [], removed=True) | dict.fromkeys(unknown)
+    hidden = state(135, -1, []) | {"isr": None, "leader": None, "leader_epoch": None}
     shipped = other | {"policy": "profile_4.3", "leader": 1, "differs": False, "loss_min": 70, "loss_max": 70}
     return report(
         findings,
         plan=small_plan(),
         causes={"hwm-1": ["From then on.", "Broker 3.", "[3] to [].", "Broker 1.", "At least 70 are gone."]},
-        predictions=[other, shipped, other | {"policy": "min_isr_3"}],
+        predictions=[other, shipped, shipped | {"policy": "profile_4.0"}, other | {"policy": "min_isr_3"}],
+        states=placed([*history(), hidden, gone]),
         elections=[election],
         quality=[check],
         quality_runs=[{"run_at_ms": START_MS + n, "expectations": 154, "failed": n, "warned": 7} for n in (0, 31)],

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence.capture.files import open_capture
 from evidence.offsets.batch_heads import read_heads
-from evidence.offsets.jmx_exporter import MetricNames
-from evidence.offsets.read import read_offsets
 from evidence.offsets.replica_log import read_tail
 from tests.support import writer
 from tests.support.invoked import invoke
@@ -83,18 +80,6 @@ def test_the_log_ends_are_those_of_the_whole_segments(shell: str, disks: Path, t
     assert not list(came.rglob("*.log"))
 
 
-def test_rows_of_a_capture(disks: Path, tmp_path: Path) -> None:
-    collected(disks, tmp_path / "capture")
-    with open_capture(tmp_path / "capture") as opened:
-        rows = read_offsets(opened.name, opened.files, MetricNames(), 5000).log_end_offsets.to_pylist()
-    of_heads = {(r["topic"], r["partition"]): r for r in rows if r["source"] == "batch_heads"}
-    row = of_heads["ledger", 1]
-    assert (row["broker_id"], row["log_end_offset"]) == (4, read_tail(disks / "ledger-1" / SEGMENT, 0).log_end_offset)
-    assert row["captured_at_ms"] is not None
-    assert row["topic_id"] is not None
-    assert row["broker_epoch"] is None
-
-
 @pytest.mark.parametrize("shell", SHELLS)
 def test_only_heads_behind_the_last_index_entry_come(shell: str, disks: Path, tmp_path: Path) -> None:
     """The index of a running broker is allocated in advance: zeros follow its last entry."""
@@ -112,13 +97,6 @@ def test_only_heads_behind_the_last_index_entry_come(shell: str, disks: Path, tm
         assert (heads[0], heads[-1]) == (f"size {len(segment)}", f"end {len(segment)} whole")
         first = heads[1].split()
         assert bytes.fromhex(first[1]) == segment[int(first[0]) : int(first[0]) + 61]
-
-
-def test_no_byte_of_a_record_is_copied(disks: Path, tmp_path: Path) -> None:
-    segment = real(disks)
-    at = starts(segment)
-    text = (collected(one(tmp_path, segment), tmp_path / "capture") / "orders-0" / f"{0:020d}.heads").read_text()
-    assert [line.split()[1] for line in text.splitlines()[1:-1]] == [segment[a : a + 61].hex() for a in at]
 
 
 @pytest.mark.parametrize(

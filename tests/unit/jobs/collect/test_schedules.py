@@ -126,22 +126,6 @@ def test_the_manifest_has_only_fields_of_the_api() -> None:
     assert faults_of(MANIFEST.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "fault"),
-    [
-        ("backoffLimit", "backofLimit", "'backofLimit' was unexpected"),
-        ("claimName:", "claim:", "'claimName' is a required property"),
-        ("storage: 50Gi", "storage: [50]", "[50] is not"),
-        ("runAsUser: 65532", 'runAsUser: "65532"', "'65532' is not of type"),
-        ("verbs: [get]", "verbs: get", "'get' is not of type"),
-        ("batch/v1", "batch/v1beta1", "'batch/v1beta1' is not one of"),
-    ],
-)
-def test_a_fault_of_the_manifest_is_found(right: str, wrong: str, fault: str) -> None:
-    text = MANIFEST.read_text(encoding="utf-8")
-    assert [line for line in faults_of(text.replace(right, wrong)) if fault in line]
-
-
 def test_the_role_has_the_pods_of_the_file_of_nodes_and_no_others(tmp_path: Path) -> None:
     found = objects(MANIFEST.read_text(encoding="utf-8"))
     file = tmp_path / "nodes.toml"

@@ -145,11 +145,6 @@ def test_a_page_is_bounded_whatever_was_found() -> None:
         assert f"… ({150 * times} brokers)]" in text
 
 
-def test_a_loss_with_bounds_is_an_estimate() -> None:
-    page = Page(render_report(report([finding(loss_max=75)])))
-    assert page.of_class("section", "estimate") == 1
-
-
 def test_each_reference_has_its_target_and_each_id_is_unique() -> None:
     page = Page(render_report(report([finding("one"), finding("other")])))
     ids = page.attributes("id")

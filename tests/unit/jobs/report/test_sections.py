@@ -30,23 +30,6 @@ def test_only_windows_count_in_the_verdicts() -> None:
     assert "LOST:" not in html
 
 
-def test_exposures_are_longest_first_with_their_sum() -> None:
-    open_end = {"end_offset": None, "end_timestamp_ms": None}
-    rows = [
-        exposure("short", 5_000),
-        exposure("open", 65_000, "exposed_for_at_least", partition=1, **open_end),
-        exposure("long", 3_600_000, partition=2),
-        exposure("alone", kind="last_replica_standing", partition=3),
-    ]
-    shown = section_text(render_report(report(rows)), "exposure")
-    assert "3 without a leader ≥ 1 h 1 min in total over all partitions, longest ≥ 1 h 0 min; 1 without an end" in shown
-    assert "1 one replica left 20.0 s in total" in shown
-    assert "without a leader: ledger , 3 times in 3 partitions, ≥ 1 h 1 min in total" in shown
-    places = [shown.index(text) for text in ("1 h 0 min 2023", "≥ 1 min 5 s 2023", " 5.0 s 2023", "20.0 s 2023")]
-    assert places == sorted(places)
-    assert "still exposed at the end of the log" in shown
-
-
 def test_excluded_findings_are_listed_separately_without_a_section() -> None:
     findings = [finding(f"ok-{number}", verdict="excluded", loss_min=0, loss_max=0) for number in range(300)]
     page = Page(render_report(report(findings)))

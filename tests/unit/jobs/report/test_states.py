@@ -8,7 +8,7 @@ from jobs.report.load import load_report
 from jobs.report.page import render_report
 from jobs.report.rows import MAX_STATES
 from tests.support.report_page import Page
-from tests.support.report_rows import events, finding, history, lake_of, placed, report, state
+from tests.support.report_rows import finding, lake_of, state
 
 HISTORY = [state(offset, 3, [3]) for offset in range(1000)]
 
@@ -39,28 +39,3 @@ def test_a_long_history_shows_the_states_around_each_window(tmp_path: Path) -> N
         assert f"{before} earlier and {1000 - before - MAX_STATES} later states are not shown" in text
     assert text.count(f"{MAX_STATES} states of this partition") == len(windows)
     assert html.count("<dt>Min ISR</dt>") == len(windows) - 1  # of the last one the state before is not known
-
-
-def test_a_short_history_is_shown_whole(tmp_path: Path) -> None:
-    rows = [finding(), finding("other", topic_id="none", partition=1)]
-    loaded = load_report(lake_of(tmp_path, "c", findings=rows, partition_history=history()), "c")
-    found = {
-        key: [(each["offset"], each["shown"]) for each in states] for key, states in loaded["page"]["states"].items()
-    }
-    assert found == {"hwm-1": [(100, True), (110, True), (120, True), (130, True)]}
-
-
-def test_a_removed_topic_and_unknown_values_are_shown() -> None:
-    gone = state(140, -1, [], removed=True) | dict.fromkeys(
-        ("replicas", "isr", "elr", "leader", "leader_epoch", "timestamp_ms", "leader_recovery_state")
-    )
-    hidden = state(135, -1, []) | {"isr": None, "leader": None, "leader_epoch": None}
-    states = placed([*history(), hidden, gone])
-    page = Page(render_report(report([finding()], states, timeline=events([finding()]))))
-    assert "topic removed" in page.text
-    assert [page.of_class("rect", name) for name in ("strip", "unknown", "leaderless")] == [5, 1, 1]
-
-
-def test_a_window_without_history_has_a_section_too() -> None:
-    page = Page(render_report(report([finding()], states=[])))
-    assert "This finding has no partition history." in page.text

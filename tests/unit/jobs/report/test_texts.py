@@ -67,10 +67,8 @@ def test_json_has_every_section_with_what_it_leaves_out() -> None:
     found = json.loads(as_json(small_report()))
     assert found["answer"]["status"] == "lost"
     assert found["narrowed_to"] is None
-    assert {name: section["total"] for name, section in found["findings"].items()} == {
-        **dict.fromkeys(("windows", "excluded", "other_rules", "exposures", "cut_logs", "rules", "faults"), 1)
-    }
-    assert found["findings"]["windows"]["rows"][0]["finding_id"] == "hwm-1"
+    names = ("windows", "excluded", "other_rules", "exposures", "cut_logs", "rules", "faults")
+    assert [found["findings"][name]["total"] for name in names] == [2, 1, 1, 4, 1, 1, 1]
     assert found["policies"][0]["policy"] == "profile_4.3"
     assert found["timeline"]["brokers"]["3"][0]["broker_id"] == 3
     assert found["evidence"]["files"][0]["sha256"] == "ab" * 32

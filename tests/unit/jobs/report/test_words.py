@@ -60,13 +60,6 @@ def test_every_policy_and_profile_has_a_name() -> None:
     assert [policy for policy in policies if policy not in POLICY_NAMES] == []
 
 
-def test_rules_with_the_same_result_are_one_answer() -> None:
-    small = small_report()
-    twin = small["predictions"][1] | {"policy": "profile_4.0"}
-    page = section_text(render_report(small | {"predictions": [*small["predictions"], twin]}), "details")
-    assert "Kafka 3.9 and 4.0; Kafka 4.3 and 4.4 elected 1" in page
-
-
 def test_a_record_is_found_by_its_metadata_offset() -> None:
     small = small_report()
     (command,) = Page(render_report(small | {"cluster_id": "c'1"})).attributes("data-record")
