@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from evidence.capture.files import open_capture
-from evidence.metadata_log.rows import byte_ranges
 from evidence.metadata_log.scan import scan_files
 from jobs.config.settings import load_settings
 from jobs.ingest.log_batches import keys_of
-from jobs.ingest.records import RECORDS, DecodingTask, plan_records
+from jobs.ingest.records import RECORDS, plan_records
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.data_files import DataFile
 from jobs.lake.lake import Lake
@@ -181,30 +180,6 @@ def test_overlapping_batches_with_equal_crcs_are_stored_once(together: bool, tmp
     again = shutil.copytree(folders[-1], tmp_path / "again")
     assert ingested(lake, again).added[RECORDS] == 0
     assert len(records(lake)) == 17
-
-
-def test_a_task_writes_a_file_and_returns_little(captures: tuple[Path, Path, int], tmp_path: Path) -> None:
-    """What the driver gets: a file's name and statistics, and damage. A range without new records gives no file."""
-    lake = Lake(tmp_path / "lake")
-    lake.create()
-    with open_capture(captures[1]) as capture:
-        scanned = scan_files(capture.files)
-        plan = plan_records(lake, "c", scanned)
-        assert (len(plan.doubtful), plan.unplaced) == (0, [])
-        work = byte_ranges(plan.new)
-        task = DecodingTask(lake.storage, RECORDS, "x", 4, "unknown")
-        done = task(work)
-        (damage,) = done.damage
-        assert (damage["capture"], damage["offset"], damage["reason"]) == ("x", captures[2], "short_record")
-        assert done.file is not None
-        assert (done.file.lowest, done.file.highest) == (0, plan.rows - 1)
-        assert done.file.rows == plan.rows - 1
-        assert lake.count(RECORDS, "c") == 0  # no commit names the file
-        lake.commit(RECORDS, "c", [done.file])
-        assert lake.count(RECORDS, "c") == plan.rows - 1
-        known = lake.read(RECORDS, "c", TABLES[RECORDS].key)
-        again = DecodingTask(lake.storage, RECORDS, "x", 4, "unknown", known=known)(work)
-        assert (again.file, again.damage) == (None, done.damage)
 
 
 def test_the_same_boot_id_read_again_is_another_reading(tmp_path: Path) -> None:

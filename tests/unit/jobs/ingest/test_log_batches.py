@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,10 +10,7 @@ from hypothesis import strategies as st
 
 from jobs.ingest.log_batches import Keys, in_order, places_of
 from jobs.ingest.records import overlap
-from jobs.lake.lake import Lake
-from jobs.lake.tables import TABLES
 from replay.cluster.branches import Holders
-from tests.support.report_rows import row
 
 Key = tuple[int, int, int]
 # Few values, so that keys have parts in common; and the largest.
@@ -53,21 +48,6 @@ def test_holders_of_a_column_are_those_of_its_rows(nodes: list[list[int]], first
     found, own = Holders.of_column(column), [tuple(each) for each in nodes[first:]]
     assert list(found.sets) == list(dict.fromkeys(own))
     assert [found.nodes(row) for row in range(len(found.of))] == own
-
-
-def test_a_table_is_read_with_codes_or_without(tmp_path: Path) -> None:
-    lake, name = Lake(tmp_path), "quarantine"
-    lake.create()
-    for capture in ("a", "b"):  # two files, each with its own dictionary
-        rows = [
-            row(TABLES[name].file_schema, capture=capture, sha256=capture, position=n, path=f"{capture}{n}")
-            for n in range(3)
-        ]
-        lake.append(name, "c", pa.Table.from_pylist(rows, schema=TABLES[name].file_schema))
-    plain, coded = (lake.read(name, "c", as_codes=codes) for codes in (False, True))
-    assert coded.to_pylist() == plain.to_pylist()
-    assert pa.types.is_dictionary(coded["path"].type)
-    assert coded.take([5, 0]).to_pylist() == plain.take([5, 0]).to_pylist()
 
 
 @pytest.mark.parametrize(

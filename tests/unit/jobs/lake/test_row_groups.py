@@ -29,10 +29,10 @@ counts = st.sampled_from([1, 2, 4, 16, 64])
 topic_ids = st.sampled_from([None, "", "é", *(f"topic-{number}" for number in range(12))])
 
 
-def table(rows: Sequence[Row], topics: tuple[str, ...], encoded: bool = False) -> pa.Table:
+def table(rows: Sequence[Row], topics: tuple[str, ...]) -> pa.Table:
     numbers, ids = pa.array([n for n, _ in rows], pa.int64()), pa.array([t for _, t in rows], pa.string())
     if topics == FLAT:
-        return pa.table({"n": numbers, "topic_id": ids.dictionary_encode() if encoded else ids})
+        return pa.table({"n": numbers, "topic_id": ids})
     changes = pa.array([None if t is None else {"topic_id": t} for _, t in rows], SCHEMAS[NESTED].field("change").type)
     return pa.table({"n": numbers, "change": changes})
 
@@ -65,14 +65,17 @@ def bucket_of(topic_id: str, count: int) -> int:
     files=st.lists(st.tuples(st.lists(topic_ids, max_size=30), st.none() | counts, st.integers(1, 9)), max_size=4),
     buckets=counts,
     nested=st.booleans(),
+    most=st.sampled_from([4, 1000]),
 )
 def test_every_row_comes_once_in_the_bucket_of_its_topic_or_without_one(
-    files: list[tuple[list[str | None], int | None, int]], buckets: int, nested: bool
+    files: list[tuple[list[str | None], int | None, int]], buckets: int, nested: bool, most: int
 ) -> None:
-    """Files with different numbers of slices, and files of another program (None), which are not sliced."""
+    """Files with different numbers of slices, and files of another program (None), which are not sliced. most: rows of
+    a row group."""
     topics = NESTED if nested else FLAT
     rows: list[Row] = []
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_groups, "MOST_ROWS", most)
         storage, names = Storage(Path(folder)), []
         for number, (ids, slices, step) in enumerate(files):
             own: list[Row] = [(len(rows) + i, topic_id) for i, topic_id in enumerate(ids)]
@@ -82,6 +85,8 @@ def test_every_row_comes_once_in_the_bucket_of_its_topic_or_without_one(
                 pq.write_table(table(own, topics), Path(folder) / names[-1], row_group_size=step)
             else:
                 write(storage, names[-1], table(own, topics), topics, slices, step)
+                footer = pq.read_metadata(Path(folder) / names[-1])
+                assert all(footer.row_group(n).num_rows <= most for n in range(footer.num_row_groups))
         found = read(storage, names, topics, buckets)
     expected: list[list[int]] = [[] for _ in range(buckets + 1)]
     for n, topic_id in rows:
@@ -111,30 +116,11 @@ def test_a_bucket_reads_only_its_row_groups(tmp_path: Path) -> None:
         assert (read_rows, read_bytes) == (100 * times, sum(sizes) * times)
 
 
-@pytest.mark.parametrize("topics", [FLAT, NESTED], ids=["flat", "nested"])
-def test_a_large_slice_is_several_row_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, topics: tuple[str, ...]
-) -> None:
-    monkeypatch.setattr(row_groups, "MOST_ROWS", 20)
-    storage = Storage(tmp_path)
-    rows: list[Row] = [(n, "large" if n % 10 else f"topic-{n}") for n in range(100)]
-    write(storage, "a", table(rows, topics), topics, 4)
-    metadata = pq.read_metadata(tmp_path / "a")
-    assert max(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)) == 20
-    for count in (1, 4, 8):
-        found = read(storage, ["a"], topics, count)
-        assert sorted(n for numbers in found for n in numbers) == list(range(100))
-        assert len(found[bucket_of("large", count)]) >= 90
-
-
-def test_encoded_topic_ids_are_sliced_like_plain_ones(tmp_path: Path) -> None:
-    storage = Storage(tmp_path)
-    rows: list[Row] = [(n, None if n % 7 == 0 else f"topic-{n % 5}") for n in range(40)]
-    encoded = table(rows, FLAT, encoded=True)
-    plain = row_groups.slices_of(table(rows, FLAT)["topic_id"], 8)
-    assert row_groups.slices_of(pa.concat_tables([encoded, encoded])["topic_id"], 8).tolist() == [*plain, *plain]
-    assert [n == row_groups.NO_TOPIC for n in plain] == [t is None for _, t in rows]
-    assert read(storage, [], FLAT, 2) == [[], [], []]
+def test_encoded_topic_ids_are_sliced_like_plain_ones() -> None:
+    ids = pa.chunked_array([[None if n % 7 == 0 else f"topic-{n % 5}" for n in range(40)]])
+    plain = row_groups.slices_of(ids, 8).tolist()
+    assert row_groups.slices_of(ids.dictionary_encode(), 8).tolist() == plain
+    assert [n == row_groups.NO_TOPIC for n in plain] == ids.is_null().to_pylist()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import stat
 import tarfile
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from jobs.salvage.produce import _Chosen, _Ledger
 from jobs.salvage.stage import salvage
 from tests.support.data_logs import TIME_MS, Written, write_copy
 from tests.support.invoked import invoke
+from tests.support.small_captures import write_files
 from tests.support.writer import crc32c
 
 SECRET = b"secret-payload"
+SEGMENT = f"ledger-0/{0:020}.log"
 SHARED = [Written(0, 0, [(b"a", b"1"), (b"b", b"2")]), Written(2, 0, [(b"a", b"3")])]
 LOST = [
     Written(3, 0, [(b"a", SECRET)], headers=[("trace", b"\xff")]),
@@ -79,36 +81,94 @@ def test_the_records_and_what_is_known_of_them(tmp_path: Path) -> None:
     assert (tmp_path / f"out/ledger-0/{3:020}.log").read_bytes() == b"".join(batches)
 
 
-def test_a_later_value_of_a_key_in_the_current_log_is_named_by_its_offset(tmp_path: Path) -> None:
-    _, rows = saved(tmp_path, won=[*SHARED, Written(3, 2, [(b"z", b"")]), Written(4, 2, [(b"a", None)])])
-    assert [row["newer_offset"] for row in rows] == [4, None, None, None, None, None, None]
+TRANSACTIONS = [
+    Written(3, 2, [(b"a", b"9")], producer=(11, 0, 0), transactional=True),
+    Written(4, 2, producer=(11, 0, 0), control=0),
+    Written(5, 2, [(b"c", b"4")], producer=(11, 0, 0), transactional=True),
+    Written(6, 2, producer=(9, 0, -1), control=1),
+]
+COMPACTED = [Written(1, 0, [(b"b", b"2")], time_ms=TIME_MS + 1), SHARED[1]]
+DIFFERS = [SHARED[0], Written(2, 0, [(b"a", b"another")])]
 
 
-def test_what_an_aborted_transaction_wrote_is_no_newer_value(tmp_path: Path) -> None:
-    producer = (11, 0, 0)
-    won = [
-        *SHARED,
-        Written(3, 2, [(b"a", b"9")], producer=producer, transactional=True),
-        Written(4, 2, producer=producer, control=0),
-        Written(5, 2, [(b"c", b"4")], producer=producer, transactional=True),
-        Written(6, 2, producer=(9, 0, -1), control=1),
-    ]
-    _, rows = saved(tmp_path, won=won)
-    assert [row["newer_offset"] for row in rows] == [None] * 7
-    assert rows[4]["transaction"] == "committed"  # its marker went to the new leader
+def clicks(epoch: int, *offsets: int) -> list[Written]:
+    return [*SHARED, *(Written(at, epoch, [(None, b"click")]) for at in offsets)]
 
 
-def test_a_record_that_is_there_once_stands_for_one_of_several_that_are_alike(tmp_path: Path) -> None:
-    twice = [Written(3, 0, [(None, b"click")]), Written(4, 0, [(None, b"click")])]
-    found, rows = saved(tmp_path, [*SHARED, *twice], [*SHARED, Written(3, 2, [(None, b"click")])])
-    assert [row["sent_again_offset"] for row in rows] == [3, None]
-    assert found["sent_again"] == 1
+def sent(epoch: int, value: bytes) -> list[Written]:
+    return [*SHARED, Written(3, epoch, [(b"k", value)], producer=(7, 0, 5))]
 
 
-def test_a_sequence_that_another_record_has_is_no_record_that_was_sent_again(tmp_path: Path) -> None:
-    old, new = (Written(3, epoch, [(b"k", value)], producer=(7, 0, 5)) for epoch, value in ((0, b"old"), (2, b"new")))
-    _, rows = saved(tmp_path, [*SHARED, old], [*SHARED, new])
-    assert [row["sent_again_offset"] for row in rows] == [None]
+@pytest.mark.parametrize(
+    ("old", "won", "column", "expected", "known"),
+    [
+        ((), [*SHARED, Written(3, 2, [(b"z", b"")]), Written(4, 2, [(b"a", None)])], "newer_offset", [4], {}),
+        # What was aborted is no newer value; the marker of a transaction went to the new leader.
+        ((), [*SHARED, *TRANSACTIONS], "newer_offset", [None] * 7, {}),
+        ((), [*SHARED, *TRANSACTIONS], "transaction", [None, *["committed"] * 2, "aborted", "committed"], {}),
+        # A record that is there once stands for one of several that are alike.
+        (clicks(0, 3, 4), clicks(2, 3), "sent_again_offset", [3, None], {"sent_again": 1}),
+        # A sequence that another record has is none that was sent again.
+        (sent(0, b"old"), sent(2, b"new"), "sent_again_offset", [None], {}),
+        ((), [*DIFFERS, *WON], "offset", [2, 3], {"parting_offset": 2, "parted_by": "bytes"}),
+        ((), [*COMPACTED, *WON], "offset", [3], {"missing_before_parting": 0, "offsets_not_compared": 0}),
+        ((), [Written(8, 5, [(b"z", b"z")])], "offset", [9, 10, 11], {"offsets_not_compared": 5}),
+    ],
+)
+def test_what_the_current_log_shows(
+    tmp_path: Path, old: list[Written], won: list[Written], column: str, expected: list[Any], known: dict[str, Any]
+) -> None:
+    """expected: of the first records."""
+    found, rows = saved(tmp_path, old, won)
+    assert [row[column] for row in rows][: len(expected)] == expected
+    assert found | known == found
+
+
+def test_leader_epochs_alone_show_where_the_logs_part(tmp_path: Path) -> None:
+    saved(tmp_path)
+    (tmp_path / "out").rename(tmp_path / "first")
+    (tmp_path / "new" / SEGMENT).unlink()
+    found, rows = again(tmp_path)
+    assert (found["parting_offset"], len(rows), found["sent_again"], found["newer_value"]) == (3, 7, None, None)
+
+
+def test_a_current_copy_that_ends_in_a_common_epoch_shows_no_parting(tmp_path: Path) -> None:
+    write_copy(tmp_path / "old/ledger-0", [*SHARED, *LOST], [(0, 0)])
+    write_copy(tmp_path / "new/ledger-0", SHARED, [(0, 0)])
+    found, rows = again(tmp_path)
+    assert (found["parted_by"], len(rows)) == ("end of the copy", 7)
+    assert any("nothing shows that its log ended there" in note for note in found["notes"])
+
+
+def joined(batches: Sequence[Written]) -> bytes:
+    return b"".join(batch.bytes for batch in batches)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({f"new/{SEGMENT}": None, "new/ledger-0/leader-epoch-checkpoint": b"0\n1\n0 0\n"}, "its segments are not"),
+        (
+            {f"new/{SEGMENT}": joined([Written(0, 0, [(b"q", b"q")]), Written(1, 0), Written(2, 0), *WON])},
+            "no batch or record is the same",
+        ),
+        ({f"old/{SEGMENT}": b""}, "no whole batch"),
+        ({f"old/ledger-0/{5:020}.log": Written(5, 0).bytes}, "files of two logs are in one folder"),
+        ({f"old/other/{SEGMENT}": joined(SHARED)}, "two copies of ledger-0"),
+        (
+            {f"old/ledger-1/{0:020}.log": joined(SHARED), "old/ledger-0": None},
+            "no replica of the same partition",
+        ),
+    ],
+)
+def test_a_copy_that_cannot_be_used(tmp_path: Path, files: dict[str, bytes | None], message: str) -> None:
+    """files: what is written over a copy, or deleted."""
+    saved(tmp_path)
+    write_files(tmp_path, {name: data for name, data in files.items() if data is not None})
+    for name in (name for name, data in files.items() if data is None):
+        (tmp_path / name).rename(tmp_path / "gone")
+    done = invoke(["salvage", "--from", tmp_path / "old", "--current", tmp_path / "new"])
+    assert (done.exit_code, message in str(done.exception)) == (1, True)
 
 
 def test_only_the_files_that_were_asked_for_have_payloads(tmp_path: Path) -> None:
@@ -117,8 +177,7 @@ def test_only_the_files_that_were_asked_for_have_payloads(tmp_path: Path) -> Non
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     assert {stat.S_IMODE(path.parent.stat().st_mode) for path in files} == {0o700}
     assert SECRET not in (tmp_path / "out/salvage.json").read_bytes()
-    words = ["salvage", "--from", str(tmp_path / "old"), "--current", str(tmp_path / "new")]
-    done = invoke([*words, "--format", "json"])
+    done = invoke(["salvage", "--from", tmp_path / "old", "--current", tmp_path / "new", "--format", "json"])
     assert (done.exit_code, SECRET.decode() in done.output) == (0, False)
     assert json.loads(done.stdout)["partitions"][0]["records"] == 7
 
@@ -161,7 +220,7 @@ def test_archives_are_read_like_folders_and_leave_nothing(tmp_path: Path, monkey
 
 def test_a_torn_end_is_no_loss_of_what_is_before_it(tmp_path: Path) -> None:
     saved(tmp_path)
-    segment = tmp_path / f"old/ledger-0/{0:020}.log"
+    segment = tmp_path / "old" / SEGMENT
     segment.write_bytes(segment.read_bytes()[:-3])
     (tmp_path / "out").rename(tmp_path / "whole")
     found, rows = again(tmp_path)
@@ -171,7 +230,7 @@ def test_a_torn_end_is_no_loss_of_what_is_before_it(tmp_path: Path) -> None:
 
 def test_damage_in_the_middle_is_passed_over_and_named(tmp_path: Path) -> None:
     saved(tmp_path)
-    segment = tmp_path / f"old/ledger-0/{0:020}.log"
+    segment = tmp_path / "old" / SEGMENT
     data = bytearray(segment.read_bytes())
     at = sum(len(batch.bytes) for batch in SHARED)
     data[at + 70] ^= 0xFF
@@ -181,8 +240,7 @@ def test_damage_in_the_middle_is_passed_over_and_named(tmp_path: Path) -> None:
     assert ([row["offset"] for row in rows], found["partial"]) == ([4, 5, 7, 9, 10, 11], True)
     assert found["bytes"]["damaged"] == len(LOST[0].bytes)
     assert any(f"byte {at} (offset 3): stored CRC32C" in note for note in found["notes"])
-    words = ["salvage", "--from", str(tmp_path / "old"), "--current", str(tmp_path / "new")]
-    done = invoke(words)
+    done = invoke(["salvage", "--from", tmp_path / "old", "--current", tmp_path / "new"])
     assert (done.exit_code, f"PARTIAL: {len(LOST[0].bytes)} bytes" in done.output) == (1, True)
 
 
@@ -198,90 +256,6 @@ def test_a_record_that_cannot_be_decoded_is_named_and_the_rest_is_saved(tmp_path
     assert [row["offset"] for row in rows] == [4, 5]
     assert (found["partial"], found["unreadable_batches"]) == (True, 1)
     assert any("cannot be read" in note for note in found["notes"])
-
-
-def test_logs_part_before_their_epochs_do_if_their_bytes_differ(tmp_path: Path) -> None:
-    other = [SHARED[0], Written(2, 0, [(b"a", b"another")]), *WON]
-    found, rows = saved(tmp_path, won=other)
-    assert (found["parting_offset"], found["parted_by"], rows[0]["offset"]) == (2, "bytes", 2)
-
-
-def test_records_that_compaction_removed_are_not_lost(tmp_path: Path) -> None:
-    found, rows = saved(tmp_path, won=[Written(1, 0, [(b"b", b"2")], time_ms=TIME_MS + 1), SHARED[1], *WON])
-    assert (found["parting_offset"], found["missing_before_parting"], rows[0]["offset"]) == (3, 0, 3)
-    assert found["offsets_not_compared"] == 0
-
-
-def test_offsets_before_the_current_logs_start_are_left_out(tmp_path: Path) -> None:
-    won = [Written(8, 5, [(b"z", b"z")])]
-    found, rows = saved(tmp_path, won=won)
-    assert ([row["offset"] for row in rows], found["offsets_not_compared"]) == ([9, 10, 11], 5)
-
-
-def _without_segments(tmp_path: Path) -> None:
-    (tmp_path / f"new/ledger-0/{0:020}.log").unlink()
-
-
-def _same_epoch(tmp_path: Path) -> None:
-    _without_segments(tmp_path)
-    (tmp_path / "new/ledger-0/leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
-
-
-def _nothing_in_common(tmp_path: Path) -> None:
-    log = b"".join(batch.bytes for batch in [Written(0, 0, [(b"q", b"q")]), Written(1, 0), Written(2, 0), *WON])
-    (tmp_path / f"new/ledger-0/{0:020}.log").write_bytes(log)
-
-
-def _empty(tmp_path: Path) -> None:
-    (tmp_path / f"old/ledger-0/{0:020}.log").write_bytes(b"")
-
-
-def _two_logs(tmp_path: Path) -> None:
-    (tmp_path / f"old/ledger-0/{5:020}.log").write_bytes(Written(5, 0).bytes)
-
-
-def _two_copies(tmp_path: Path) -> None:
-    write_copy(tmp_path / "old/other/ledger-0", SHARED)
-
-
-def _not_there(tmp_path: Path) -> None:
-    (tmp_path / "old/ledger-0").rename(tmp_path / "old/ledger-1")
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (_same_epoch, "its segments are not"),
-        (_nothing_in_common, "no batch or record is the same"),
-        (_empty, "no whole batch"),
-        (_two_logs, "files of two logs are in one folder"),
-        (_two_copies, "two copies of ledger-0"),
-        (_not_there, "no replica of the same partition"),
-    ],
-)
-def test_a_copy_that_cannot_be_used(tmp_path: Path, change: Callable[[Path], None], message: str) -> None:
-    saved(tmp_path)
-    change(tmp_path)
-    words = ["salvage", "--from", str(tmp_path / "old"), "--current", str(tmp_path / "new")]
-    done = invoke(words)
-    assert done.exit_code == 1
-    assert message in str(done.exception)
-
-
-def test_leader_epochs_alone_show_where_the_logs_part(tmp_path: Path) -> None:
-    saved(tmp_path)
-    (tmp_path / "out").rename(tmp_path / "first")
-    _without_segments(tmp_path)
-    found, rows = again(tmp_path)
-    assert (found["parting_offset"], len(rows), found["sent_again"], found["newer_value"]) == (3, 7, None, None)
-
-
-def test_a_current_copy_that_ends_in_a_common_epoch_shows_no_parting(tmp_path: Path) -> None:
-    write_copy(tmp_path / "old/ledger-0", [*SHARED, *LOST], [(0, 0)])
-    write_copy(tmp_path / "new/ledger-0", SHARED, [(0, 0)])
-    found, rows = again(tmp_path)
-    assert (found["parted_by"], len(rows)) == ("end of the copy", 7)
-    assert any("nothing shows that its log ended there" in note for note in found["notes"])
 
 
 def test_what_cannot_be_produced_is_refused_before_a_broker_is_asked(tmp_path: Path) -> None:
