@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pytest
 
 from replay.bucket import Detected, detect
-from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import ClusterFacts
 from replay.partitions.elections import RISKY
 from tests.support.detection import cluster_of, events_of, windows, windows_of, with_topic_ids
@@ -63,13 +62,7 @@ DECIDED = {
 Given = tuple[pa.Table, pa.Table, ClusterFacts, pa.Table | None]
 
 
-def given(
-    name: str,
-    clock_error_ms: int = 0,
-    keep: str | None = None,
-    brokers: BrokerTimeline | None = None,
-    with_logs: bool = False,
-) -> Given:
+def given(name: str, clock_error_ms: int = 0, keep: str | None = None, with_logs: bool = False) -> Given:
     """History, offsets, cluster and lines of a capture. keep: only the offset rows of this source. with_logs: also boot
     ids."""
     decoded = decode(capture(name))
@@ -77,7 +70,6 @@ def given(
     rows = decoded.offsets if keep is None else decoded.offsets.filter(pc.field("source") == keep)
     cluster = cluster_of(decoded, state, clock_error_ms, history.table if with_logs else None)
     cluster = cluster if with_logs else replace(cluster, boots={})
-    cluster = cluster if brokers is None else replace(cluster, brokers=brokers)
     events = events_of(decoded, state, history.table) if with_logs else None
     return history.table, with_topic_ids(rows, history.table), cluster, events
 
@@ -163,25 +155,6 @@ def test_clocks_that_may_be_wrong_by_more_than_the_incident_prove_nothing(name: 
     proofs = [set(proven(each)) for each in found]
     assert all(after <= before for before, after in pairwise(proofs))
     assert proofs[-1] == set()
-
-
-def test_no_finding_mixes_prediction_into_the_verdict() -> None:
-    for finding in judged("unclean"):
-        assert (finding["would_be_leader"] is None) == (finding["policy"] is None)
-        assert finding["would_be_leader"] != finding["recorded_leader"]
-        if finding["would_be_leader"] is not None:
-            assert "Prediction:" in finding["explanation"]
-    picks = {place: (f["recorded_leader"], f["would_be_leader"]) for place, f in proven(judged("unclean")).items()}
-    # Unclean recovery would have picked the longest log.
-    assert picks == {("ledger", 0): (1, 3), ("ledger", 2): (1, 3), ("audit", 1): (2, 3)}
-
-
-def test_without_any_broker_records_nobody_is_a_candidate() -> None:
-    """Whose file it was, and which process wrote a line, is not known without them."""
-    history, offsets, cluster, _ = given("unclean", brokers=BrokerTimeline())
-    found = detect(history, offsets, cluster)
-    assert proven(windows(found.findings)) == {}
-    assert {tuple(e["candidates"]) for e in found.elections.to_pylist()} == {()}
 
 
 @pytest.mark.parametrize("name", LOST_WITH_LOGS)

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from jobs.config.jars import delta_jars, s3_jars
-from requirements.audit import CONTROL, lines_of, newest, versions_of
+from requirements.audit import CONTROL, lines_of, newest
 from requirements.bill_of_materials import BILL, PAGE, page
 from tests.support.paths import ROOT
 
@@ -63,10 +63,6 @@ def test_the_locks_meet_what_the_project_requires() -> None:
 def test_what_runs_is_what_was_tested() -> None:
     run, dev = pins("run.txt"), pins("dev.txt")
     assert {name: dev.get(name) for name in run} == run
-
-
-def test_an_unmet_requirement_is_found() -> None:
-    assert missing(["pyspark<4", "no-such-package", "rich"], "run.txt") == ["pyspark<4", "no-such-package"]
 
 
 def test_the_bill_of_materials_has_what_is_locked_and_the_jars() -> None:
@@ -133,7 +129,3 @@ def test_what_an_index_says_of_a_newest_version_is_an_answer_for_that_version_al
 def test_an_index_that_knows_no_vulnerability_of_the_control_is_not_believed(control: object) -> None:
     skipped = [{"name": "new", "skip_reason": "not found"}]
     assert newest(skipped, {"new": "1"}, {CONTROL: control, "new": answer("1")}.get) == skipped
-
-
-def test_an_audit_knows_the_versions_that_are_locked() -> None:
-    assert versions_of(FOLDER / "build.txt") == pins("build.txt")

@@ -1,13 +1,23 @@
-"""Which nodes, how to reach them, and what is refused."""
+"""Which nodes, how to reach them, and what is refused; examples/schedule, run as systemd and Kubernetes would."""
 
 from __future__ import annotations
 
+import configparser
+import json
+import os
 import re
+import shlex
+import shutil
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
+from evidence.capture.files import open_capture
 from jobs.collect.targets import (
     CollectError,
     NodePaths,
@@ -18,6 +28,7 @@ from jobs.collect.targets import (
     read_nodes,
     script,
 )
+from tests.support.nodes import nodes
 from tests.support.paths import ROOT
 
 SSH = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "--"]
@@ -164,3 +175,141 @@ def test_the_file_of_nodes_of_the_page(tmp_path: Path) -> None:
     nodes, via = read_nodes(tmp_path / "nodes.toml")
     check_targets(nodes, via)
     assert [node.id for node in nodes] == [3000, 1]
+
+
+FOLDER = ROOT / "examples" / "schedule"
+MANIFEST = FOLDER / "strimzi.yaml"
+UNITS = ("kraft-forensics-collect", "kraft-forensics-collect-light")
+FOLDERS = dict(zip(UNITS, ("kraft-forensics/captures", "kraft-forensics/rounds"), strict=True))
+PROGRAMS = Path(sys.executable).parent
+
+SCHEMA = json.loads(Path(__file__).with_name("kubernetes-1.34.json").read_text(encoding="utf-8"))
+
+
+def objects(text: str) -> dict[tuple[str, str], Any]:
+    """The manifest's objects by kind and name."""
+    return {(found["kind"], found["metadata"]["name"]): found for found in yaml.safe_load_all(text)}
+
+
+def faults_of(text: str) -> list[str]:
+    """What Kubernetes' API would refuse: unknown fields, required ones that are missing, values of another type."""
+    found = []
+    for (kind, name), one in objects(text).items():
+        of_kind = Draft202012Validator({**SCHEMA, "oneOf": [{"$ref": f"#/$defs/{kind}"}]})
+        for error in of_kind.iter_errors(one):
+            whole = [*error.context, error] if error.context else [error]
+            found += [f"{kind} {name} {each.json_path}: {each.message}" for each in whole]
+    return found
+
+
+@pytest.fixture(scope="module")
+def local_nodes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with two nodes of a real cluster, as folders of this machine."""
+    folder = tmp_path_factory.mktemp("nodes")
+    places = nodes(folder / "cluster", (3000, 1))
+    entries = (f'[[node]]\nid = {node}\nat = "local:"\npath = "{place}"\n' for node, place in places.items())
+    file = folder / "nodes.toml"
+    file.write_text("\n".join(entries))
+    return file
+
+
+def collected(command: list[str], folder: Path, **more: str) -> Path:
+    """The capture that a command has made in a folder."""
+    environment = {**os.environ, "PATH": f"{PROGRAMS}:{os.environ['PATH']}", **more}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    [path] = folder.iterdir()
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{6}Z-[a-z-]+\.tar\.gz", path.name)
+    with open_capture(path) as opened:
+        assert opened.cluster_id or "-light" in path.name
+    return path
+
+
+# systemd -------------------------------------------------------------------------------------------------------------
+
+
+def unit(name: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None, strict=True)
+    parser.optionxform = str  # type: ignore[assignment]
+    parser.read_string((FOLDER / name).read_text(encoding="utf-8"))
+    return parser
+
+
+def start_of(name: str, instance: str) -> list[str]:
+    """The words of ExecStart as systemd passes them on: quotes, then specifiers, then dollar signs."""
+    words = shlex.split(unit(name)["Service"]["ExecStart"])
+    words = [re.sub("%([%i])", lambda found: {"%": "%", "i": instance}[found[1]], word) for word in words]
+    assert not [word for word in words if re.search(r"(?<!\$)\$(\$\$)*(?!\$)", word)], (
+        "a variable that systemd replaces"
+    )
+    return [word.replace("$$", "$") for word in words]
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_service_collects(name: str, tmp_path: Path, local_nodes: Path) -> None:
+    shell, option, line = start_of(f"{name}@.service", "payments")
+    assert unit(f"{name}@.service")["Service"]["StateDirectory"] == FOLDERS[name] + "/%i"
+    line = line.replace("/etc/kraft-forensics/payments.toml", str(local_nodes))
+    line = line.replace("/opt/kraft-forensics/bin", str(PROGRAMS))
+    (tmp_path / "state").mkdir()
+    path = collected([shell, option, line], tmp_path / "state", STATE_DIRECTORY=str(tmp_path / "state"))
+    assert path.name.endswith("-payments-light.tar.gz" if "light" in name else "-payments.tar.gz")
+
+
+def test_systemd_finds_no_fault(tmp_path: Path) -> None:
+    """Where systemd is. Its timers name their services by the same name everywhere."""
+    assert {path.name for path in FOLDER.glob("*@*")} == {
+        f"{n}@.{kind}" for n in UNITS for kind in ("service", "timer")
+    }
+    units = [f"{name}@payments.{kind}" for name in UNITS for kind in ("service", "timer")]
+    for name in units:
+        shutil.copy(FOLDER / name.replace("payments", ""), tmp_path / name)
+    if program := shutil.which("systemd-analyze"):
+        done = subprocess.run([program, "verify", *(tmp_path / name for name in units)], capture_output=True, text=True)
+        ours = [line for line in done.stderr.splitlines() if "kraft-forensics" in line]
+        assert (done.returncode, ours) == (0, [])
+    assert [unit(f"{name}@.timer")["Timer"]["OnCalendar"] for name in UNITS] == [
+        "*-*-* 23:00:00 UTC",
+        "*-*-* *:30:00 UTC",
+    ]
+
+
+# Kubernetes ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_manifest_has_only_fields_of_the_api() -> None:
+    assert faults_of(MANIFEST.read_text(encoding="utf-8")) == []
+
+
+def test_the_role_has_the_pods_of_the_file_of_nodes_and_no_others(tmp_path: Path) -> None:
+    found = objects(MANIFEST.read_text(encoding="utf-8"))
+    file = tmp_path / "nodes.toml"
+    file.write_text(found["ConfigMap", "kraft-forensics"]["data"]["nodes.toml"])
+    targets, via = read_nodes(file)
+    check_targets(targets, via)
+    pods = [target.at.removeprefix("kubectl:kafka/").removesuffix("/kafka") for target in targets]
+    assert [int(pod.rpartition("-")[2]) for pod in pods] == [target.id for target in targets]
+    assert found["Role", "kraft-forensics"]["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": pods},
+        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"], "resourceNames": pods},
+    ]
+    # What kubectl asks of the API for the two commands of a node.
+    assert targets[0].command(None)[:3] == ["kubectl", "exec", "-i"]
+    assert (targets[0].host_command() or [])[:3] == ["kubectl", "get", "pod"]
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_cron_job_collects(name: str, tmp_path: Path, local_nodes: Path) -> None:
+    found = objects(MANIFEST.read_text(encoding="utf-8"))
+    pod = found["CronJob", name]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert pod["serviceAccountName"] in {one for kind, one in found if kind == "ServiceAccount"}
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    assert pod["volumes"][0]["configMap"]["name"] in {one for kind, one in found if kind == "ConfigMap"}
+    claim = pod["volumes"][1]["persistentVolumeClaim"]["claimName"]
+    assert claim in {one for kind, one in found if kind == "PersistentVolumeClaim"}
+    [line] = container["args"]
+    line = line.replace("$$", "$").replace("/etc/kraft-forensics/nodes.toml", str(local_nodes))
+    line = line.replace("/data", str(tmp_path / "kraft-forensics"))
+    path = collected([*container["command"], line], tmp_path / FOLDERS[name] / "my-cluster")
+    assert path.name.endswith("-my-cluster-light.tar.gz" if "light" in name else "-my-cluster.tar.gz")

@@ -1,29 +1,38 @@
-"""Captures that share a log, ingested one after the other without Spark: each record is stored once."""
+"""Captures that share a log, in any form and order, one after the other without Spark: each record is stored once."""
 
 from __future__ import annotations
 
 import gzip
 import shutil
+import zipfile
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evidence.capture.files import open_capture
 from evidence.metadata_log.scan import scan_files
 from jobs.config.settings import load_settings
-from jobs.ingest.log_batches import keys_of
-from jobs.ingest.records import RECORDS, plan_records
+from jobs.ingest.log_batches import Keys, in_order, keys_of, places_of
+from jobs.ingest.records import RECORDS, overlap, plan_records
 from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.data_files import DataFile
 from jobs.lake.lake import Lake
 from jobs.lake.row_groups import Slices
 from jobs.lake.tables import TABLES
+from jobs.replay.stage import replay
+from replay.cluster.branches import Holders
 from tests.support import writer
-from tests.support.paths import ORACLE, controllers
+from tests.support.facts import EVIDENCE, digests, facts
+from tests.support.paths import ORACLE, controllers, rounds, unpacked
 from tests.support.small_captures import SEGMENT, diverged
 
 Row = dict[str, Any]
@@ -219,3 +228,148 @@ def test_the_many_files_of_a_large_log_are_merged(tmp_path: Path, monkeypatch: p
         assert (file.rows, file.lowest, file.highest) == (len(rows), min(rows), max(rows))
     assert Slices(lake.storage, [f"{RECORDS}/{file.path}" for file in files]).count == 64
     assert sorted(file.lowest for file in files) == [file.lowest for file in files]
+
+
+NODES = ("3000", "3001")
+ROUNDS = 2
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A subset of the real capture: two controllers, two rounds of two brokers, the tools' output, and a manifest that
+    can be copied into every piece of it."""
+    every = rounds("unclean")
+    wanted = [f"{chosen}/broker-{b}" for chosen in every[:: len(every) // ROUNDS][:ROUNDS] for b in (1, 3)]
+    wanted += ["cli", *(f"controllers/{node}" for node in NODES)]
+    folder = unpacked("unclean", tmp_path_factory.mktemp("part"), *wanted)
+    (folder / "capture.toml").write_text('cluster_id = "the-one"\n')
+    for meta in folder.rglob("meta.properties"):
+        lines = meta.read_text().splitlines(keepends=True)
+        meta.write_text("".join(line for line in lines if not line.startswith("cluster.id")))
+    for status in folder.rglob("*quorum-status*"):
+        status.unlink()
+    return folder
+
+
+def lake_of(root: Path, captures: Iterable[Path]) -> Lake:
+    lake = Lake(root)
+    for capture in captures:
+        ingest(lake, capture, load_settings(), lambda _: None)
+    return lake
+
+
+@pytest.fixture(scope="module")
+def whole(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return lake_of(tmp_path_factory.mktemp("whole") / "lake", [files])
+
+
+def test_the_subset_has_every_kind_of_evidence(whole: Lake) -> None:
+    empty = {name for name in EVIDENCE if not facts(whole, name)}
+    assert empty <= {"static_configs", "quorum_reports"}
+
+
+def test_an_archive_ingested_three_times_equals_the_folder(files: Path, whole: Lake, tmp_path: Path) -> None:
+    packed = tmp_path / "a.zip"
+    with zipfile.ZipFile(packed, "w") as zipped:
+        for file in sorted(files.rglob("*"), reverse=True):
+            if file.is_file():
+                zipped.write(file, file.relative_to(files))
+    copies = [packed, tmp_path / "b.zip", tmp_path / "c.zip"]
+    for copy in copies[1:]:
+        shutil.copy(packed, copy)
+    assert digests(lake_of(tmp_path / "lake", copies)) == digests(whole)
+
+
+def test_pieces_in_any_order_equal_the_whole(files: Path, whole: Lake, tmp_path: Path) -> None:
+    """Ingests three captures of random files that overlap and together have all files."""
+    random = Random(1)
+    pieces = [tmp_path / name for name in "abc"]
+    for file in files.rglob("*"):
+        if not file.is_file():
+            continue
+        # Files that identify a node or topic go into every piece.
+        identifies = file.name in ("capture.toml", "meta.properties", "partition.metadata")
+        for piece in pieces if identifies else random.sample(pieces, random.choice((1, 1, 2))):
+            target = piece / file.relative_to(files)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target)
+    random.shuffle(pieces)
+    assert digests(lake_of(tmp_path / "lake", pieces)) == digests(whole)
+
+
+def test_the_text_of_kafka_dump_log_gives_the_same_facts_as_the_bytes(tmp_path: Path) -> None:
+    """Ingests one controller's segment and snapshot, first as files and then as printed by kafka-dump-log."""
+    log = Path("controllers/3000/__cluster_metadata-0")
+    source = controllers("unclean", tmp_path / "unclean") / log
+    for name in ("00000000000000000000.log", "00000000000000000248-0000000001.checkpoint"):
+        for form in ("bytes", "text"):
+            (tmp_path / form / log).mkdir(parents=True, exist_ok=True)
+            (tmp_path / form / "capture.toml").write_text('cluster_id = "the-one"\n')
+        shutil.copy(source / name, tmp_path / "bytes" / log / name)
+        printed = "unclean-3000-" + (name + "." if name.endswith("checkpoint") else "") + "dump-log.txt.gz"
+        text = gzip.decompress((ORACLE / printed).read_bytes())
+        (tmp_path / "text" / log / name).with_suffix(".txt").write_bytes(text)
+    both = [lake_of(tmp_path / f"{form}-lake", [tmp_path / form]) for form in ("bytes", "text")]
+    assert len(facts(both[0], "metadata_records")) > 300
+    assert digests(both[1]) == digests(both[0])
+    histories = []
+    for lake in both:
+        replay(lake, "the-one", load_settings(), lambda _: None)
+        histories.append(facts(lake, "partition_history"))
+    assert histories[0] == histories[1] != []
+
+
+Key = tuple[int, int, int]
+# Few values, so that keys have parts in common; and the largest.
+KEYS = st.lists(
+    st.tuples(
+        st.sampled_from([0, 1, 2, 2**31 - 1]),
+        st.sampled_from([0, 1, 5, 6, 2**63 - 1]),
+        st.sampled_from([0, 7, 2**32 - 1]),
+    )
+)
+HELD = st.lists(st.lists(st.sampled_from([1, 2, 3000]), max_size=3), max_size=12)
+
+
+def columns(keys: list[Key]) -> Keys:
+    types = (np.int32, np.int64, np.int64)
+    epoch, base, crc = (np.array([key[n] for key in keys], dtype=of) for n, of in enumerate(types))
+    return epoch, base, crc
+
+
+@given(KEYS, KEYS.map(lambda keys: list(dict.fromkeys(keys))))
+def test_places_of_keys(keys: list[Key], among: list[Key]) -> None:
+    for own in (keys, among, among[: len(keys)]):  # some keys; all of them; the first ones
+        assert places_of(columns(own), columns(among)).tolist() == [among.index(k) if k in among else -1 for k in own]
+
+
+@given(KEYS)
+def test_keys_in_order(keys: list[Key]) -> None:
+    order = in_order(columns(keys))
+    assert ([keys[n] for n in order] if order is not None else keys) == sorted(keys)
+
+
+@given(HELD, st.integers(0, 3))
+def test_holders_of_a_column_are_those_of_its_rows(nodes: list[list[int]], first: int) -> None:
+    column = pa.chunked_array([pa.array(part, pa.list_(pa.int32())) for part in (nodes[:5], nodes[5:])]).slice(first)
+    found, own = Holders.of_column(column), [tuple(each) for each in nodes[first:]]
+    assert list(found.sets) == list(dict.fromkeys(own))
+    assert [found.nodes(row) for row in range(len(found.of))] == own
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [
+        ([(1, 5, 10), (1, 5, 13), (1, 5, 7)], False),
+        ([(1, 5, 10), (1, 5, 12)], True),
+        ([(1, 5, 10), (1, 5, 8), (1, 5, 20)], True),
+        ([(1, 5, 10), (1, 5, 10)], True),
+        ([(1, 5, 10), (2, 5, 10), (1, 6, 10)], False),
+    ],
+)
+def test_copies_whose_offset_was_altered_may_claim_an_offset_twice(
+    batches: list[tuple[int, int, int]], expected: bool
+) -> None:
+    """batches: epoch, CRC, which does not cover the offset, and first offset, of three records each."""
+    epoch, crc, first = np.array(batches).T
+    assert overlap(epoch, crc, first, first + 2) is expected

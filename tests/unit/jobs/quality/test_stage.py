@@ -1,8 +1,10 @@
-"""Quality of a lake: runs are kept, severities, the page with the trend, and a large lake read by bucket."""
+"""Quality of a lake: runs are kept, severities, the page with the trend, a large lake by bucket, Great Expectations."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +21,7 @@ from jobs.report.load import load_report
 from quality.check import Scope, checks, needs_of
 from quality.run import InMemory, Outcomes, Part, run
 from tests.support.judged import judged_lake
+from tests.support.paths import ROOT
 from tests.support.planting import LIMITS
 from tests.support.small_captures import with_rounds
 
@@ -177,3 +180,43 @@ def test_an_error_of_reading_is_the_error_of_the_check(lake: Lake) -> None:
     wanted = [check for check in checks() if check.full_name == "metadata_records.key_unique"]
     with pytest.raises(FileNotFoundError, match="metadata_records"):
         run(wanted, LakeSource(lake, cluster, with_most(MOST)), LIMITS)
+
+
+_PROGRAM = """
+import os, signal, sys
+from pathlib import Path
+from jobs.quality import library
+from quality.check import checks
+from quality.check import Outcome
+
+check, docs = checks()[0], Path(sys.argv[1])
+found = {check.full_name: Outcome(checked=3, broken=1, sample=["a key"])}
+ask = lambda: library.run_suites([check], found, {check.full_name: False}, docs)
+print(list(ask().values()), sorted(page.name for page in docs.glob("*.html")), "great_expectations" in sys.modules)
+for name in ("expectations", "validations"):
+    (docs / name).rename(docs / "given")
+    (docs / name).write_text("no folder")
+    try:
+        ask()
+    except OSError as error:
+        print(type(error).__name__, name in str(error))
+    (docs / name).unlink()
+    (docs / "given").rename(docs / name)
+os.kill(library.prepare()._processes[0].pid, signal.SIGKILL)
+try:
+    ask()
+except ChildProcessError as error:
+    print(error)
+"""
+
+
+def test_a_process_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _PROGRAM, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [
+        "[False] ['index.html'] False",
+        "FileExistsError True",
+        "NotADirectoryError True",
+        "the process of Great Expectations ended with exit status -9",
+    ], done.stderr
+    assert done.stderr == ""

@@ -17,7 +17,7 @@ from evidence.metadata_log.columns import decode_arrow
 from evidence.metadata_log.rows import ByteRange, decode_range
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
-from jobs.views.catalogue import needed, views
+from jobs.views.catalogue import views
 from tests.support.paths import ORACLE, ROOT
 from tests.support.report_rows import evidence_file, lake_of
 
@@ -33,7 +33,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
         log_batches=[batch(0, 9, 1, 1_000, 9_500), batch(10, 20, 3, 12_000, 20_000)],
         partition_history=STATES,
         broker_history=BROKERS,
-        quorum_history=[controller(0, 1, 3000, 1_000), controller(10, 3, 3001, 12_000)],
         log_end_offsets=LOG_ENDS,
     )
 
@@ -77,10 +76,6 @@ BROKERS = [
     session(8, 8_600, "b", False, 13_000, in_controlled_shutdown=False),
     session(9, 13_000, None, None, None),
 ]
-
-
-def controller(offset: int, epoch: int, leader: int, at_ms: int) -> Row:
-    return {"offset": offset, "controller_epoch": epoch, "leader_id": leader, "timestamp_ms": at_ms}
 
 
 def log_end(source: str, read_ms: int | None, value: int, **more: Any) -> Row:
@@ -176,11 +171,6 @@ def test_downtime_has_a_cause_and_two_parts(names: Any) -> None:
     ]
 
 
-def test_a_failover_has_the_time_without_a_controller(names: Any) -> None:
-    columns = "previous_controller, controller, controller_epoch, epochs_skipped, without_controller_ms, until_ms"
-    assert names.sql(f"select {columns} from controller_failovers").fetchall() == [(3000, 3001, 3, 1, 2_500, None)]
-
-
 def test_the_most_exact_log_end_of_each_time_is_taken(names: Any) -> None:
     """A metric of 0 says nothing; a copied log counts more than a metric; a file without a time comes last."""
     columns = "read_ms, log_end_offset, source, next_read_ms, topic, topic_id"
@@ -198,14 +188,6 @@ def test_a_policy_that_always_waits_differs_in_no_window(tmp_path: Path) -> None
     assert rows(lake, f"select {names} from loss_by_policy") == [("none", 2, 0, 2, 0, 0, 0)]
 
 
-def test_evidence_has_a_row_for_each_piece(tmp_path: Path) -> None:
-    pieces = [{"role": "before", "value": 7, "offset": None}, {"role": "election", "value": None, "offset": 9}]
-    findings = [{"finding_id": "f", "kind": "k", "evidence": pieces}, {"finding_id": "g", "evidence": []}]
-    lake = lake_of(tmp_path, CLUSTER, findings=findings)
-    found = rows(lake, "select finding_id, role, value, metadata_offset from finding_evidence order by role")
-    assert found == [("f", "before", 7, None), ("f", "election", None, 9)]
-
-
 def test_names_may_have_the_rows_of_one_cluster_alone(tmp_path: Path) -> None:
     for cluster, lost in (("one", 5), ("two", 70)):
         findings = [{"kind": "hwm_regression", "loss_min": lost}]
@@ -217,18 +199,8 @@ def test_names_may_have_the_rows_of_one_cluster_alone(tmp_path: Path) -> None:
         kraft_forensics.duckdb(lake.root, cluster="three")
 
 
-def test_a_view_needs_the_tables_of_the_views_that_it_reads() -> None:
-    assert {"partition_history", "log_batches"} < needed({"current_state"})
-    assert needed({"findings"}) == {"findings"}
-
-
 def test_the_page_of_views_is_up_to_date() -> None:
     assert (ROOT / "docs" / "views.md").read_text(encoding="utf-8") == document()
-
-
-def test_without_a_lake_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(KraftForensicsError, match="no lake here"):
-        kraft_forensics.duckdb(tmp_path / "nothing")
 
 
 def test_records_have_the_text_that_the_table_leaves_out(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files sliced by topic: every bucket of topics reads its own rows, whatever files are sliced into."""
+"""New and equal rows by key; files sliced by topic: every bucket of topics reads its own rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
@@ -16,7 +17,60 @@ from hypothesis import strategies as st
 
 from jobs.lake import row_groups
 from jobs.lake.row_groups import WITHOUT_TOPIC, SlicedFile, Slices, TopicBucket, power_of_two, read_bucket, slice_count
+from jobs.lake.row_keys import matches, new_rows
 from jobs.lake.storage import Storage
+
+SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string()), ("other", pa.int32())])
+KEY = ("n", "name")
+Keyed = dict[str, Any]
+
+rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            "n": st.sampled_from([None, -1, 0, 1, (1 << 63) - 1]),
+            "name": st.sampled_from([None, "", "a", "b"]),
+            "other": st.integers(0, 9),
+        }
+    ),
+    max_size=12,
+)
+
+
+def by_hand(added: list[Keyed], known: list[Keyed]) -> list[Keyed]:
+    seen = {tuple(row[k] for k in KEY) for row in known}
+    new = []
+    for row in added:
+        key = tuple(row[k] for k in KEY)
+        if key not in seen:
+            new.append(row)
+            seen.add(key)
+    return new
+
+
+def keyed(found: list[Keyed], encoded: bool, chunks: int = 1) -> pa.Table:
+    made = pa.Table.from_pylist(found, schema=SCHEMA)
+    if encoded:
+        made = made.set_column(1, "name", made["name"].dictionary_encode())
+    step = max(1, -(-len(made) // chunks))
+    return pa.concat_tables([made.slice(at, step) for at in range(0, len(made), step)]) if len(made) else made
+
+
+@given(added=rows, known=rows, encoded=st.booleans(), chunks=st.integers(1, 3))
+def test_new_rows(added: list[Keyed], known: list[Keyed], encoded: bool, chunks: int) -> None:
+    found = new_rows(keyed(added, encoded, chunks), keyed(known, encoded=False), KEY)
+    assert found.to_pylist() == by_hand(added, known)
+
+
+@given(rows=rows, known=rows, encoded=st.booleans(), chunks=st.integers(1, 3))
+def test_matches(rows: list[Keyed], known: list[Keyed], encoded: bool, chunks: int) -> None:
+    """Row by row: a row of `known` with the same key, if there is one. Null equals null."""
+    found = matches(keyed(rows, encoded, chunks), keyed(known, encoded=False), KEY)
+    keys = [tuple(row[k] for k in KEY) for row in known]
+    assert len(found) == len(rows)
+    for row, at in zip(rows, found.tolist(), strict=True):
+        key = tuple(row[k] for k in KEY)
+        assert keys[at] == key if key in keys else at == -1
+
 
 FLAT, NESTED = ("topic_id",), ("change", "topic_id")
 SCHEMAS = {

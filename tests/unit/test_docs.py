@@ -1,17 +1,27 @@
-"""The pages for people name files, functions and anchors that exist."""
+"""The pages for people: names, files, functions, anchors and tests that exist; rules and codes without a gap."""
 
 from __future__ import annotations
 
+import csv
+import inspect
 import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from tests.support.paths import ROOT, text_with_table
+import evidence.api
+import replay.api
+from replay.findings.statements import SENTENCES, WINDOW_SENTENCES
+from tests.faults.matrix import trials
+from tests.faults.table import PAGE, markdown, read
+from tests.support.page_examples import examples, failures
+from tests.support.paths import ROOT, text_with_table, unpacked
+from tests.support.s3 import Store
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
@@ -106,7 +116,7 @@ def test_what_a_page_names_exists(page: str) -> None:
         "see replay/loss/no_such_module.py",
         "`jobs/no_such_room/`",
         "`replay/loss/verdict.py:no_such_function`",
-        "`tests/unit/test_docs_paths.py::test_no_such_test`",
+        "`tests/unit/test_docs.py::test_no_such_test`",
         "`tests/cases/no_such_case_*`",
         "`tests/cases/no_such_<case>`",
         "`no_such_module.py`",
@@ -132,3 +142,94 @@ def test_the_architecture_page_names_every_room() -> None:
     found = [path.parent for name in ("evidence", "replay", "jobs") for path in ROOT.glob(f"{name}/*/__init__.py")]
     page = text_of("docs/architecture.md")
     assert [room.name for room in found if f"`{room.relative_to(ROOT).as_posix()}/`" not in page] == []
+
+
+FINDINGS = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+WINDOWS = FINDINGS[FINDINGS.index("## `hwm_regression`") : FINDINGS.index("## What would have been")]
+REFERENCES = sorted(set(re.findall(r"`(tests/[^`\s]+)`", FINDINGS)))
+RULES = re.compile(r"^- \*\*(?P<letter>[A-Z])(?P<number>\d+)\. ", re.MULTILINE)
+ROW = re.compile(r"^- (?P<codes>`[^(]+`) \((?P<nature>[a-z]+)\): ", re.MULTILINE)
+
+
+def test_every_code_of_windows_is_in_the_table_with_its_nature() -> None:
+    listed = {
+        code: row["nature"] for row in ROW.finditer(WINDOWS) for code in re.findall(r"`([a-z_0-9]+)`", row["codes"])
+    }
+    assert listed == {code: SENTENCES[code][0] for code in WINDOW_SENTENCES}
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_every_case_that_is_named_exists(reference: str) -> None:
+    path, _, name = reference.partition("::")
+    assert (ROOT / path).exists()
+    if name:
+        assert re.search(rf"^(def )?{re.escape(name)}\b", text_with_table(ROOT / path), re.MULTILINE)
+
+
+def test_rules_are_numbered_without_a_gap_and_have_cases() -> None:
+    numbers: dict[str, list[int]] = {}
+    for rule in RULES.finditer(WINDOWS):
+        numbers.setdefault(rule["letter"], []).append(int(rule["number"]))
+    assert {letter: own == list(range(1, len(own) + 1)) for letter, own in numbers.items()} == dict.fromkeys(
+        "PEHCUNL", True
+    )
+    assert len(REFERENCES) > 40
+
+
+def test_rules_that_are_referred_to_exist() -> None:
+    known = {rule["letter"] + rule["number"] for rule in RULES.finditer(WINDOWS)}
+    assert set(re.findall(r"\b([PEHCUNL]\d+)\b", WINDOWS)) <= known
+
+
+NUMBERED = ROOT / "docs" / "fault_tests.csv"
+TEST = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
+FAULTS = 62
+
+
+def test_each_fault_has_tests_that_exist() -> None:
+    with NUMBERED.open(encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [int(row["number"]) for row in found] == list(range(1, FAULTS + 1))
+    for row in found:
+        assert row["fault"]
+        assert row["result"]
+        named = [TEST.fullmatch(test) for test in row["tests"].split()]
+        assert named
+        for test in named:
+            assert test is not None, row
+            text = text_with_table(ROOT / test[1])
+            assert re.search(rf"^(def {test[2]}\(|{test[2]}:)", text, re.MULTILINE), test[0]
+
+
+def test_the_record_has_every_fault_that_is_tried_and_the_page_its_sums() -> None:
+    nowhere = Store("", None, Path())
+    wanted = dict.fromkeys((fault, where) for fault, where, _ in trials(1, 20, nowhere, ROOT))
+    found = read()
+    assert list(found) == list(wanted)
+    for name, line in found.items():
+        assert line.tried or line.run.startswith("not tried: "), name
+    assert markdown(found, "").lstrip() in PAGE.read_text(encoding="utf-8")
+
+
+API = "docs/api.md"
+PURE = [block for block in examples(API) if "spark" not in block]
+
+
+def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked("unclean", tmp_path, "controllers", "disks")
+    monkeypatch.chdir(tmp_path)
+    assert failures(PURE, {}) == ""
+    assert len(PURE) == len(examples(API)) - 1 == 5
+
+
+def test_a_wrong_example_fails() -> None:
+    assert "Expected:\n    3" in failures([">>> 1 + 1\n3\n"], {})
+
+
+@pytest.mark.parametrize("module", [evidence.api, replay.api])
+def test_public_names_are_documented(module: ModuleType) -> None:
+    public = [getattr(module, name) for name in module.__all__]
+    assert [p.__name__ for p in public if callable(p) and not inspect.getdoc(p)] == []
+    page = (ROOT / API).read_text(encoding="utf-8")
+    functions = [p.__name__ for p in public if inspect.isfunction(p)]
+    assert [name for name in functions if f"`{name}(" not in page] == []

@@ -1,21 +1,117 @@
-"""Commands that start no JVM."""
+"""Help and examples, commands that start no JVM, errors of the command line."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from tests.support.invoked import printed_by_main
+from jobs.console.options import EXAMPLES
+from jobs.queries.describe import outside_log
+from tests.support.invoked import invoke, printed_by_main
 from tests.support.paths import ORACLE, capture
 from tests.support.report_rows import evidence_file, lake_of
+
+COMMAND: Any = typer.main.get_command(app)
+NAMES = [*(name for name in COMMAND.commands if name != "config"), "config show"]
+
+
+def command_of(name: str) -> Any:
+    found = COMMAND
+    for word in name.split():
+        found = found.commands[word]
+    return found
+
+
+def test_every_command_has_an_example() -> None:
+    assert set(EXAMPLES) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_shows_the_examples(name: str) -> None:
+    result = CliRunner().invoke(app, [*name.split(), "-h"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert result.exit_code == 0
+    shown = " ".join(result.stdout.split())
+    assert all(" ".join(example.split()) in shown for example in EXAMPLES[name])
+    assert {"--log-format", "--help"} <= set(shown.split())
+
+
+@pytest.mark.parametrize(("name", "example"), [(name, each) for name, some in EXAMPLES.items() for each in some])
+def test_examples_are_parsed(name: str, example: str, tmp_path: Path) -> None:
+    (ours,) = [part for part in re.split(r" [|>] ", example) if part.startswith("kraft-forensics ")]
+    words = shlex.split(ours)
+    assert words[: 1 + len(name.split())] == ["kraft-forensics", *name.split()]
+    command_of(name).make_context(name, words[1 + len(name.split()) :])
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"kraft-forensics \S+\n", CliRunner().invoke(app, ["--version"]).stdout)
+
+
+def test_errors_of_the_log_options() -> None:
+    assert CliRunner().invoke(app, ["windows", "-v", "-q"]).exit_code == 2
+
+
+def test_json_lines_of_a_command(tmp_path: Path) -> None:
+    (tmp_path / "server.properties").write_text("node.id=1\n")
+    words = ["ingest", str(tmp_path), "--lake", str(tmp_path / "lake"), "--log-format", "json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in result.stderr.splitlines()]
+    assert "warning" in {row["level"] for row in rows}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    broker = tmp_path / "brokers" / "broker-1"
+    broker.mkdir(parents=True)
+    (broker / "replication-offset-checkpoint").write_text("0\n1\norders 0 5\n")
+    return broker.parent
+
+
+def test_a_run_without_a_log_is_an_error(folder: Path, tmp_path: Path) -> None:
+    result = invoke(["run", str(folder), "--lake", str(tmp_path / "lake")])
+    assert result.exit_code == 1
+    assert "brokers: cluster unknown-brokers has no metadata log" in str(result.exception)
+    assert "__cluster_metadata-0" in str(result.exception)
+    assert "no window was flagged" not in result.stdout
+
+
+def test_detect_without_a_log_is_an_error_and_windows_does_not_say_that_all_is_well(
+    folder: Path, tmp_path: Path
+) -> None:
+    lake = str(tmp_path / "lake")
+    assert invoke(["ingest", str(folder), "--lake", lake]).exit_code == 0
+    assert invoke(["detect", "--lake", lake]).exit_code == 1
+    shown = invoke(["windows", "--lake", lake]).stdout
+    assert "no window could be judged, since nothing was replayed" in shown
+    assert "no window was flagged" not in shown
+
+
+def test_a_log_that_was_not_captured_has_no_end() -> None:
+    log = {"first_offset": None, "last_offset": None, "from_ms": None, "until_ms": None}
+    assert "no batch of the metadata log was captured" in str(outside_log(log, 5, None))
+    assert outside_log(log, None, None) is None
+
+
+def test_of_many_damaged_lines_the_terminal_shows_a_hundred(folder: Path, tmp_path: Path) -> None:
+    lines = b"0\n150\n" + b"".join(b"orders %d x\n" % i for i in range(150))
+    (folder / "broker-1" / "replication-offset-checkpoint").write_bytes(lines)
+    result = invoke(["ingest", str(folder), "--lake", str(tmp_path / "lake"), "--engine", "local"])
+    shown = [line for line in result.stderr.splitlines() if "quarantined" in line]
+    assert len(shown) == 101
+    assert "quarantined: 50 more, which `kraft-forensics sql" in shown[-1]
 
 
 def test_inspect_redacts_secrets_unless_told_otherwise() -> None:
