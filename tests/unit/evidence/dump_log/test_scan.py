@@ -1,7 +1,9 @@
 """kafka-dump-log's text gives the rows that the bytes give, and says of every byte and offset why not.
 
-Golden: tests/unit/golden/dumps.jsonl has what is found in each text of tests/samples/dump-log, a line each;
-`python -m tests.unit.evidence.dump_log.test_scan` writes it.
+Golden: tests/unit/golden/dumps.jsonl has what is found in each text of tests/samples/dump-log, a line each; and
+dump_texts.jsonl what is found in other texts: what it shows; a sample, edits of it (after what, old, new), how many
+bytes are cut off its end; lines (`spelled`); and what is found. `python -m tests.unit.evidence.dump_log.test_scan`
+writes the first, and of the second the last entry.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ HEAD = (
     "OptionalLong.empty position: 0 CreateTime: 1795000000000 size: {size} magic: 2 compresscodec: none crc: 7 "
     "isvalid: true\n"
 )
+FULL = "| offset: {} CreateTime: 1795000000000 keySize: -1 valueSize: 4 sequence: -1 headerKeys: [] payload: {}\n"
 NO_OP = '{"type":"NO_OP_RECORD","version":0,"data":{}}'
 
 
@@ -211,17 +214,6 @@ def test_secrets_are_redacted_by_default() -> None:
     assert "hunter2" not in damage.message
 
 
-def test_a_batch_that_the_tool_calls_invalid_is_quarantined_with_its_records() -> None:
-    text = sample("crc.txt")
-    scan = accounted(text)
-    (damage,) = scan.damage
-    stretch = text[damage.position : damage.position + damage.length_bytes]
-    assert (damage.reason, damage.offset) == ("crc_mismatch", 1)
-    assert stretch.startswith(b"baseOffset: 1 ")
-    assert stretch.count(b"\n") == 3
-    assert [b.base_offset for b in scan.logs[0].batches] == [0, 3, 5]
-
-
 def found_in_samples() -> list[dict[str, Any]]:
     """Of each text its logs, damage and records."""
     found: list[dict[str, Any]] = []
@@ -236,6 +228,54 @@ def found_in_samples() -> list[dict[str, Any]]:
     return [json.loads(json.dumps(line)) for line in found]
 
 
+def spelled(line: str) -> str:
+    """`@batch 10 13 4` (first and last offset, count; then what differs), `@10` or `@10 PAYLOAD` (a record), `@short`
+    (one without its offset), `@no_op` (its payload), or the line itself."""
+    word, _, rest = line.partition(" ")
+    if word == "@batch":
+        first, last, count, *more = rest.split(" ")
+        changes = dict(change.split("=", 1) for change in more)
+        size = changes.pop("size", 61 + 7 * int(count))
+        text = HEAD.format(base=first, last=last, count=count, size=size, control=changes.pop("control", "false"))
+        for name, value in changes.items():
+            text = re.sub(rf"\b{name}: \S+", f"{name}: {value}", text)
+        return text
+    if re.fullmatch(r"@\d+", word):
+        return FULL.format(word[1:], rest or NO_OP)
+    return {"@short": f"| payload: {NO_OP}", "@no_op": NO_OP}.get(line, line) + "\n"
+
+
+def text_of(case: dict[str, Any]) -> bytes:
+    text = sample(case["sample"]).decode() if "sample" in case else ""
+    for after, old, new in case.get("edits", []):
+        begin = text.index(after)
+        assert old in text[begin:]
+        text = text[:begin] + text[begin:].replace(old, new, 1)
+    text += "".join(map(spelled, case.get("lines", [])))
+    return text[: len(text) - case.get("cut", 0)].encode("utf-8", "surrogateescape")
+
+
+def shown(item: Any) -> str:
+    if isinstance(item, Damage):
+        return f"{item.offset} {item.reason}"
+    name, data = (item.type, item.data) if isinstance(item, Record) else (item[1], item[3])
+    return f"{item.offset if isinstance(item, Record) else '-'} {name} {to_json(data)}"
+
+
+def found_in(case: dict[str, Any]) -> dict[str, Any]:
+    text = text_of(case)
+    scan = accounted(text)
+    logs = [[g.name, g.snapshot, [b.base_offset for b in g.batches], g.lacks] for g in scan.logs]
+    items = [*read_all(text), *(read_unplaced(text, *scan.unplaced) if scan.unplaced else ())]
+    told = {"logs": logs, "damage": [asdict(d) for d in scan.damage], "note": scan.note, "items": [*map(shown, items)]}
+    return {**case, "found": json.loads(json.dumps(told))}
+
+
+@pytest.mark.parametrize("case", cases("dump_texts"), ids=lambda case: case["what"])
+def test_what_is_found_in_a_text(case: dict[str, Any]) -> None:
+    assert found_in(case) == case
+
+
 def test_what_is_found_in_the_samples() -> None:
     assert found_in_samples() == cases("dumps")
 
@@ -244,29 +284,6 @@ SNAPSHOT = gzip.decompress(
     (ORACLE / "elr-3000-00000000000000000000-0000000000.checkpoint.dump-log.txt.gz").read_bytes()
 )
 TOO_LARGE = b"Snapshot end offset: 9999999999999999999, epoch: 1\n"
-OF_A_TOPIC = HEAD.replace("producerId: -1", "producerId: 7")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"Dumping /var/lib/kafka/orders-0/{0:020d}.log\nLog starting offset: 0\n" + HEAD,
-        "Log starting offset: 0\n" + OF_A_TOPIC + "| offset: 0 CreateTime: 1 keySize: 1 valueSize: 9 payload: x\n",
-        OF_A_TOPIC,
-    ],
-)
-def test_a_dump_of_a_topics_log_is_not_taken_for_the_metadata_log(text: str) -> None:
-    """Its leader epochs and offsets would seem to replace the metadata log's."""
-    data = text.format(base=0, last=0, count=1, control="false", size=100).encode()
-    scan = accounted(data)
-    assert [log.batches for log in scan.logs] == [[]]
-    assert ([d.reason for d in scan.damage], scan.quarantined_bytes) == (["not_metadata_log"], len(data))
-
-
-def test_a_dump_of_the_metadata_log_from_any_folder_counts() -> None:
-    head = HEAD.format(base=0, last=0, count=1, control="false", size=100)
-    scan = accounted(f"Dumping /tmp/node-1/{0:020d}.log\nLog starting offset: 0\n{head}{full(0)}\n".encode())
-    assert ([len(log.batches) for log in scan.logs], scan.damage) == ([1], [])
 
 
 def test_a_snapshot_is_used_whole_or_not_at_all() -> None:
@@ -295,11 +312,6 @@ def test_a_snapshot_is_used_whole_or_not_at_all() -> None:
 def test_a_lost_dumping_line_costs_only_the_folder() -> None:
     (log,) = accounted(SNAPSHOT[SNAPSHOT.index(b"\n") + 1 :]).logs
     assert (log.name, log.snapshot, len(log.batches)) == (f"{0:020d}-{0:010d}.checkpoint", (0, 0), 2)
-    text = sample("several.txt").replace(b"Dumping torn/00000000000000000000.log\n", b"")
-    assert [log.name for log in accounted(text).logs][-1] == f"{0:020d}.log"
-    assert len(accounted(text).logs) == 6
-    headless = sample("crc.txt").split(b"\n", 2)[2]
-    assert [(log.name, len(log.batches)) for log in accounted(headless).logs] == [("", 3)]
 
 
 @pytest.mark.parametrize("name", ["torn.txt", "skip.txt", "unknown.txt"])
@@ -315,83 +327,6 @@ def test_cut_at_every_byte_what_is_read_is_a_prefix(name: str) -> None:
         assert found == whole[: len(found)]
         counts.add(len(found))
     assert counts == set(range(len(whole) + 1))
-
-
-def test_a_cut_line_is_trailing_and_its_offset_is_named() -> None:
-    text = sample("crc.txt")[:-9]
-    scan = accounted(text)
-    assert scan.note == f"the text is cut off in the line at byte {len(text) - scan.trailing_bytes}"
-    last = items(text, scan.logs[0].batches[-1])[-1]
-    assert isinstance(last, Damage)
-    assert (last.reason, last.offset) == ("cut_line", 6)
-    scan = accounted(sample("crc.txt")[:-1])  # only the line end is gone: nothing is cut
-    assert scan.trailing_bytes == 0
-
-
-def one_batch(lines: list[str], count: int | None = None, end: bool = False) -> list[Record | Damage]:
-    """What becomes of these lines in a batch of `count`, before another batch (or, `end`, at the text's end)."""
-    count = len(lines) if count is None else count
-    head = {"base": 10, "last": 9 + count, "count": count, "size": 61 + 7 * count, "control": "false"}
-    text = HEAD.format(**head) + "".join(line + "\n" for line in lines)
-    text += "" if end else HEAD.format(base=10 + count, last=10 + count, count=1, size=99, control="true")
-    data = text.encode("utf-8", "surrogateescape")
-    (log,) = accounted(data).logs
-    return items(data, log.batches[0])
-
-
-def full(offset: int, payload: str = NO_OP) -> str:
-    return (
-        f"| offset: {offset} CreateTime: 1795000000000 keySize: -1 valueSize: 4 sequence: -1 headerKeys: [] "
-        f"payload: {payload}"
-    )
-
-
-def outcomes(found: list[Record | Damage]) -> list[tuple[int | None, str]]:
-    return [(i.offset, i.reason if isinstance(i, Damage) else "ok") for i in found]
-
-
-OK2, OK3, OK4 = ([(10 + i, "ok") for i in range(n)] for n in (2, 3, 4))
-
-
-def test_lines_that_are_lost_doubled_or_garbled() -> None:
-    good = [full(10 + i) for i in range(4)]
-    short = [f"| payload: {NO_OP}"] * 4
-    doubt, gap = "unplaced_record", "missing_record"
-    assert outcomes(one_batch(good)) == OK4
-    assert outcomes(one_batch([*good[:2], *good[3:]], 4)) == [*OK2, (12, gap), (13, "ok")]
-    assert outcomes(one_batch([*good[:2], full(17), good[3]])) == [*OK2, (12, doubt), (13, "ok")]
-    assert outcomes(one_batch([*good[:3], full(12)])) == [*OK3, (13, doubt)]
-    assert outcomes(one_batch([good[0], good[1], good[1], *good[2:]], 4)) == [
-        (10, "ok"), (11, doubt), (None, doubt), (12, "ok"), (13, "ok")
-    ]  # fmt: skip
-    assert outcomes(one_batch([good[0], full(99), *good[1:]], 4)) == [(10, "ok"), (None, doubt), *OK4[1:]]
-    assert outcomes(one_batch([*good[:2], "% garbled", good[3]])) == [*OK2, (12, gap), (13, "ok")]
-    assert outcomes(one_batch(short)) == OK4
-    assert outcomes(one_batch([*short[:2], "| paiload", short[3]])) == [*OK2, (12, "bad_record_line"), (13, "ok")]
-    assert outcomes(one_batch([*short[:2], "% garbled", short[3]])) == [(o, doubt) for o in (10, 11, 12)] + [(13, gap)]
-    assert outcomes(one_batch(short[:3], 4)) == [(o, doubt) for o in (10, 11, 12)] + [(13, gap)]
-    assert outcomes(one_batch(short[:3], 4, end=True)) == [*OK3, (13, gap)]
-    cut = one_batch([short[0], "% garbled", short[0]], 4, end=True)
-    assert outcomes(cut) == [(10, doubt), (11, doubt), (12, gap)]
-    assert outcomes(one_batch([*short, short[0]], 4)) == [(o, doubt) for o in (10, 11, 12, 13, None)]
-
-
-def test_a_count_that_lies_costs_one_damage() -> None:
-    found = one_batch([full(10)], 90_000)
-    assert outcomes(found) == [(10, "ok"), (11, "missing_record")]
-
-
-def test_a_count_that_its_size_cannot_hold() -> None:
-    (damage,) = accounted(HEAD.format(base=0, last=8, count=9, size=61 + 62, control="false").encode()).damage
-    assert damage.reason == "bad_count"
-    assert accounted(HEAD.format(base=0, last=8, count=9, size=61 + 63, control="false").encode()).damage == []
-
-
-def test_a_tagged_field_with_its_default_is_left_out_as_in_the_bytes() -> None:
-    fields = '"partitionId":3,"topicId":"AAECAwQFBgcICQoLDA0ODw","leader":-2,"isr":[1]'
-    payload = f'{{"type":"PARTITION_CHANGE_RECORD","version":2,"data":{{{fields}}}}}'
-    (item,) = records_of(one_batch([full(10, payload)]))
-    assert to_json(item.data) == '{"partitionId":3,"topicId":"AAECAwQFBgcICQoLDA0ODw","isr":[1]}'
 
 
 NOISE = b'Exception in thread "main" java.lang.RuntimeException: x\n\tat org.apache.kafka.X.y(X.java:1)\n'
@@ -427,29 +362,23 @@ def test_line_ends_of_windows_and_a_byte_order_mark() -> None:
     assert "UTF-16" in damage.message
 
 
-def topic(name: str = '"a"', rest: str = "") -> str:
-    return f'{{"type":"TOPIC_RECORD","version":0,"data":{{"name":{name},"topicId":"AAECAwQFBgcICQoLDA0ODw"{rest}}}}}'
-
-
-def quota(value: str) -> str:
-    return (
-        f'{{"type":"CLIENT_QUOTA_RECORD","version":0,"data":{{"entity":[],"key":"k","value":{value},"remove":false}}}}'
-    )
-
-
-def broker(broker_id: str, epoch: str = "7") -> str:
-    return f'{{"type":"UNREGISTER_BROKER_RECORD","version":0,"data":{{"brokerId":{broker_id},"brokerEpoch":{epoch}}}}}'
-
-
+BROKER = '{"type":"UNREGISTER_BROKER_RECORD","version":0,"data":{"brokerId":%s,"brokerEpoch":7}}'
+TOPIC = '{"type":"TOPIC_RECORD","version":0,"data":{"name":"%s","topicId":"AAECAwQFBgcICQoLDA0ODw"}}'
 BAD = [(case["reason"], case["payload"]) for case in cases("dump_payloads")]
-BAD += [("bad_json", "[" * 200_000), ("bad_json", '{"a":' * 200_000), ("bad_json", broker("9" * 5000))]
-BAD += [("bad_payload", topic('"' + "x" * 40_000 + '"'))]
+BAD += [("bad_json", "[" * 200_000), ("bad_json", '{"a":' * 200_000), ("bad_json", BROKER % ("9" * 5000))]
+BAD += [("bad_payload", TOPIC % ("x" * 40_000))]
 
 
 @pytest.mark.parametrize(("reason", "payload"), BAD, ids=range(len(BAD)))
 def test_a_payload_that_kafka_would_not_print(reason: str, payload: str) -> None:
-    found = one_batch([full(10), full(11, payload), full(12)])
-    assert outcomes(found) == [(10, "ok"), (11, reason), (12, "ok")]
+    lines = ["@batch 10 12 3", "@10", f"@11 {payload}", "@12", "@batch 13 13 1 control=true"]
+    found = read_all(text_of({"lines": lines}))
+    assert [(i.offset, i.reason if isinstance(i, Damage) else "ok") for i in found] == [
+        (10, "ok"),
+        (11, reason),
+        (12, "ok"),
+        (13, "missing_record"),
+    ]
     bare = f"{NO_OP}\n| payload: {payload}\n{NO_OP}\n".encode("utf-8", "surrogateescape")
     scan = accounted(bare)
     assert scan.unplaced == (0, len(bare))
@@ -457,70 +386,12 @@ def test_a_payload_that_kafka_would_not_print(reason: str, payload: str) -> None
     assert ends == ["ok", reason, "ok"]
 
 
-LINES = cases("dump_lines")
-
-
-@pytest.mark.parametrize("case", [case for case in LINES if case["line"] == "record"])
-def test_a_record_line_that_no_kraft_controller_causes(case: dict[str, str]) -> None:
-    changed = full(11).replace(case["old"], case["new"])
-    assert outcomes(one_batch([full(10), changed])) == [(10, "ok"), (11, case["reason"])]
-
-
-def test_exact_numbers_and_special_floats() -> None:
-    big = (1 << 63) - 1
-    (item,) = records_of(one_batch([full(10, broker("-1", str(big)))]))
-    assert to_json(item.data) == f'{{"brokerId":-1,"brokerEpoch":{big}}}'
-    for value in ("0.1", "1.0E10", "4.9E-324", '"NaN"', '"-Infinity"', "-0.0"):
-        (item,) = records_of(one_batch([full(10, quota(value))]))
-        assert json.loads(to_json(item.data))["value"] == json.loads(value)
-
-
-@pytest.mark.parametrize("case", [case for case in LINES if case["line"] == "batch"])
-def test_a_damaged_batch_line_takes_its_records_with_it(case: dict[str, str]) -> None:
-    text = sample("crc.txt").replace(b"isvalid: false", b"isvalid: true")
-    at = text.index(b"baseOffset: 3")
-    text = text[:at] + text[at:].replace(case["old"].encode(), case["new"].encode(), 1)
-    (damage,) = accounted(text).damage
-    assert (damage.position, damage.offset) == (at, 3)
-    assert text[at : at + damage.length_bytes].count(b"\n") == 3
-    assert [i.offset for i in read_all(text)] == [0, 1, 2, 5, 6]
-
-
-def test_a_leader_change_that_an_older_release_does_not_print() -> None:
-    text = sample("crc.txt")
-    line = re.search(rb"LeaderChange: .*", text)
-    assert line
-    older = text.replace(line[0], b"controlType: LEADER_CHANGE(2)")
-    (log,) = accounted(older).logs
-    assert log.lacks is not None
-    assert log.lacks.startswith("1 control records of 1 batches are not in the text")
-    assert [row(i) for i in records_of(read_all(older))] == [row(i) for i in records_of(read_all(text))[1:]]
-    assert not any(isinstance(i, Damage) for i in read_all(older))
-
-
 def test_the_longest_line() -> None:
     line = b"x" * (MAX_LINE_BYTES + 1)
     scan = accounted(sample("torn.txt") + b"| " + line + b"\n")
     assert [d.reason for d in scan.damage] == ["not_understood"]
-    assert outcomes(one_batch([full(10), "| " + "x" * MAX_LINE_BYTES])) == [(10, "ok"), (11, "missing_record")]
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"\n", b"\0" * 99, b"\xff" * 99, b"|", b"{", b"{\n", b"Dumping", b"baseOffset: "]
-)
-def test_texts_that_are_nothing(data: bytes) -> None:
-    scan = accounted(data)
-    assert not any(log.batches for log in scan.logs)
-    assert read_all(data) == []
-
-
-def test_payloads_outside_the_batches_of_a_dump_are_quarantined() -> None:
-    text = sample("torn.txt") + b"noise\n"
-    scan = accounted(f"{NO_OP}\n".encode() * 2 + text)
-    assert scan.unplaced is None
-    size = 2 * len(NO_OP) + 2
-    spans = [("unplaced_payload", 0, size), ("not_understood", size + len(text) - 6, 6)]
-    assert [(d.reason, d.position, d.length_bytes) for d in scan.damage] == spans
+    found = read_all(text_of({"lines": ["@batch 10 11 2", "@10", "| " + "x" * MAX_LINE_BYTES, "@batch 12 12 1"]}))
+    assert [i.reason for i in found if isinstance(i, Damage)] == ["missing_record"] * 2
 
 
 MUTANTS = [sample(n) for n in ("several.txt", "skip.txt", "control.txt", "deep.txt")] + [SNAPSHOT, NO_OP.encode() * 3]
@@ -562,3 +433,4 @@ def test_a_flipped_byte_never_makes_a_wrong_record(data: st.DataObject) -> None:
 
 if __name__ == "__main__":
     write("dumps", found_in_samples())
+    write("dump_texts", map(found_in, cases("dump_texts")))
