@@ -24,6 +24,8 @@ from evidence.metadata_log.columns import DECODED, CompiledDecoder, decode_arrow
 from evidence.metadata_log.rows import ByteRange, work_of
 from evidence.metadata_log.scan import scan_files
 from tests.support import writer
+from tests.support.golden import cases
+from tests.support.log_text import log_of
 from tests.support.paths import ORACLE, controllers
 from tests.support.printed_lines import printed_both_ways
 from tests.support.writer import batch, flip, int32s, record, tagged, uvarint
@@ -170,33 +172,27 @@ def test_chunks_may_end_anywhere(values: list[bytes], max_rows: int, max_bytes: 
     assert decoder.compiled_rows == small
 
 
-ODD = [
-    b"\x00",
-    b"\x01",
-    b"\x7f",
-    b"\x80",
-    b"\xff",
-    b"\x80\x00",
-    b"\xff\xff\xff\xff\x0f",
-    b"\xff\xff\xff\xff\x7f",
-    b"\xff" * 9,
-]
+ODD = [*map(bytes.fromhex, ("00", "01", "7f", "80", "ff", "8000", "ffffffff0f", "ffffffff7f", "ff" * 9))]
+
+
+@st.composite
+def altered(draw: st.DrawFn, data: bytes) -> bytes:
+    """One bit or byte is another, cut out or put in, or the data end there."""
+    at = draw(st.integers(0, len(data) - 1))
+    kind = draw(st.sampled_from(["flip", "set", "cut", "insert", "end"]))
+    if kind == "flip":
+        return flip(data, at, 1 << draw(st.integers(0, 7)))
+    odd = b"" if kind in ("cut", "end") else draw(st.sampled_from(ODD))
+    return data[:at] + odd + (b"" if kind == "end" else data[at + (kind != "insert") :])
 
 
 @settings(max_examples=40)
 @given(st.lists(plain, min_size=1, max_size=4), st.data())
 def test_damaged_records_are_damaged_the_same_both_ways(values: list[bytes], data: st.DataObject) -> None:
-    """Bytes of records are altered, cut out or put in, and the CRC made right: the record parser itself sees them."""
+    """The CRC is made right: the record parser itself sees them."""
     records = b"".join(record(v, i) for i, v in enumerate(values))
     for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, len(records) - 1))
-        kind = data.draw(st.sampled_from(["flip", "set", "cut", "insert"]))
-        if kind == "flip":
-            records = flip(records, at, 1 << data.draw(st.integers(0, 7)))
-        elif kind == "cut" and len(records) > 9:
-            records = records[:at] + records[at + 1 :]
-        else:
-            records = records[:at] + data.draw(st.sampled_from(ODD)) + records[at + (kind == "set") :]
+        records = data.draw(altered(records)) or records
     same_both_ways(batch(records=records, count=len(values)) + batch(values, len(values)))
 
 
@@ -204,19 +200,7 @@ def test_damaged_records_are_damaged_the_same_both_ways(values: list[bytes], dat
 @given(st.lists(plain, min_size=1, max_size=3), st.data())
 def test_damaged_values_are_damaged_the_same_both_ways(values: list[bytes], data: st.DataObject) -> None:
     """As above with the record's own lengths made right: the fields themselves are wrong."""
-    changed = []
-    for value in values:
-        at = data.draw(st.integers(0, len(value) - 1))
-        kind = data.draw(st.sampled_from(["flip", "set", "cut", "insert", "end"]))
-        if kind == "flip":
-            value = flip(value, at, 1 << data.draw(st.integers(0, 7)))
-        elif kind == "end":
-            value = value[:at]
-        else:
-            odd = b"" if kind == "cut" else data.draw(st.sampled_from(ODD))
-            value = value[:at] + odd + value[at + (kind != "insert") :]
-        changed.append(value)
-    found = same_both_ways(batch(changed))
+    found = same_both_ways(batch([data.draw(altered(value)) for value in values]))
     assert len(found) == len(values)
 
 
@@ -254,60 +238,21 @@ def test_a_wrong_record_count_is_no_reason_to_read_elsewhere(value: bytes, count
     same_both_ways(batch(records=records, count=count))
 
 
-LEADER_5, LEADER_KEPT = struct.pack(">i", 5), struct.pack(">i", -2)
-
-
-def change_of(*tags: tuple[int, bytes]) -> bytes:
-    """A PartitionChangeRecord with these tags, in this order."""
-    section = uvarint(len(tags)) + b"".join(uvarint(tag) + uvarint(len(field)) + field for tag, field in tags)
-    return writer.frame(5, 0, struct.pack(">i", 1) + writer.TOPIC_ID + section)
-
-
-def overlong(encoded: bytes) -> bytes:
-    """A record whose length is written with one byte more than it needs."""
-    assert encoded[0] < 0x80
-    return bytes([encoded[0] | 0x80, 0]) + encoded[1:]
-
-
-@pytest.mark.parametrize(
-    ("what", "odd"),
-    [
-        ("a key", record(writer.partition_change(), key=b"k")),
-        ("headers", record(writer.partition_change(), headers=1, tail=b"\x02a\x02b")),
-        ("bytes after the headers", record(writer.partition_change(), tail=b"\x00")),
-        ("another offset delta", record(writer.partition_change(), 7)),
-        ("an unknown tag", record(writer.partition_change(fields={40: b"x"}))),
-        ("a tag of a later version", record(writer.partition_change(fields={8: b"\x01"}))),
-        ("an unknown version", record(writer.frame(5, 3, struct.pack(">i", 1) + writer.TOPIC_ID + tagged()))),
-        ("a NoOpRecord of an unknown version", record(writer.frame(20, 1, tagged()))),
-        ("a NoOpRecord with a tag", record(writer.frame(20, 0, tagged({0: b"x"})))),
-        ("a byte after the fields", record(writer.partition_change() + b"\x00")),
-        ("a length of too many bytes", overlong(record(writer.partition_change()))),
-        ("a tag twice", record(change_of((1, LEADER_5), (1, LEADER_KEPT)))),
-        ("tags in descending order", record(change_of((1, LEADER_5), (0, int32s([5]))))),
-        ("a huge list", record(writer.partition_change(fields={0: b"\xff\xff\xff\xff\x0f"}))),
-        ("a time beyond 64 bits", record(writer.partition_change(), timestamp_delta=(1 << 62) + 5)),
-        ("no value", record(None)),
-    ],
-)
-def test_what_is_unusual_is_left_to_the_reader(what: str, odd: bytes) -> None:
-    data = batch(records=odd, count=1)
+@pytest.mark.parametrize("case", cases("unusual_records"), ids=lambda case: case["what"])
+def test_what_is_unusual_is_left_to_the_reader(case: dict[str, str]) -> None:
+    data = log_of(f"batch {case['record']}")
     same_both_ways(data)
-    assert compiled(data) == 0, what
+    assert compiled(data) == 0
 
 
 def test_batches_of_other_kinds_stand_between() -> None:
-    change = writer.partition_change()
-    parts = [
-        writer.control_batch(writer.LEADER_CHANGE, writer.leader_change()),
-        batch([change, change], 1),
-        batch([change], 3, codec="gzip"),
-        batch([change], 4, attributes=0x08, max_timestamp_ms=writer.TIMESTAMP_MS + 9),
-        batch([change], 5, timestamp_ms=MAX_TIME_MS),
-        batch([], 6, records=b"", count=1, codec="zstd"),
-        batch([change] * 60, 7),
-    ]
-    data = b"".join(parts)
+    time = writer.TIMESTAMP_MS
+    data = log_of(
+        "control 2 leader_change; batch change change base_offset=1; batch change base_offset=3 codec=gzip; "
+        f"batch change base_offset=4 attributes=8 max_timestamp_ms={time + 9}; "
+        f"batch change base_offset=5 timestamp_ms={MAX_TIME_MS}; batch base_offset=6 count=1 codec=zstd; "
+        f"batch{' change' * 60} base_offset=7"
+    )
     found = same_both_ways(data)
     assert [r["offset"] for r in found if r["offset"] is not None][:6] == [0, 1, 2, 3, 4, 5]
     assert compiled(data) == 62
