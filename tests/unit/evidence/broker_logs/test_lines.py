@@ -1,9 +1,16 @@
-"""A log's bytes: the same lines however they are cut into chunks, and every byte accounted for, whatever it is."""
+"""A log's bytes: the same lines however they are cut into chunks, and every byte accounted for, whatever it is.
+
+tests/unit/golden/log_lines.jsonl has a text a line, its layout, and what is found in it;
+`python -m tests.unit.evidence.broker_logs.test_lines` fills that in.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -11,8 +18,9 @@ from hypothesis import strategies as st
 
 from evidence.broker_logs import lines
 from evidence.broker_logs.events import WANTED
-from evidence.broker_logs.layouts import KNOWN_PATTERNS, csv_layout, json_layout, of_pattern
+from evidence.broker_logs.layouts import KNOWN_PATTERNS, Layout, csv_layout, json_layout, of_pattern
 from evidence.broker_logs.lines import Line, LineScanner
+from tests.support.golden import cases, write
 from tests.unit.evidence.accounting import FUZZ
 
 KAFKA = of_pattern(KNOWN_PATTERNS[0])
@@ -36,8 +44,8 @@ PIECES = (
 )
 
 
-def scan(data: bytes, cuts: Iterable[int] = ()) -> tuple[LineScanner, list[Line]]:
-    scanner = LineScanner(KAFKA, WANTED)
+def scan(data: bytes, cuts: Iterable[int] = (), layout: Layout = KAFKA) -> tuple[LineScanner, list[Line]]:
+    scanner = LineScanner(layout, WANTED)
     found: list[Line] = []
     at = 0
     for cut in (*sorted(cuts), len(data)):
@@ -52,35 +60,26 @@ def scan(data: bytes, cuts: Iterable[int] = ()) -> tuple[LineScanner, list[Line]
     return scanner, found
 
 
-def facts(scanner: LineScanner) -> tuple[object, ...]:
+def facts(scanner: LineScanner) -> tuple[Any, ...]:
     counts = (scanner.events, scanner.quarantined_bytes, scanner.trailing_bytes, scanner.text_bytes)
     return (*counts, scanner.first, scanner.last, scanner.notes)
 
 
-def test_lines_their_events_and_the_ones_before() -> None:
-    data = OTHER + LOADED % 1 + TRACE + LOADED % 2
-    scanner, found = scan(data)
-    texts = [OTHER[:-1], (LOADED % 1)[:-1], TRACE.split(b"\n")[0], (LOADED % 2)[:-1]]
-    assert [(line.text, line.is_head, line.head) for line in found] == [
-        (texts[1], True, texts[1]),
-        (texts[2], False, texts[1]),
-        (texts[3], True, texts[3]),
-    ]
-    assert [data[line.position : line.position + line.length_bytes] for line in found] == [
-        LOADED % 1,
-        TRACE.split(b"\n")[0] + b"\n",
-        LOADED % 2,
-    ]
-    assert [line.before for line in found] == [(0, texts[0]), (0, texts[0]), (len(OTHER), texts[1])]
-    assert (scanner.events, scanner.first, scanner.last) == (3, (0, texts[0]), (found[2].position, texts[3]))
-    assert scanner.quarantined_bytes == scanner.trailing_bytes == 0
+def found(case: dict[str, Any]) -> dict[str, Any]:
+    data = case["text"].encode("utf-8", "surrogateescape")
+    layout = {"pattern": KAFKA, "json": json_layout([]), "csv": csv_layout(b"time,message", [KAFKA])}[case["layout"]]
+    assert layout is not None
+    scanner, lines_ = scan(data, layout=layout)
+    names = ("events", "quarantined_bytes", "trailing_bytes", "text_bytes", "first", "last", "notes")
+    account = dict(zip(names, facts(scanner), strict=True)) | {"damage": [asdict(d) for d in scanner.damage]}
+    told = {"what": case["what"], "layout": case["layout"], "text": case["text"], "lines": [*map(asdict, lines_)]}
+    read: dict[str, Any] = json.loads(json.dumps({**told, **account}, default=bytes.decode))
+    return read
 
 
-def test_what_precedes_the_first_event_is_left_out() -> None:
-    scanner, found = scan(TRACE + LOADED % 1)
-    assert [line.text for line in found] == [(LOADED % 1)[:-1]]
-    assert scanner.trailing_bytes == len(TRACE)
-    assert scanner.notes == ["begins inside an event of the file before"]
+@pytest.mark.parametrize("case", cases("log_lines"), ids=lambda case: case["what"])
+def test_which_lines_are_found(case: dict[str, Any]) -> None:
+    assert found(case) == case
 
 
 def test_a_torn_last_line_is_left_out() -> None:
@@ -89,27 +88,6 @@ def test_a_torn_last_line_is_left_out() -> None:
         scanner, found = scan(LOADED % 1 + torn[:size])
         assert len(found) == 1
         assert (scanner.trailing_bytes, scanner.events) == (size, 1)
-
-
-def test_windows_line_ends() -> None:
-    _, found = scan((LOADED % 1 + TRACE).replace(b"\n", b"\r\n"))
-    assert [line.text for line in found] == [(LOADED % 1)[:-1], TRACE.split(b"\n")[0]]
-
-
-def test_zeros_of_a_power_loss_hide_no_start() -> None:
-    data = LOADED % 1 + b"[2026-11-21 00:00" + b"\0" * 5000 + LOADED % 2
-    scanner, found = scan(data)
-    assert [line.position for line in found] == [0, len(data) - len(LOADED % 2)]
-    assert [(d.position, d.length_bytes, d.reason) for d in scanner.damage] == [(len(LOADED % 1), 5017, "zeros")]
-
-
-def test_a_line_that_is_not_utf8_is_held_back_alone() -> None:
-    bad = (LOADED % 1).replace(b"Log", b"L\xf6g")
-    scanner, found = scan(LOADED % 1 + bad + bad + LOADED % 2)
-    assert len(found) == 2
-    assert [(d.position, d.length_bytes, d.reason) for d in scanner.damage] == [
-        (len(LOADED % 1), 2 * len(bad), "bad_text")
-    ]
 
 
 @pytest.mark.parametrize("cut", [0, 10, 500, 1100])
@@ -130,29 +108,6 @@ def test_much_damage_is_named_in_few_words(monkeypatch: pytest.MonkeyPatch) -> N
     assert (len(scanner.damage), scanner.quarantined_bytes) == (3, 20)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
-    layout = json_layout([])
-    scanner = LineScanner(layout, WANTED)
-    assert scanner.feed(b'\xef\xbb\xbf{"message":"x"}\n') == []
-    assert scanner.first == (0, b'{"message":"x"}')
-
-
-def test_json_needs_no_line_end_and_a_header_is_read() -> None:
-    data = b'{"@timestamp":"2026-11-21T00:00:00Z","message":"Kafka version: 4.0.2"}'
-    scanner = LineScanner(json_layout([]), WANTED)
-    assert scanner.feed(data) == []
-    assert [(line.text, line.length_bytes) for line in scanner.end()] == [(data, len(data))]
-    assert scanner.trailing_bytes == 0
-    torn = LineScanner(json_layout([]), WANTED)
-    torn.feed(data[:-2])
-    assert (torn.end(), torn.trailing_bytes) == ([], len(data) - 2)
-    sheet = csv_layout(b"time,message", [KAFKA])
-    assert sheet is not None
-    scanner = LineScanner(sheet, WANTED)
-    scanner.feed(b"time,message\n2026-11-21T00:00:00Z,Kafka version: 4.0.2\n")
-    assert (scanner.events, scanner.trailing_bytes, scanner.notes) == (1, 0, [])
-
-
 @FUZZ
 @given(st.lists(st.sampled_from(PIECES), max_size=12), st.lists(st.integers(0, 900), max_size=6))
 @example([b"\0\0\0", LOADED % 1, b"\0\0\0", b"\n"], [1, 2, 3, 4, 130, 131])
@@ -163,3 +118,7 @@ def test_any_chunks_give_the_same_lines(pieces: list[bytes], cuts: list[int]) ->
     assert found == expected
     assert facts(chunked) == facts(whole)
     assert chunked.damage == whole.damage
+
+
+if __name__ == "__main__":
+    write("log_lines", map(found, cases("log_lines")))

@@ -1,4 +1,8 @@
-"""When a file was read, by what an archive says of its copy; and how far two clocks are apart at least."""
+"""When a file was read, by what an archive says of its copy; and how far two clocks are apart at least.
+
+tests/unit/golden/rounds.jsonl and copies.jsonl have a copy a line; `python -m
+tests.unit.evidence.capture.test_clock_bounds` fills in the last entry.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +24,7 @@ from evidence.capture.clock_bounds import Modified, minimum_clock_error_ms, of_s
 from evidence.capture.files import open_capture
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
+from tests.support.golden import cases, write
 from tests.support.small_captures import write_files
 from tests.unit.evidence.accounting import FUZZ
 
@@ -26,48 +33,24 @@ PATH = f"snapshots/{T}/broker-1/replication-offset-checkpoint"
 DATA = b"0\n1\na 0 7\n"
 
 
-@pytest.mark.parametrize(
-    ("modified", "expected"),
-    [
-        (None, 5000),
-        # Within the assumed time: tighter. An odd second is exact to a second, an even one may be to two.
-        (of_seconds(1795221569), 560),
-        (of_seconds(1795221571), 2560),
-        (of_seconds(1795221570), 2560),
-        (Modified(T + 300, 1), 311),
-        (Modified(T, 1), 11),
-        # An even second may be one that began before the capture time.
-        (of_seconds(1795221568), 560),
-        # Later: the round was slow, up to a minute.
-        (of_seconds(1795221599), 30560),
-        (of_seconds(1795221629), 60560),
-        (of_seconds(1795221631), 5000),
-        (Modified(T + 60_000, 1), 60_011),
-        (Modified(T + 60_001, 1), 5000),
-        # Before the capture time: the source's own time.
-        (of_seconds(1795221567), 5000),
-        (Modified(T - 1, 1), 5000),
-        (Modified(0, 1), 5000),
-        # Of a zone that nothing names: longer, never shorter.
-        (Modified(T // 2000 * 2000, 2000, has_zone=False), 5000),
-        (Modified(T // 2000 * 2000 + 6000, 2000, has_zone=False), 6560),
-        (Modified(T + 3_600_000, 2000, has_zone=False), 5000),
-    ],
-)
-def test_how_long_after_the_capture_time_a_file_was_read(modified: Modified | None, expected: int) -> None:
-    assert round_ms(T, 5000, modified) == expected
+def bounded(case: dict[str, Any]) -> dict[str, Any]:
+    if "seconds" in case:
+        made = of_seconds(case["seconds"])
+    else:
+        made = Modified(**case["modified"]) if case["modified"] else None
+    return {**case, "round_ms": round_ms(T, case["assumed_ms"], made)}
 
 
-def test_a_long_round_is_tightened_beyond_a_minute() -> None:
-    assert round_ms(T, 3_600_000, Modified(T + 100_000, 1)) == 100_011
+@pytest.mark.parametrize("case", cases("rounds"), ids=str)
+def test_how_long_after_the_capture_time_a_file_was_read(case: dict[str, Any]) -> None:
+    """An odd second is exact to a second, an even one may be to two, and may have begun before the capture time. A
+    later time is that of a slow round, of up to a minute; an earlier one is the source's own. In a zone that nothing
+    names the round may be longer, never shorter."""
+    assert bounded(case) == case
 
 
-@pytest.mark.parametrize("seconds", [-1, 253402300800, 1 << 62])
-def test_seconds_that_are_no_time_say_nothing(seconds: int) -> None:
-    assert of_seconds(seconds) is None
-
-
-kept_seconds = st.sampled_from([1000, 2000])
+def test_seconds_that_are_no_time_say_nothing() -> None:
+    assert [of_seconds(seconds) for seconds in (-1, 253402300800, 1 << 62)] == [None] * 3
 
 
 @FUZZ
@@ -173,53 +156,20 @@ def when(location: Path, uncertainty_ms: int = 5000) -> tuple[int, int]:
         return row["captured_at_ms"], row["uncertainty_ms"]
 
 
-@pytest.mark.parametrize(
-    ("form", "after_ms", "uncertainty_ms"),
-    [
-        ("pax", 1234, 1245),
-        ("gnu", 1600, 2560),
-        ("gnu", 600, 2560),
-        ("pax", 30_000, 30_011),
-        ("gnu", 70_000, 5000),
-        ("pax", -5000, 5000),
-        ("zip with seconds", 1600, 2560),
-        ("zip with seconds", 10_000, 10_560),
-        ("zip with seconds", -10_000, 5000),
-        ("zip", 600, 5000),
-        ("zip", 10_600, 12_560),
-    ],
-)
-def test_of_an_archive_a_members_time_bounds_when_its_values_were_read(
-    form: str, after_ms: int, uncertainty_ms: int, tmp_path: Path
-) -> None:
-    with zone_of_this_process("UTC"):
-        packed = archive(tmp_path, form, T + after_ms)
-    assert when(packed) == (T, uncertainty_ms)
-    assert when(tmp_path / "capture") == (T, 5000)
+def copied(case: dict[str, Any]) -> dict[str, Any]:
+    with TemporaryDirectory() as folder:
+        with zone_of_this_process(case["zone"]):
+            packed = archive(Path(folder), case["form"], T + case["after_ms"], case["manifest"])
+        if not case["manifest"]:
+            assert when(Path(folder, "capture")) == (T, 5000)
+        return {**case, "captured_at_and_uncertainty_ms": list(when(packed))}
 
 
-def test_a_zip_time_in_another_zone_is_ignored(tmp_path: Path) -> None:
-    with zone_of_this_process("Etc/GMT+5"):
-        packed = archive(tmp_path, "zip", T + 10_600)
-    assert when(packed) == (T, 5000)
-
-
-@pytest.mark.parametrize(
-    ("manifest", "after_ms", "expected"),
-    [
-        ("snapshot_duration_ms = 3000", 1234, (T, 1245)),
-        ("snapshot_duration_ms = 1300", 1234, (T, 1245)),
-        ("snapshot_duration_ms = 1245", 1234, (T, 1245)),
-        ("clock_error_ms = 50", 1234, (T - 50, 1345)),
-        ("clock_error_ms = 50", -1, (T - 50, 5100)),
-        ("snapshot_duration_ms = 800", -1, (T, 800)),
-        ("snapshot_duration_ms = 800", 20_000, (T, 20_011)),
-    ],
-)
-def test_a_manifests_duration_is_tightened_too_and_does_not_hide_a_slow_round(
-    manifest: str, after_ms: int, expected: tuple[int, int], tmp_path: Path
-) -> None:
-    assert when(archive(tmp_path, "pax", T + after_ms, manifest)) == expected
+@pytest.mark.parametrize("case", cases("copies"), ids=str)
+def test_of_an_archive_a_members_time_bounds_when_its_values_were_read(case: dict[str, Any]) -> None:
+    """A manifest's duration is tightened too, and does not hide a slow round. A zip's time in another zone is
+    ignored."""
+    assert copied(case) == case
 
 
 @pytest.mark.parametrize(
@@ -276,3 +226,8 @@ def test_the_minimum_clock_error_never_exceeds_the_real_one(rounds: list[tuple[i
     """A simulated capture: the controller's clock is ahead; each round reads a log with a last record of some age."""
     files = [row(T + at, 5000, T + at + read_after + ahead_ms - age) for at, read_after, age in rounds]
     assert 0 <= minimum_clock_error_ms(files) <= max(0, ahead_ms)
+
+
+if __name__ == "__main__":
+    write("rounds", map(bounded, cases("rounds")))
+    write("copies", map(copied, cases("copies")))
