@@ -24,7 +24,7 @@ the brokers' sessions as in tests/support/scenario.py, in the order of their off
 
 The answer: the verdict with loss_min..loss_max (`excluded` and `possible` alone: 0..0 and 0..; `not excluded`: any
 other), `unacked 70..80`, `first 80` (first_lost_offset), `none` (no window), and codes of statements, with value
-(`=150`), brokers (`@2`), or `no`. `role old_leader_log_end=170`: a line of the finding's evidence.
+(`=150`), brokers (`@2`; `@`: none), or `no`. `role old_leader_log_end=170`: a line of the finding's evidence.
 """
 
 from __future__ import annotations
@@ -280,12 +280,12 @@ def holds(found: Row | None, expected: str) -> bool:
         return (word, _range(found, "loss")) == (found["verdict"], value or _OPEN[word])
     if word == "unacked":
         return _range(found, "unacked") == value
-    code, value, brokers = re.fullmatch(r"(\w+)(?:=(\d+))?(?:@([\d,]+))?", expected).groups()
+    code, value, brokers = re.fullmatch(r"(\w+)(?:=(\d+))?(?:@([-\d,]*))?", expected).groups()
     said = statements(found).get(code)
     if said is None:
         return False
     is_value = value is None or said["value"] == int(value)
-    return is_value and (brokers is None or said["brokers"] == [int(b) for b in brokers.split(",")])
+    return is_value and (brokers is None or (said["brokers"] or []) == [int(b) for b in brokers.split(",") if b])
 
 
 def _range(found: Row, name: str) -> str:

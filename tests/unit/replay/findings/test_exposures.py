@@ -19,7 +19,8 @@ from tests.support.detection import cluster_of
 from tests.support.detection import statements as said
 from tests.support.paths import capture
 from tests.support.pure import decode, replayed
-from tests.support.scenario import TOPIC_ID, elr_levels, ms, running, sessions, states, together, up
+from tests.support.scenario import SESSION, TOPIC_ID, elr_levels, ms, running, sessions, states, together
+from tests.support.window_table import Entry, beside, entries, holds
 
 Row = dict[str, Any]
 CAPTURES = ["unclean", "elr", "churn", "diverge"]
@@ -70,70 +71,35 @@ def test_from_the_record_that_took_the_leader_to_the_one_that_gave_one() -> None
     assert found["evidence"][0]["position"] == 30
 
 
-def test_a_stretch_goes_on_while_nobody_leads_whatever_else_changes() -> None:
-    history = states("10 isr=1,2 leader=1", "20 isr=2 leader=-1", "30 isr= elr=2 lke=1 leader=-1", "40 elr=")
-    found = only(history, log_end=100)
-    assert (found["start_offset"], found["end_offset"], found["severity"]) == (20, None, "medium")
-    told = said(found)
-    assert told["exposed_for_at_least"]["value"] == found["lasted_ms"] == ms(80)
-    assert (found["lasted_at_least"], found["end_reason"]) == (True, "log_end")
-    assert "exposed_at_log_end" in told
-    # What it waits for is said of its end.
-    assert told["leaderless_last_known"]["brokers"] == told["last_known_return"]["brokers"] == [1]
+ALWAYS = {"last_replica", "exposed_for", "exposed_for_at_least", "min_isr_in_force", "last_replica_means"}
+ENDS = {"ended_from_isr", "ended_from_elr", "ended_by_outsider", "exposed_until_removal"}
 
 
-@pytest.mark.parametrize(
-    ("state", "codes", "brokers"),
-    [
-        ("isr=2,3 elr= lke=", {"leaderless_isr", "clean_return"}, [2, 3]),
-        ("isr=3 elr=1 lke=", {"leaderless_isr", "clean_return"}, [3]),
-        ("isr= elr=1,3 lke=2", {"leaderless_elr", "clean_return"}, [1, 3]),
-        ("isr= elr= lke=2", {"leaderless_last_known", "last_known_return"}, [2]),
-        ("isr= elr= lke=", {"leaderless_nobody", "no_return"}, []),
-        # Neither of two last known leaders is elected, nor is a broker -1.
-        ("isr= elr= lke=2,3", {"leaderless_nobody", "no_return"}, [2, 3]),
-        ("isr= elr= lke=-1", {"leaderless_nobody", "no_return"}, [-1]),
-    ],
-)
-def test_what_it_waited_for(state: str, codes: set[str], brokers: list[int]) -> None:
-    found = only(states("10 isr=1,2,3 leader=1", f"20 {state} leader=-1"))
-    told = said(found)
-    assert found["waits_for"] == ([] if "no_return" in codes else brokers)
-    waits = {code for code in told if code.startswith("leaderless_") or code.endswith("_return")} - {"leaderless_means"}
-    assert waits == codes
-    assert all(told[code]["brokers"] in (brokers, None) for code in codes)
-
-
-@pytest.mark.parametrize(
-    ("after", "code", "reason"),
-    [
-        ("isr=2 leader=2", "ended_from_isr", "elected_from_isr"),
-        ("isr=3 elr= leader=3 recovering", "ended_by_outsider", "elected_outsider"),
-        ("removed", "exposed_until_removal", "removed"),
-    ],
-)
-def test_who_ended_it(after: str, code: str, reason: str) -> None:
-    found = only(states("10 isr=1,2 leader=1", "20 isr=2 leader=-1", f"30 {after}"))
-    assert found["end_reason"] == reason
-    told = said(found)
-    ends = {"ended_from_isr", "ended_from_elr", "ended_by_outsider", "exposed_until_removal"}
-    assert ends & set(told) == {code}
-    assert told[code]["offset"] == found["end_offset"] == 30
-    assert (found["recorded_leader"] is None) == (after == "removed")
-
-
-def test_replicas_that_were_alive_could_have_been_elected_uncleanly() -> None:
-    brokers = sessions(*up(1, 2, 3, at=1), "5 shutdown 2", "20 fence 1 batch=19", "25 fence 3")
-    lost = states("10 isr=1 leader=1", "21 isr= elr=1 leader=-1 batch=19 unclean=false@broker")
-    told = said(only(lost, brokers=brokers))
-    assert told["replicas_alive"]["brokers"] == told["unclean_possible"]["brokers"] == [3]
-    assert told["unclean_off"]["text"] == "broker"
-    later = said(only(states("10 isr=1 leader=1", "30 isr= leader=-1 unclean=true@topic"), brokers=brokers))
-    assert later["replicas_alive"]["brokers"] == []
-    assert "unclean_possible" not in later
-    assert later["unclean_on"]["text"] == "topic"
-    assumed = said(only(states("10 isr= leader=-1 unclean=false@assumed_default")))
-    assert (assumed["unclean_assumed"]["nature"], assumed["unclean_assumed"]["text"]) == ("assumption", "false")
+@pytest.mark.parametrize("entry", entries(beside(__file__)), ids=lambda entry: entry.name)
+def test_exposure(entry: Entry) -> None:
+    for story, answer in entry.cases:
+        items = story.split("; ")
+        events = [item for item in items if SESSION.match(item)]
+        end = next((int(item.split()[1]) for item in items if item.startswith("log-end")), None)
+        history = states(*(item for item in items if item[0].isdigit() and item not in events))
+        kind = LAST_REPLICA if answer.startswith("last ") else LEADERLESS
+        found = only(history, kind, brokers=sessions(*events) if events else None, log_end=end)
+        told = said(found)
+        waits = {code for code in told if code.startswith("leaderless_") or code.endswith("_return")}
+        assert len(waits - {"leaderless_means"}) == 2 * (kind == LEADERLESS), story
+        assert len(ENDS & set(told)) <= 1, story
+        for part in answer.removeprefix("last ").split("; "):
+            word, _, value = part.partition(" ")
+            if word[0].isdigit():
+                assert part == f"{found['start_offset']}-{found['end_offset'] or ''} {found['severity']}", story
+            elif word == "ended":
+                assert found["end_reason"] == value, story
+            elif word == "waits":
+                assert ",".join(map(str, found["waits_for"])) == value.replace("nobody", ""), story
+            elif word == "codes":
+                assert set(told) - ALWAYS == set(value.split(",")), story
+            else:
+                assert holds(found, part), (story, part)
 
 
 def test_a_snapshot_in_between_begins_anew_and_what_ended_it_is_not_known() -> None:
@@ -148,37 +114,6 @@ def test_a_snapshot_in_between_begins_anew_and_what_ended_it_is_not_known() -> N
     told = said(second)
     assert {"exposed_since_snapshot", "no_leader"} <= set(told)
     assert (told["exposed_for_at_least"]["nature"], told["exposed_for_at_least"]["value"]) == ("bound", ms(10))
-
-
-def test_the_last_replica_is_the_only_member_of_isr_and_elr() -> None:
-    found = only(LOST, LAST_REPLICA)
-    assert (found["start_offset"], found["end_offset"], found["severity"]) == (20, 50, "low")
-    assert found["recorded_leader"] is None
-    told = said(found)
-    assert told["last_replica"]["brokers"] == [1]
-    assert (told["min_isr_in_force"]["value"], told["min_isr_in_force"]["text"]) == (2, "topic")
-    assert {"last_replica_led_partly", "more_replicas"} <= set(told)
-    assert told["more_replicas"]["brokers"] == [1, 2]
-    assert told["exposed_for"]["value"] == ms(30)
-
-
-@pytest.mark.parametrize(
-    ("lines", "codes"),
-    [
-        (("10 isr=1,2 leader=1", "20 isr=1"), {"last_replica_led", "exposed_at_log_end"}),
-        (("10 isr=1,2 leader=1", "20 isr=2 leader=-1"), {"last_replica_not_led", "exposed_at_log_end"}),
-        (("10 isr=1,2 leader=1", "20 isr=1", "30 isr= leader=-1"), {"last_replica_led", "no_replica_left"}),
-        (("10 isr=1 leader=1", "20 replicas=1"), {"last_replica_led", "single_replica"}),
-        (("10 isr=1 leader=1", "20 removed"), {"last_replica_led", "exposed_until_removal"}),
-        (("10 isr=1 leader=1", "20 isr=2 leader=2"), {"last_replica_led", "last_replica_at_end", "exposed_at_log_end"}),
-        (("10 isr=1 leader=1 assumed",), {"last_replica_led", "exposed_at_log_end", "min_isr_assumed"}),
-    ],
-)
-def test_how_the_last_replica_fared(lines: tuple[str, ...], codes: set[str]) -> None:
-    found = only(states(*lines), LAST_REPLICA)
-    always = {"last_replica", "exposed_for", "exposed_for_at_least", "min_isr_in_force", "last_replica_means"}
-    assert set(said(found)) - always == codes
-    assert found["severity"] == ("medium" if "exposed_at_log_end" in codes else "low")
 
 
 def test_partitions_with_one_replica_and_sound_ones_give_nothing() -> None:

@@ -22,8 +22,9 @@ from tests.simulator.detection import detected
 from tests.simulator.faults import SHARED, life
 from tests.simulator.judge import groups
 from tests.support.detection import windows
+from tests.support.window_table import beside, lines_of
 
-OLD, NEW, THIRD = 1, 2, 3
+OLD, NEW = 1, 2
 END = 50
 USUAL = {rule: {"lives": (99, 100)} for rule in RULES}
 TERM = LastTerm(
@@ -42,108 +43,58 @@ TERM = LastTerm(
     elected_ms=20,
     took_over=True,
 )
+WINDOWS = lines_of(beside(__file__))
 
 
-def said(broker: int, log_end: int, high_watermark: int = 0) -> LoggedEnds:
-    return LoggedEnds({}, broker, NEW, 5, 9, log_end, high_watermark, None, None)
-
-
-def judgement(verdict: str = "possible", log_end: int | None = END, against: tuple[str, ...] = ()) -> Judgement:
-    end, failing = Bound(log_end), tuple(Premise(code, False) for code in against)
-    return Judgement(verdict, 0, None, OPEN, OPEN, OPEN, end, OPEN, OPEN, None, None, against=failing)
-
-
-def facts(
-    *words: LoggedEnds, leader: int = NEW, fetched: frozenset[int] = frozenset(), **changes: Any
-) -> ElectionFacts:
-    of_election = {name: changes.pop(name) for name in ("membership", "likely_floor", "term") if name in changes}
-    election = Election(leader, 5, 20, 30, 40, True, None, **{"term": TERM, **of_election})
-    known = ElectionFacts(
+def leaning(story: list[str], known: Any = USUAL, verdict: str = "possible") -> Likely | None:
+    """Which way a window leans of which this is known."""
+    given = [item.partition(" ")[::2] for item in story]
+    words = dict(given)
+    said = {}
+    for broker, end, *mark in (value.split() for name, value in given if name == "said"):
+        said[int(broker)] = LoggedEnds({}, int(broker), NEW, 5, 9, int(end), int(*mark or [0]), None, None)
+    against = tuple(Premise(value, False) for name, value in given if name == "against")
+    end = Bound(None if words.get("log-end") == "?" else int(words.get("log-end", END)))
+    held = Membership(3, [Premise(words["member"], False)]) if "member" in words else NO_MEMBER
+    term = replace(TERM, below_ms=int(words["below"])) if "below" in words else TERM
+    floor = {"likely_floor": Bound(int(words["floor"]))} if "floor" in words else {}
+    found = ElectionFacts(
         row=1,
-        election=election,
+        election=Election(
+            OLD if "leader" in words else NEW, 5, 20, 30, 40, True, None, membership=held, term=term, **floor
+        ),
         evidence=index_rows([]),
-        judgement=judgement(),
+        judgement=Judgement(verdict, 0, None, OPEN, OPEN, OPEN, end, OPEN, OPEN, None, None, against=against),
         previous_leader=OLD,
         last_epoch=4,
         leaderless_ms=None,
         membership=lambda _: NO_MEMBER,
         sessions={},
         undisturbed=frozenset(),
-        first_words={word.broker: word for word in words},
-        fetched=fetched,
-        was_alone=False,
-        stopped_in_order=False,
+        first_words=said,
+        fetched=frozenset(map(int, words.get("fetched", "0").split(","))),
+        was_alone="alone" in words,
+        stopped_in_order="stopped" in words,
     )
-    return replace(known, **changes)
+    return likely(found, found.judgement, known)
 
 
-MEMBER = Membership(3, [Premise("not_held_no_sign_of_life", False)])
-APPLY = [
-    ("member_ran_on", facts(membership=MEMBER), judgement(against=("not_held_no_sign_of_life",))),
-    ("leader_stopped_in_order", facts(leader=OLD, stopped_in_order=True), judgement()),
-    ("member_had_more", facts(said(THIRD, 60, 51), fetched=frozenset({THIRD})), judgement()),
-    ("lone_leader_had_more", facts(said(OLD, 59), was_alone=True), judgement()),
-    ("lone_leader_reported_more", facts(leader=OLD, was_alone=True, likely_floor=Bound(51)), judgement()),
-    ("logs_ended_alike", facts(said(THIRD, END), leader=OLD, fetched=frozenset({THIRD})), judgement()),
-    ("old_log_ended_there", facts(said(OLD, END)), judgement()),
-]
-# What differs from the case above in one respect.
-DO_NOT = {
-    "it restarted": (facts(membership=MEMBER), judgement(against=("restarted",))),
-    "it is no member": (facts(), judgement(against=("not_held_no_sign_of_life",))),
-    "the controller marked it": (
-        facts(membership=Membership(3, [Premise("not_held_marked", False)])),
-        judgement(against=("not_held_no_sign_of_life",)),
-    ),
-    "another one stopped in order": (facts(stopped_in_order=True), judgement()),
-    "it stopped in order, and its directory changed": (
-        facts(leader=OLD, stopped_in_order=True),
-        judgement(against=("not_held_directory_changed",)),
-    ),
-    "the member's high watermark was not above": (facts(said(THIRD, 60, 50), fetched=frozenset({THIRD})), judgement()),
-    "it was no member in that term": (facts(said(THIRD, 60, 51)), judgement()),
-    "so few that nobody may have heard of them": (facts(said(OLD, 58), was_alone=True), judgement()),
-    "the old leader was not alone": (facts(said(OLD, 59)), judgement()),
-    "the old leader was below min ISR": (
-        facts(said(OLD, 59), was_alone=True, term=replace(TERM, below_ms=5)),
-        judgement(),
-    ),
-    "a member had more": (
-        facts(said(THIRD, END), said(4, END + 1), leader=OLD, fetched=frozenset({THIRD, 4})),
-        judgement(),
-    ),
-    "another log is longer": (facts(said(OLD, END), said(THIRD, END + 1)), judgement()),
-    "the old log is shorter": (facts(said(OLD, END - 1)), judgement()),
-    "a high watermark was reported above": (facts(said(OLD, END), likely_floor=Bound(END + 1)), judgement()),
-    "it is contradicted": (facts(said(OLD, END)), judgement(against=("contradicted_by_truncation",))),
-    "both logs are empty": (facts(said(OLD, 0)), judgement(log_end=0)),
-    "its log end is not known": (facts(said(OLD, END)), judgement(log_end=None)),
-    "nobody was alone": (facts(leader=OLD, likely_floor=Bound(51)), judgement()),
-    "no more was reported": (facts(leader=OLD, was_alone=True, likely_floor=Bound(50)), judgement()),
-}
-
-
-@pytest.mark.parametrize(("rule", "known", "judged"), APPLY, ids=[rule for rule, *_ in APPLY])
-def test_a_rule_applies(rule: str, known: ElectionFacts, judged: Judgement) -> None:
-    assert likely(known, judged, USUAL) == Likely(RULES[rule], rule, 99, 100)
+@pytest.mark.parametrize(("story", "rule"), WINDOWS)
+def test_which_rule_applies(story: list[str], rule: str) -> None:
+    assert leaning(story) == (Likely() if rule == "none" else Likely(RULES[rule], rule, 99, 100))
 
 
 def test_every_rule_has_a_case() -> None:
-    assert [rule for rule, *_ in APPLY] == list(RULES)
-
-
-@pytest.mark.parametrize("case", DO_NOT)
-def test_a_rule_does_not_apply(case: str) -> None:
-    assert likely(*DO_NOT[case], USUAL) == Likely()
+    assert [case.values[1] for case in WINDOWS][: len(RULES)] == list(RULES)
 
 
 @pytest.mark.parametrize("verdict", ["proven", "excluded"])
 def test_a_decided_window_leans_no_way(verdict: str) -> None:
-    assert likely(facts(said(OLD, END)), judgement(verdict), USUAL) is None
+    assert leaning(["said 1 50"], verdict=verdict) is None
 
 
 @pytest.mark.parametrize(
-    ("known", "leaning"),
+    ("known", "way"),
     [
         ({}, "unknown"),
         ({"lives": (LEAST_WINDOWS - 1, LEAST_WINDOWS - 1)}, "unknown"),
@@ -152,11 +103,10 @@ def test_a_decided_window_leans_no_way(verdict: str) -> None:
         ({"lives": (94, 100)}, "unknown"),
     ],
 )
-def test_a_rule_counts_only_with_its_record(known: dict[str, tuple[int, int]], leaning: str) -> None:
-    found = likely(facts(said(OLD, END)), judgement(), {"old_log_ended_there": known})
-    assert found == Likely(
-        leaning, "old_log_ended_there", sum(n for n, _ in known.values()), sum(n for _, n in known.values())
-    )
+def test_a_rule_counts_only_with_its_record(known: dict[str, tuple[int, int]], way: str) -> None:
+    right, of = (sum(pair[side] for pair in known.values()) for side in (0, 1))
+    found = leaning(["said 1 50"], {"old_log_ended_there": known})
+    assert found == Likely(way, "old_log_ended_there", right, of)
 
 
 def test_the_kept_record_is_of_these_rules() -> None:
