@@ -12,7 +12,7 @@ the brokers' sessions as in tests/support/scenario.py, in the order of their off
 `evidence`); lines of their logs (tests/support/broker_log_lines.py). And what is known of the cluster:
 
     newer               the brokers are of 3.7 or later; zookeeper 1: broker 1 still has one
-    elr, no elr         the ELR feature is on
+    elr, elr 38, no elr the ELR feature is on, or from an offset on
     judged 60           the election's offset
     threads 1:4,3:4     request threads by broker
     machine 1 a@8 a@95  its boot id at these seconds; `machine 1 -@95 booted=8 disks`: none, its boot time, local disks
@@ -107,7 +107,7 @@ def lines_of(table: str) -> list[Any]:
     found = []
     for line in table.replace("\n    ", " ").splitlines():
         if macro := _MACRO.fullmatch(line):
-            known[macro[1]] = macro[2]
+            known[macro[1]] = _replaced(macro[2], known)
         elif line and not line.startswith("#"):
             name, story, answer = re.split(": | -> ", line)
             found.append(pytest.param(_replaced(story, known).split("; "), answer, id=name))
@@ -165,7 +165,7 @@ def _facts(items: list[str]) -> Iterator[tuple[str, Any]]:
     """Arguments of ClusterFacts, and judged, topic, newer. Unless it is given the session margin is 4 s."""
     found: Row = {"judged": 60, "topic": "t", "log_end_ms": ms(1_000), "session_timeout_ms": 2_000}
     found |= {
-        "elr": False,
+        "elr": None,
         "newer": False,
         "zookeeper": None,
         "changes": [],
@@ -178,10 +178,12 @@ def _facts(items: list[str]) -> Iterator[tuple[str, Any]]:
     for item in items:
         name, *words = item.split()
         match name:
-            case "newer" | "elr":
-                found[name] = True
+            case "newer":
+                found["newer"] = True
+            case "elr":
+                found["elr"] = int(words[0]) if words else 0
             case "no":
-                found["elr"] = False
+                found["elr"] = None
             case "judged":
                 found["judged"] = int(words[0])
             case "topic":
@@ -224,7 +226,8 @@ def _facts(items: list[str]) -> Iterator[tuple[str, Any]]:
                 raise ValueError(f"not known: {item}")
     changes = found.pop("changes")
     found |= set_to(changes) if any(item.startswith("set") for item in items) else {}
-    yield "features", elr_levels(found.pop("elr"))
+    since = found.pop("elr")
+    yield "features", elr_levels(since == 0, *([(since, True)] if since else []))
     yield from found.items()
 
 
