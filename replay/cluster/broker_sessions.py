@@ -129,7 +129,7 @@ def _continues(history: pa.Table) -> Array:
     partition = history["partition"].to_numpy()
     removed = bools(history["removed"])
     same = ~run_starts(topic, partition) & ~removed & ~np.append(False, removed)[:-1]
-    result: Array = same & (history["origin"].to_numpy(zero_copy_only=False) == "log")
+    result: Array = same & bools(pc.equal(history["origin"], "log"))
     return result
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array, Row, bools
 from replay.arrow.runs import last_true, run_starts
@@ -390,6 +391,6 @@ def _controllers(shape: LogShape, logged: Sequence[Row]) -> list[tuple[int, int 
 def changes_that_count(changes: pa.Table, state: ClusterState) -> pa.Table:
     """Filter schemas.CHANGES rows of the surviving log to those in replayable runs and committed transactions."""
     offset = changes["offset"].to_numpy()
-    from_log = changes["origin"].to_numpy(zero_copy_only=False) == "log"
+    from_log = bools(pc.equal(changes["origin"], "log"))
     keep = ~from_log | (in_runs(offset, state.shape.runs) & state.transactions.visible(offset))
     return changes if keep.all() else changes.filter(pa.array(keep))

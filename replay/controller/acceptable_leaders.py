@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import PAD, Array, to_lengths, to_matrix, whole
-from replay.arrow.runs import Events
+from replay.arrow.runs import Events, places
 from replay.cluster.brokers import BrokerTimeline
 from replay.partitions.elections import LOST
 from replay.partitions.reducer import MIGRATING
@@ -60,7 +60,7 @@ class Availability:
         """Whether each directory was online, or is not known to have failed; bool matrix. states: of their brokers."""
         wanted = states * self.directories + directories
         # Looked up, for np.isin would sort all states again for each few brokers that are asked for.
-        online: Array = np.append(self.online, -1)[np.searchsorted(self.online, wanted)] == wanted
+        online: Array = np.append(self.online, -1)[places(self.online, wanted)] == wanted
         online |= (directories < _RESERVED.index(LOST)) | ~np.append(self.has_directories, False)[states]
         online &= directories != _RESERVED.index(LOST)
         return online

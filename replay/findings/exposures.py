@@ -98,7 +98,7 @@ class _Exposures:
         rows = (spans.first, spans.last, spans.end[self.ended])
         self.first, self.last, self.end = (history.take(pa.array(row)) for row in rows)
         self.at_log_end = (spans.end < 0) & ~spans.hole
-        self.since_snapshot = self.first["origin"].to_numpy(zero_copy_only=False) == "checkpoint"
+        self.since_snapshot = bools(pc.equal(self.first["origin"], "checkpoint"))
         begin, last = self.first["timestamp_ms"].to_numpy(), self.last["timestamp_ms"].to_numpy()
         end = np.where(spans.end >= 0, self.after_end(self.end["timestamp_ms"].to_numpy(), 0), last)
         if cluster.log_end_ms is not None:
@@ -205,7 +205,7 @@ def _unclean_candidates(found: _Exposures) -> Iterator[StatementColumn]:
     yield stated("unclean_possible", some, brokers=alive)
     enabled = found.last["unclean_leader_election_enable"]
     source = found.last["unclean_leader_election_enable_source"]
-    assumed = source.to_numpy(zero_copy_only=False) == _ASSUMED
+    assumed = bools(pc.equal(source, _ASSUMED))
     on = bools(enabled)
     # A state has the configs of its begin.
     in_force = {"offset": found.last["offset"], "text": source}
@@ -246,7 +246,7 @@ def _last_replica(found: _Exposures, holders: Array) -> pa.Table:
     # If there is still one holder, the number of replicas fell to one.
     single = changed & (sets.size(holders_after) == 1)
     min_isr, source = found.last["min_isr"], found.last["min_isr_source"]
-    assumed = source.to_numpy(zero_copy_only=False) == _ASSUMED
+    assumed = bools(pc.equal(source, _ASSUMED))
     led_states = np.append(0, np.cumsum(states.leader >= 0))
     led = led_states[spans.last + 1] - led_states[spans.first]
     whole = led == spans.last + 1 - spans.first

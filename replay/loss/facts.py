@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import INT64_MAX, Array, mask_of, sort_order, to_lengths
+from replay.arrow.ragged import INT64_MAX, Array, bools, mask_of, sort_order, to_lengths
 from replay.arrow.runs import Events, last_true, last_true_before, next_true, run_starts
 from replay.arrow.sets import is_in
 from replay.cluster.configs import LAYERS
@@ -85,7 +85,7 @@ def facts_of(bucket: Bucket) -> StateFacts:
         batch=history["batch_base_offset"].to_numpy(),
         timestamp_ms=timestamp_ms,
         stretch=stretch,
-        anchored=(history["origin"].to_numpy(zero_copy_only=False) == "checkpoint") | _is_imported(history, states),
+        anchored=bools(pc.equal(history["origin"], "checkpoint")) | _is_imported(history, states),
         changes=changes,
         until_ms=until_ms,
         closed=closed,

@@ -92,7 +92,7 @@ def states_of(history: pa.Table) -> States:
     key = (topic + 1 << 32) + history["partition"].to_numpy().astype(np.int64)
     removed = bools(history["removed"])
     begins = run_starts(key) | np.append(False, removed)[:-1]
-    begins |= history["origin"].to_numpy(zero_copy_only=False) == "checkpoint"
+    begins |= bools(pc.equal(history["origin"], "checkpoint"))
     lists = Lists(history)
     replicas, isr = lists["replicas"], lists["isr"]
     isr_mask, elr_mask = masks(replicas, isr), masks(replicas, lists["elr"])
@@ -106,7 +106,7 @@ def states_of(history: pa.Table) -> States:
         leader=leader,
         leader_epoch=pc.fill_null(history["leader_epoch"], -1).to_numpy().astype(np.int64),
         min_isr=pc.fill_null(history["min_isr"], 1).to_numpy().astype(np.int64),
-        min_isr_known=history["min_isr_source"].to_numpy(zero_copy_only=False) != "assumed_default",
+        min_isr_known=~bools(pc.equal(history["min_isr_source"], "assumed_default")),
         isr_size=(isr != PAD).sum(axis=1),
         isr=isr_mask,
         elr=elr_mask,

@@ -45,3 +45,9 @@ def test_ranges_and_runs_of_two_keys() -> None:
     which, row = runs.ranges(np.array([5, 0, 9]), np.array([2, 0, 1]))
     assert (which.tolist(), row.tolist()) == ([0, 0, 2], [5, 6, 9])
     assert runs.run_starts(np.array([1, 1, 1]), np.array(["a", "b", "b"])).tolist() == [True, True, False]
+
+
+@given(st.lists(st.integers(0, 9)), st.lists(st.integers(-3, 12)))
+def test_places_by_a_table_are_those_of_a_search(among: list[int], values: list[int]) -> None:
+    among, many = sorted(among), np.array(values * 12, dtype=np.int64)
+    assert runs.places(np.array(among, dtype=np.int64), many).tolist() == np.searchsorted(among, many).tolist()
