@@ -278,9 +278,6 @@ class _Partition:
         winner, batch = int(states.leader[row]), int(facts.batch[row])
         elected_ms, until_ms = int(facts.timestamp_ms[row]), int(facts.until_ms[row])
         session = self.sessions.at(winner, batch)
-        later = self.sessions.begun(winner, batch)
-        if later:
-            until_ms = min(until_ms, later[0].begin_ms)
         joined = row - 1 if own.since is None else own.since
         # The log of a broker that was no replica for a while was deleted: what is read of it then is of another one.
         has_log = term is not None and self.terms.was_replica(term.leader, term.end, row)
@@ -336,7 +333,6 @@ class _Partition:
             led_ms=led_ms,
             below_ms=below_ms,
             known_by_ms=None if below_ms is None else self.cluster.heard_by_ms(below_ms) + PROPAGATION_MS,
-            knows=lambda scrape: self._gone_by(term, scrape) >= below,
             waits=waits,
             fixed_since=lambda scrape: self._fixed(term, scrape, led_last),
             last_alive_ms=max(session.alive_until_ms, session.alone_until_ms) if session else -1,

@@ -187,7 +187,7 @@ class LastTerm:
     session: (broker, broker epoch) that led. stopped_by_ms: when its process had ended because the log shows
     that it registered again; None if the log does not. led_ms: from when to when it led. below_ms: since when
     |ISR| < min ISR without a break up to the election; None if it was not. known_by_ms: since when the leader
-    knew that. knows: whether a text that says how many are in sync cannot be from before that state. waits: its release
+    knew that. waits: its release
     does not advance the high watermark then. fixed_since: whether from any state that a text may go by up to the
     election the ISR did not grow and min ISR did not change. last_alive_ms: its process ran until then.
     started_by_ms: its process had started before then; None if unknown. last_leader_epoch: the last epoch
@@ -201,7 +201,6 @@ class LastTerm:
     led_ms: tuple[int, int]
     below_ms: int | None
     known_by_ms: int | None
-    knows: Callable[[Scrape], bool]
     waits: bool
     fixed_since: Callable[[Scrape], bool]
     last_alive_ms: int
@@ -266,7 +265,7 @@ def _below_min_isr(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator
     if term.below_ms is None or term.known_by_ms is None or not term.waits:
         return
     for scrape in running_log_ends(evidence, term.leader, term.known_by_ms, term.led_ms[1], clock):
-        is_below = scrape.says_below_min_isr and term.ran(scrape, clock) and term.knows(scrape)
+        is_below = scrape.says_below_min_isr and term.ran(scrape, clock)
         if is_below and term.fixed_since(scrape):
             yield Bound(scrape.log_end_offset, scrape.row, inference=BELOW_MIN_ISR)
 

@@ -34,7 +34,6 @@ TERM = LastTerm(
     led_ms=(0, 10),
     below_ms=None,
     known_by_ms=None,
-    knows=lambda _: True,
     waits=True,
     fixed_since=lambda _: True,
     last_alive_ms=10,
