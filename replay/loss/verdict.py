@@ -39,9 +39,9 @@ class Election:
     """The election to judge. Times in ms.
 
     knows_by_ms: since when its leader knew that it led. until_ms: until when it led. closed: the log shows how its
-    leader epoch ended. session: the winner's. membership: the winner's, right before the election. term: the last leader's term before it,
-    None if there was no leader.
-    cut_by_itself: the last leader's log went down in it although no leader truncates its log.
+    leader epoch ended. session: the winner's. membership: the winner's, right before the election. term: the last
+    leader's term before it, None if there was no leader. cut_by_itself: the last leader's log went down in it although
+    no leader truncates its log.
     unbroken_term: (leader, when it began to lead, when the election was) of that term, in ms; None unless one
     process led all of it. contradictions: what else in the lake contradicts the winner's log. doubts: why its log may
     differ from the partition's although their lines are the same. likely_floor: see `watermark_floor.likely_floor`.
