@@ -24,6 +24,7 @@ from tests.support.paths import CAPTURES as FOLDER
 from tests.support.pure import history_of
 from tests.support.records import change, elr, record, register
 from tests.support.scenario import states, together
+from tests.support.window_table import beside, lines_of
 from tests.unit.test_oracle import decoded as decoded_capture
 
 Row = dict[str, Any]
@@ -98,46 +99,13 @@ def test_what_a_session_looks_like() -> None:
 RESTART = [elr(0), register(1, "a"), register(12, "b", batch=10)]
 
 
-def test_taken_off_the_isr_below_min_isr_and_not_made_eligible_is_unclean() -> None:
-    assert last_class(RESTART, states("5 isr=1", "11 isr= leader=-1 batch=10")) == ("unclean", [11])
-
-
-def test_taken_off_the_elr_is_unclean() -> None:
-    assert last_class(RESTART, states("5 isr=2 elr=1 leader=2", "11 elr= batch=10")) == ("unclean", [11])
-
-
-def test_still_eligible_when_it_registers_is_clean() -> None:
-    assert last_class(RESTART, states("5 isr=2 elr=1 leader=2")) == ("clean", [5])
-    assert last_class(RESTART, states("5 isr=1,2", "11 isr=2 elr=1 leader=2 batch=10")) == ("clean", [11])
-
-
-def test_an_elr_that_was_cleared_in_the_same_batch_is_no_proof() -> None:
-    cleared = record(11, "CLEAR_ELR_RECORD", batch=10, topicName="t")
-    lines = ["5 isr=2 elr=1 leader=2", "11 elr= batch=10"]
-    assert last_class([*RESTART[:2], cleared, RESTART[2]], states(*lines)) == ("unknown", [])
-
-
-@pytest.mark.parametrize(
-    ("why", "records", "lines"),
-    [
-        ("nothing is said of it", RESTART, ["5 isr=2,3 leader=2"]),
-        ("at min ISR the ELR is empty either way", RESTART, ["5 isr=1,2,3 leader=2", "11 isr=2,3 batch=10"]),
-        ("another batch", RESTART, ["5 isr=1", "9 isr= leader=-1"]),
-        ("behind its registration", RESTART, ["5 isr=1", "13 isr= leader=-1 batch=10"]),
-        ("another broker left", RESTART, ["5 isr=2 leader=2", "11 isr= leader=-1 batch=10"]),
-        ("another one left, too", RESTART, ["5 isr=1,3", "11 isr= leader=-1 batch=10"]),
-        ("an unclean election empties the ELR", RESTART, ["5 isr=1", "11 isr=2 leader=2 recovering batch=10"]),
-        ("so does a new directory", RESTART, ["5 isr=2 elr=1 leader=2", "11 elr= dirs=d1,x,d3 batch=10"]),
-        ("a reassignment took it off", RESTART, ["5 isr=2 elr=1 leader=2", "11 elr= replicas=2,3 batch=10"]),
-        ("min ISR is a guess, and 1 may be it", RESTART, ["5 isr=1,2 min=1 assumed", "11 isr=2 batch=10"]),
-        ("ELR is off", [register(1, "a"), register(12, "b", batch=10)], ["5 isr=1", "11 isr= leader=-1 batch=10"]),
-        ("ELR was switched off", [elr(0), elr(7, 0), *RESTART[1:]], ["5 isr=1", "11 isr= leader=-1 batch=10"]),
-        ("eligible no more", RESTART, ["5 isr=2 elr=1 leader=2", "8 elr="]),
-        ("a snapshot's state follows from nothing", RESTART, ["5 isr=1", "11 checkpoint isr= leader=-1 batch=10"]),
-    ],
-)
-def test_what_proves_nothing_is_unknown(why: str, records: list[Row], lines: list[str]) -> None:
-    assert last_class(sorted(records, key=lambda r: r["offset"]), states(*lines)) == ("unknown", []), why
+@pytest.mark.parametrize(("story", "answer"), lines_of(beside(__file__)))
+def test_what_a_restart_is_taken_for(story: list[str], answer: str) -> None:
+    cleared = [record(11, "CLEAR_ELR_RECORD", batch=10, topicName="t")] * ("cleared" in story)
+    levels = {"no elr": [], "elr 7 off": [elr(0), elr(7, 0)]}.get(story[0], RESTART[:1])
+    records = sorted([*levels, *RESTART[1:], *cleared], key=lambda row: row["offset"])
+    proven = last_class(records, states(*(line for line in story if line[0].isdigit())))
+    assert " ".join([proven[0], *map(str, proven[1])]) == answer
 
 
 def test_proofs_that_contradict_each_other_prove_nothing() -> None:
