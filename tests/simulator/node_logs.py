@@ -1,16 +1,18 @@
 """What brokers log of the partition and of themselves: the lines of server.log and state-change.log as each release
 writes them, and the same lines as rows of evidence.tables.BROKER_LOG_EVENTS.
 
-Texts: tests/samples/broker_logs. docs/broker_logs.md says what each line proves, and where releases differ.
+Texts: texts.toml. docs/broker_logs.md says what each line proves, and where releases differ.
 """
 
 from __future__ import annotations
 
 import random
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from evidence.tables import BROKER_LOG_EVENTS
@@ -135,51 +137,7 @@ def _topic(line: Line, setup: Setup) -> Row:
 
 # The same as text.
 
-_TP, _BROKER, _PARTITION = "{topic}-0", "[Broker id={broker}] ", "[Partition {topic}-0 broker={broker}] "
-_LOG = "[UnifiedLog partition={topic}-0, dir={directory}] "
-_FETCHER = "[ReplicaFetcher replicaId={broker}, leaderId={leader}, fetcherId=0] "
-_STARTS = f"{_TP}{{id}} starts at leader epoch {{leader_epoch}} from offset {{log_end_offset}} with partition epoch "
-_PREVIOUS = ". Previous leader {previous} and previous leader epoch was {previous_leader_epoch}."
-_WHO = "topicName='{topic}', leaderEpoch={leader_epoch}, partitionEpoch={partition_epoch}"
-_OLD_STATE = f" and partition state LeaderAndIsrPartitionState({_WHO}, isNew=false, leaderRecoveryState=0)"
-_NEW_STATE = f", partition registration PartitionRegistration({_WHO}) and isNew=false"
-_SKIPPED = f"{_BROKER}Skipped the become-{{role}} state change for {_TP}{{id}}{{state}} since it is already "
-_AT = "with leader epoch {leader_epoch}."
-
-TEXTS = {
-    "partition_created": f"{_BROKER}Creating new partition {_TP} with topic id {{topic_id}}.",
-    "leader_started": f"{_BROKER}Leader {_STARTS}{{partition_epoch}}, high watermark {{high_watermark}}, ISR "
-    f"[{{isr}}], adding replicas [] and removing replicas [] {{under}}{_PREVIOUS}",
-    "follower_started": f"{_BROKER}Follower {_STARTS}{{partition_epoch}} and high watermark {{high_watermark}}. "
-    f"Current leader is {{leader}}{_PREVIOUS}",
-    "leader_unchanged": f"{_SKIPPED}the leader {_AT} Current high watermark {{high_watermark}}, ISR [{{isr}}], adding "
-    "replicas [] and removing replicas [].",
-    "follower_unchanged": f"{_SKIPPED}a follower {_AT}",
-    "isr_updated": f"{_PARTITION}ISR updated to {{isr}} {{under}} and version updated to {{partition_epoch}}",
-    "isr_shrinking": f"{_PARTITION}Shrinking ISR from {{previous_isr}} to {{isr}}. Leader: (highWatermark: "
-    "{high_watermark}, endOffset: {log_end_offset}). Out of sync replicas: {late}.",
-    "log_loaded": f"{_PARTITION}Log loaded for partition {_TP} with initial high watermark {{high_watermark}}",
-    "truncating_to_leaders_epoch": f"{_FETCHER}Truncating partition {_TP} with TruncationState(offset="
-    "{truncated_to}, completed=true) due to leader epoch and offset EpochEndOffset(errorCode=0, partition=0, "
-    "leaderEpoch={leader_epoch}, endOffset={leader_end_offset})",
-    "fetch_offset_reset": f"{_FETCHER}Reset fetch offset for partition {_TP} from {{log_end_offset}} to current "
-    "leader's latest offset {truncated_to}",
-    "truncated_below_high_watermark": f"{_LOG}Truncating {_TP} to offset {{truncated_to}} below high watermark "
-    "{high_watermark}",
-    "truncated": f"{_LOG}Truncating to offset {{truncated_to}}",
-    "truncation_without_effect": f"{_LOG}Truncating to {{truncated_to}} has no effect as the largest offset in the log "
-    "is {last}",
-    "high_watermark_set_back": f"{_LOG}Non-monotonic update of high watermark from "
-    "(offset={previous_high_watermark}, segment=[0:70]) to (offset={high_watermark}, segment=[0:7])",
-    "log_load_completed": f"Completed load of Log(dir={{directory}}/{_TP}, topicId={{topic_id}}, topic={{topic}}, "
-    "partition=0, highWatermark=0, lastStableOffset=0, logStartOffset={log_start_offset}, "
-    "logEndOffset={log_end_offset}) with 1 segments, local-log-start-offset {log_start_offset} and log-end-offset "
-    "{log_end_offset} in {duration_ms}ms (1/1 completed in {directory})",
-    "corruption_found": f"[LogLoader partition={_TP}, dir={{directory}}] Corruption found in segment 0, truncating to "
-    "offset {truncated_to}",
-    "clean_start": "Skipping recovery of {count} logs from {directory} since clean shutdown file was found",
-    "unclean_start": "Recovering {count} logs from {directory} since no clean shutdown file was found",
-}
+TEXTS = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
 
 
 def text(line: Line, setup: Setup) -> str:
@@ -202,8 +160,8 @@ def text(line: Line, setup: Setup) -> str:
         "late": " ".join(late),
         **{name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in values.items()},
     }
-    words["state"] = (_NEW_STATE if new else _OLD_STATE).format_map(words) if line.kind.endswith("unchanged") else ""
-    return TEXTS[line.kind].format_map(words)
+    state = TEXTS["states"]["new" if new else "old"] if line.kind.endswith("unchanged") else ""
+    return str(TEXTS["of_partitions"][line.kind].format_map({**words, "state": state.format_map(words)}))
 
 
 def files(lines: Iterable[Line], setup: Setup) -> dict[str, str]:

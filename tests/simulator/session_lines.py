@@ -10,25 +10,12 @@ from typing import Any
 
 from replay.controller.partition_change_builder import RECOVERING
 from tests.simulator.controller import State
-from tests.simulator.node_logs import NO_LINE, ZONES_MS, Line, LogThinning
+from tests.simulator.node_logs import NO_LINE, TEXTS, ZONES_MS, Line, LogThinning
 from tests.simulator.setup import Setup
 
 Row = dict[str, Any]
 
 ACTIVE, STANDBY = 3_000, 3_001
-_CONTROLLER = "[QuorumController id={node}] "
-TEXTS = {
-    "unclean_election": f"{_CONTROLLER}UNCLEAN partition change for {{topic}}-0 with topic ID {{topic_id}}: isr: "
-    "[{previous_isr}] -> [{isr}], leader: {previous_leader} -> {leader}, leaderRecoveryState: RECOVERED -> RECOVERING, "
-    "leaderEpoch: {previous_leader_epoch} -> {leader_epoch}, partitionEpoch: 0 -> {partition_epoch}",
-    "unclean_shutdown_handled": f"{_CONTROLLER}handleBrokerUncleanShutdown: changing {{count}} partition(s)",
-    "incarnation_registered": f"{_CONTROLLER}Registering a new incarnation of broker {{broker_id}}. Previous "
-    "incarnation ID was {incarnation_id}; new incarnation ID is {incarnation_id}. Generated {count} record(s) to clean "
-    "up previous incarnations. Broker epoch will become {broker_epoch}.",
-    "broker_epoch_unread": "Unable to read the broker epoch in {directory}.",
-    "broker_starting": "[BrokerLifecycleManager id={node}] Incarnation {incarnation_id} of broker {broker_id} in "
-    "cluster c is now STARTING.",
-}
 
 
 def elections(at_ms: int, before: State | None, state: State) -> list[Line]:
@@ -49,7 +36,9 @@ def elections(at_ms: int, before: State | None, state: State) -> list[Line]:
 
 def text(line: Line, setup: Setup) -> str:
     words = {name: ", ".join(map(str, v)) if isinstance(v, list) else v for name, v in line.values.items()}
-    return TEXTS[line.kind].format(**words, node=line.broker, topic=setup.topic, topic_id=line.topic_id)
+    return str(
+        TEXTS["of_sessions"][line.kind].format(**words, node=line.broker, topic=setup.topic, topic_id=line.topic_id)
+    )
 
 
 def rows(lines: Sequence[Line], first: int, setup: Setup, thinning: LogThinning) -> list[Row]:

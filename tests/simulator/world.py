@@ -12,6 +12,8 @@ from tests.simulator.truth import Truth
 
 # After the last step, so that what it brought about is in the log as far as it can be.
 AFTERMATH_MS = 3_000
+# Steps that are a method of the same name, which takes the broker alone.
+_OF_A_BROKER = ("kill", "stop", "start", "cut_off", "compact", "lose_marks", "lose_directory")
 
 
 class World(Captures):
@@ -54,7 +56,14 @@ class World(Captures):
 
     def step(self, step: Step) -> None:
         broker = self.brokers[self.setup.brokers[step.broker % len(self.setup.brokers)]]
-        getattr(self, f"_do_{step.name}")(broker, step.amount)
+        if step.name in _OF_A_BROKER:
+            getattr(self, step.name)(broker)
+        elif step.name == "retain":
+            self.retain(broker, step.amount)
+        elif step.name == "heal":
+            self.heal()
+        elif step.name != "idle":  # nothing happens: after_ms passes
+            getattr(self, f"_do_{step.name}")(broker, step.amount)
 
     # Clients. amount: how many records, over the next seconds.
 
@@ -75,9 +84,6 @@ class World(Captures):
 
     # Brokers.
 
-    def _do_kill(self, broker: Broker, _: int) -> None:
-        self.kill(broker)
-
     def _do_power_loss(self, broker: Broker, amount: int) -> None:
         self.kill(broker, lost=amount, reboots=True)
 
@@ -95,12 +101,6 @@ class World(Captures):
         if state is not None and state.leader >= 0:
             lost, reboots = (0, False) if amount % 2 else (amount, True)
             self.kill(self.brokers[state.leader], lost, reboots, amid=0.7)
-
-    def _do_stop(self, broker: Broker, _: int) -> None:
-        self.stop(broker)
-
-    def _do_start(self, broker: Broker, _: int) -> None:
-        self.start(broker)
 
     def _do_start_all(self, _: Broker, __: int) -> None:
         for broker in self.brokers.values():
@@ -127,9 +127,6 @@ class World(Captures):
     def _do_move(self, broker: Broker, amount: int) -> None:
         self.move(broker, amount, 300 + amount * 2_500)
 
-    def _do_cut_off(self, broker: Broker, _: int) -> None:
-        self.cut_off(broker)
-
     def _do_cut_off_leader(self, _: Broker, amount: int) -> None:
         """The leader is cut off from the controller; an odd amount: with a follower in its ISR, which it reaches."""
         state = self.controller.live
@@ -142,21 +139,6 @@ class World(Captures):
     def _do_cut_pair(self, broker: Broker, amount: int) -> None:
         ids = self.setup.brokers
         self.cut_pair(broker, self.brokers[ids[(broker.place + 1 + amount) % len(ids)]])
-
-    def _do_heal(self, _: Broker, __: int) -> None:
-        self.heal()
-
-    def _do_retain(self, broker: Broker, amount: int) -> None:
-        self.retain(broker, amount)
-
-    def _do_compact(self, broker: Broker, _: int) -> None:
-        self.compact(broker)
-
-    def _do_lose_marks(self, broker: Broker, _: int) -> None:
-        self.lose_marks(broker)
-
-    def _do_lose_directory(self, broker: Broker, _: int) -> None:
-        self.lose_directory(broker)
 
     # Administrators; nothing is done while no controller is active.
 
@@ -235,6 +217,3 @@ class World(Captures):
 
     def _do_disk(self, broker: Broker, amount: int) -> None:
         self.copy_disk(broker, timed=bool(amount % 4))
-
-    def _do_idle(self, _: Broker, amount: int) -> None:
-        """Nothing happens (after_ms passes)."""

@@ -6,7 +6,7 @@ PartitionChangeBuilder; where releases differ, the profile says how.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, make_dataclass
 
 from replay.controller.partition_change_builder import (
     ELECT_PREFERRED,
@@ -16,37 +16,12 @@ from replay.controller.partition_change_builder import (
     NO_LEADER,
     RECOVERING,
     UNASSIGNED,
+    Cases,
 )
 from replay.controller.profiles import ON_LEADERLESS, Profile
 
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A state, what triggers a change of it, and the surroundings: the fields of
-    replay.controller.partition_change_builder.Cases."""
-
-    replicas: list[int]
-    isr: list[int]
-    elr: list[int]
-    last_known_elr: list[int]
-    removing: list[int]
-    adding: list[int]
-    directories: list[int]
-    leader: int
-    recovery: int
-    election: int
-    acceptable: list[int]
-    target_isr: list[int]
-    target_replicas: list[int]
-    target_removing: list[int]
-    target_adding: list[int]
-    target_recovery: int
-    unclean_shutdown: list[int]
-    min_isr: int
-    elr_enabled: bool
-    marks_recovery: bool
-    bumps_leader_epoch_on_shrink: bool
-    has_directories: bool
+# One of Cases: a state, what triggers a change of it, and the surroundings, as numbers, flags and lists.
+Case = make_dataclass("Case", [field.name for field in fields(Cases)], frozen=True, slots=True)
 
 
 @dataclass(slots=True)

@@ -200,10 +200,10 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
 
 def test_lives_log_every_kind_of_line() -> None:
     # A leader has a line of its own epoch before it serves, so its epochs always say where a follower's log parts.
-    missing = set(TEXTS) - {"fetch_offset_reset"}
+    missing = set(TEXTS["of_partitions"]) - {"fetch_offset_reset"}
     for each in (life(fault, seed) for seed in range(20) for fault in FAULTS):
         kinds = {line.kind for line in each.world.logged}
-        assert kinds <= set(TEXTS) - {"fetch_offset_reset"}
+        assert kinds <= set(TEXTS["of_partitions"]) - {"fetch_offset_reset"}
         missing -= kinds
         if not missing:
             break
@@ -223,7 +223,7 @@ def test_lines_of_registrations_read_as_text_are_the_rows() -> None:
                     n: row[n] for n in event if n not in previous
                 }
                 seen.add(event["kind"])
-    assert seen == set(session_lines.TEXTS)
+    assert seen == set(TEXTS["of_sessions"])
 
 
 def _changed(kind: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Life:
