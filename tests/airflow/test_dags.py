@@ -18,6 +18,8 @@ NIGHTLY, POSTMORTEM, MAINTENANCE, COLLECT, LIGHT = DAGS = [
     f"kraft_forensics_{n}" for n in ("nightly", "postmortem", "maintenance", "collect", "collect_light")
 ]
 LOGGER = "kraft_forensics.dag"
+# Settings (name, value, message) and conf of runs (DAG, conf) that are refused.
+REFUSED = json.loads(Path(__file__).with_name("refused.json").read_text(encoding="utf-8"))
 
 
 def load(name: str = NIGHTLY) -> Any:
@@ -124,25 +126,7 @@ def test_spark_submit_is_chosen_by_one_setting(monkeypatch: pytest.MonkeyPatch) 
         assert (task._conn_id, task.conf) == ("cluster", {"spark.x": "y"})
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("CLUSTERS", "/captures/a", "KRAFT_FORENSICS_DAG_CLUSTERS: Invalid JSON"),
-        ("CLUSTERS", '["/captures/a"]', "KRAFT_FORENSICS_DAG_CLUSTERS: Input should be a valid dictionary"),
-        ("CLUSTERS", '{"alpha": "--evil"}', "default values are not valid"),
-        ("CLUSTERS", '{"../alpha": "/captures/a"}', "default values are not valid"),
-        ("CAPTURES", "", "default values are not valid"),
-        ("LAKES", "--evil", "default values are not valid"),
-        ("FAIL_ON", "always", "default values are not valid"),
-        ("RETRIES", "often", "KRAFT_FORENSICS_DAG_RETRIES: Input should be a valid integer"),
-        ("TIMEOUT_MINUTES", "0", "KRAFT_FORENSICS_DAG_TIMEOUT_MINUTES: Input should be greater than 0, not '0'"),
-        ("LOG_DAYS", "0", "KRAFT_FORENSICS_DAG_LOG_DAYS: Input should be greater than or equal to 1, not '0'"),
-        ("MAX_AGE_HOURS", "26h", "KRAFT_FORENSICS_DAG_MAX_AGE_HOURS: Input should be a valid integer"),
-        ("HOOK", "https://example.com/hook", "KRAFT_FORENSICS_DAG_HOOK must be module:function, not 'https://"),
-        ("HOOK", "alerts.post", "KRAFT_FORENSICS_DAG_HOOK must be module:function, not 'alerts.post'"),
-        ("LAUNCHER", "yarn", "KRAFT_FORENSICS_DAG_LAUNCHER: Input should be 'local', 'spark-submit' or 'kubernetes'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "message"), REFUSED["settings"])
 def test_bad_setting_is_an_import_error(monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str) -> None:
     monkeypatch.setenv(f"KRAFT_FORENSICS_DAG_{name}", value)
     errors = DagBag().import_errors.values()
@@ -155,39 +139,11 @@ def test_bad_setting_is_an_import_error(monkeypatch: pytest.MonkeyPatch, name: s
 INCIDENT = {"captures": ["/c"], "incident_from": "2026-11-21T00:39:00Z", "incident_to": "2026-11-21T00:42:00Z"}
 
 
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        (NIGHTLY, {"captures": "--evil"}),
-        (NIGHTLY, {"captures": ""}),
-        (NIGHTLY, {"captures": ["/captures"]}),
-        (NIGHTLY, {"clusters": {"alpha": "-x"}}),
-        (NIGHTLY, {"clusters": {"a/b": "/captures"}}),
-        (NIGHTLY, {"clusters": ["/captures"]}),
-        (NIGHTLY, {"lakes": "nul\0byte"}),
-        (NIGHTLY, {"fail_on": "--lake"}),
-        (NIGHTLY, {"late_days": -1}),
-        (NIGHTLY, {"late_days": "7"}),
-        (POSTMORTEM, {}),
-        (POSTMORTEM, INCIDENT | {"captures": []}),
-        (POSTMORTEM, INCIDENT | {"captures": ["/fine", "-x"]}),
-        (POSTMORTEM, INCIDENT | {"captures": "/not/an/array"}),
-        (POSTMORTEM, INCIDENT | {"incident_from": "yesterday"}),
-        (POSTMORTEM, INCIDENT | {"incident_from": "2026-11-21"}),
-        (POSTMORTEM, INCIDENT | {"incident_to": None}),
-        (POSTMORTEM, INCIDENT | {"folder": "-o"}),
-        (MAINTENANCE, {"lakes": "--evil"}),
-        (MAINTENANCE, {"retention_days": 0}),
-        (COLLECT, {"nodes": "--via"}),
-        (COLLECT, {"captures": ""}),
-        (COLLECT, {"log_days": 0}),
-        (LIGHT, {"nodes": ""}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("name", "bad"), REFUSED["confs"], ids=str)
 def test_bad_conf_never_becomes_a_run(name: str, bad: dict[str, Any]) -> None:
+    """Of a postmortem: with what else it needs, unless nothing is given."""
     with pytest.raises(ParamValidationError):
-        load(name).test(run_conf=bad)
+        load(f"kraft_forensics_{name}").test(run_conf=INCIDENT | bad if name == "postmortem" and bad else bad)
 
 
 def test_fail_on_takes_every_level_of_the_command() -> None:

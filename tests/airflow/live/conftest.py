@@ -7,12 +7,10 @@ import secrets
 import socket
 import subprocess
 import sys
-import tarfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
-from running import CONNECTION_SECRETS, REPOSITORY, Live, stop
+from running import CONNECTION_SECRETS, Live, stop
 
 DAGS = 5
 # It keeps each event; of the cluster `secrets`, whose run fails, it also posts it to a URL with secrets, in vain.
@@ -33,27 +31,6 @@ def _free_port() -> int:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
-
-
-def _part(source: str, folder: Path, wanted: Callable[[str], bool]) -> None:
-    """A capture with the wanted files of a bundled one."""
-    with tarfile.open(REPOSITORY / source) as tar:
-        members = [member for member in tar if member.isreg() and wanted(member.name)]
-        assert members
-        tar.extractall(folder, members=members, filter="data")
-
-
-@pytest.fixture(scope="session")
-def parts() -> dict[str, Callable[[Path], None]]:
-    """name -> what writes that capture into a folder. Three clusters; two of them in two parts."""
-    unclean, diverge = "examples/unclean.tar.xz", "tests/captures/diverge.tar.xz"
-    return {
-        "alpha-controllers": lambda folder: _part(unclean, folder, lambda name: "/controllers/" in name),
-        "alpha-brokers": lambda folder: _part(unclean, folder, lambda name: "/controllers/" not in name),
-        "beta": lambda folder: _part("tests/captures/jbod-4.1.1.tar.xz", folder, lambda _: True),
-        "gamma-brokers": lambda folder: _part(diverge, folder, lambda name: "/controllers/" not in name),
-        "gamma-controllers": lambda folder: _part(diverge, folder, lambda name: "/controllers/" in name),
-    }
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
+import tarfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,14 @@ from running import REPOSITORY, WAIT_S, Live
 
 NIGHTLY, POSTMORTEM, MAINTENANCE = [f"kraft_forensics_{name}" for name in ("nightly", "postmortem", "maintenance")]
 CLUSTERS = ("alpha", "beta", "gamma")
+# Cluster, date, a bundled capture, and of which files of it: only the controllers', only the others, or all.
 ARRIVALS = [
-    ("alpha", "2026-03-01", "alpha-controllers"),
-    ("alpha", "2026-03-02", "alpha-brokers"),
-    ("beta", "2026-03-01T04", "beta"),
-    ("gamma", "2026-03-02", "gamma-controllers"),
-    ("gamma", "2026-03-01", "gamma-brokers"),  # late
+    ("alpha", "2026-03-01", "examples/unclean", True),
+    ("alpha", "2026-03-02", "examples/unclean", False),
+    ("beta", "2026-03-01T04", "tests/captures/jbod-4.1.1", None),
+    ("gamma", "2026-03-02", "tests/captures/diverge", True),
+    ("gamma", "2026-03-01", "tests/captures/diverge", False),  # late
 ]
-Parts = dict[str, Callable[[Path], None]]
 
 
 def arrives(live: Live, complete: Path, cluster: str, date: str) -> None:
@@ -63,11 +63,13 @@ def digests(kraft_forensics: str, *lakes: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def complete(live: Live, parts: Parts) -> Path:
+def complete(live: Live) -> Path:
     """A folder with every capture of the three clusters."""
     folder = live.folder / "complete"
-    for cluster, date, part in ARRIVALS:
-        parts[part](folder / cluster / date)
+    for cluster, date, source, of_controllers in ARRIVALS:
+        with tarfile.open(REPOSITORY / f"{source}.tar.xz") as tar:
+            wanted = [m for m in tar if m.isreg() and of_controllers in (None, "/controllers/" in m.name)]
+            tar.extractall(folder / cluster / date, members=wanted, filter="data")
     return folder
 
 
@@ -85,7 +87,7 @@ def single(live: Live, complete: Path, kraft_forensics: str) -> Path:
 
 def test_a_backfill_of_three_days(live: Live, complete: Path, single: Path, kraft_forensics: str) -> None:
     """The first day's run of one cluster is killed, and a capture of the first day arrives on the second."""
-    *on_time, late = [(cluster, date) for cluster, date, _ in ARRIVALS]
+    *on_time, late = [(cluster, date) for cluster, date, *_ in ARRIVALS]
     for cluster, date in on_time:
         arrives(live, complete, cluster, date)
     unpause(live, NIGHTLY)
