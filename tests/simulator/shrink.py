@@ -17,7 +17,6 @@ from tests.simulator.truth import Truth
 
 Item = TypeVar("Item")
 Row = dict[str, Any]
-_NOT_SHOWN = (*PROVENANCE_NAMES, "topic", "topic_id", "partition", "message", "logged_at_ms", "logged_at_utc_ms")
 
 
 def claim(each: Life, kind: str) -> Wrong | None:
@@ -124,21 +123,60 @@ def _truth(truth: Truth | None) -> str:
 
 def lines(each: Life) -> list[str]:
     """What happened, in order: states, sessions (by the controller's clock), events (true time), evidence as read."""
-    logged = [*each.world.logged, *each.world.of_sessions]
-    shown: list[tuple[int, str, Row]] = [(ms, text, {}) for ms, text in each.world.notes]
-    shown += [(row["timestamp_ms"], "state", row) for row in each.history()]
+    base = each.setup.base_offset
+    shown: list[tuple[int, str]] = [(ms, f"         {text}") for ms, text in each.world.notes]
+    for row in each.history():
+        shown.append((row["timestamp_ms"], f"state    {row['offset'] - base} {_state(row)}"))
     for record in each.session_records():
-        place = {name: record[name] for name in ("offset", "batch_base_offset")}
-        shown.append((record["timestamp_ms"], record["type"], {**place, **record["data"]}))
-    shown += [(row["captured_at_ms"] or 0, "evidence", row) for row in each.evidence]
-    shown += [(logged[row["position"]].at_ms, "line", row) for row in each.lines]
-    shown += [(reading.captured_at_ms, "boot", reading._asdict()) for reading in each.readings]
-    for (broker, epoch), process in each.processes.items():
-        shown.append((process.last_ms, "process", {"broker": broker, "epoch": epoch, "next_ms": process.next_ms}))
+        data, kind = record["data"], record["type"]
+        what = "registers" if kind == "REGISTER_BROKER_RECORD" else _change(data)
+        batch = record["batch_base_offset"] - base
+        text = (
+            f"{record['offset'] - base} (batch {batch}) {data['brokerId']} {what}, epoch {data['brokerEpoch'] - base}"
+        )
+        shown.append((record["timestamp_ms"], f"session  {text}"))
+    for row in each.evidence:
+        skip = ("topic", "topic_id", "partition", "captured_at_ms", "capture", "sha256", "position", "path")
+        text = " ".join(f"{k}={v}" for k, v in row.items() if v is not None and k not in skip)
+        shown.append((row["captured_at_ms"] or 0, f"evidence {text}"))
+    for row in each.lines:
+        skip = (
+            *PROVENANCE_NAMES,
+            "topic",
+            "topic_id",
+            "partition",
+            "kind",
+            "message",
+            "node_id",
+            "logged_at_ms",
+            "logged_at_utc_ms",
+        )
+        text = " ".join(f"{k}={v}" for k, v in row.items() if v is not None and k not in skip)
+        logged = [*each.world.logged, *each.world.of_sessions]
+        shown.append((logged[row["position"]].at_ms, f"line     {row['node_id']} {row['kind']} {text}"))
+    for reading in each.readings:
+        text = f"boot     {reading.broker} has {reading.boot_id}, since {reading.booted_by_ms} at the latest"
+        shown.append((reading.captured_at_ms, text))
+    for (broker, epoch), logged_process in each.processes.items():
+        text = (
+            f"process  {broker} of epoch {epoch - base} wrote its last line, the next one ran {logged_process.next_ms}"
+        )
+        shown.append((logged_process.last_ms, text))
     shown.sort(key=lambda line: line[0])
-    return [f"{ms:>9} {what} {_words(row)}".rstrip() for ms, what, row in shown]
+    return [f"{ms:>9} {text}" for ms, text in shown]
 
 
-def _words(row: Row) -> str:
-    left = {name: value for name, value in row.items() if value not in (None, []) and name not in _NOT_SHOWN}
-    return " ".join(f"{name}={','.join(map(str, v)) if isinstance(v, list) else v}" for name, v in left.items())
+def _state(row: Row) -> str:
+    batch = row["offset"] - row["batch_base_offset"]
+    if row["removed"]:
+        return "removed"
+    names = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas")
+    lists = " ".join(f"{n}={','.join(map(str, row[n]))}" for n in names if row[n] or n in ("isr", "elr"))
+    words = f"leader={row['leader']} epoch={row['leader_epoch']}/{row['partition_epoch']} min_isr={row['min_isr']}"
+    return f"(+{batch} in batch) {lists} {words} {row['leader_recovery_state']} {row['origin']}"
+
+
+def _change(data: Row) -> str:
+    if data["inControlledShutdown"]:
+        return "shuts down"
+    return "is fenced" if data["fenced"] == 1 else "is unfenced"
