@@ -29,7 +29,7 @@ import pyarrow as pa
 # What tasks need: imported before the first task comes.
 TASK_MODULES = ("jobs.ingest.records", "jobs.replay.task", "jobs.detect.task", "jobs.quality.source")
 # Spark's workers run others' functions, too, so these have what Arrow knows of pandas.
-_OWN_MODULES = ("jobs.console.without_pandas", *TASK_MODULES)
+_OWN_MODULES = ("jobs.spark.lean", *TASK_MODULES)
 _trim = getattr(ctypes.CDLL(None), "malloc_trim", lambda _: 0)  # glibc has it, other C libraries do not
 
 
