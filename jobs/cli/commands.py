@@ -4,6 +4,7 @@ Exit codes: 0 clean, 1 error, 2 usage, 3 findings at or above --fail-on (`ahead`
 lake is of another release, 130 Ctrl-C, 141 SIGPIPE, 143 SIGTERM.
 """
 
+import atexit
 import io
 import os
 import signal
@@ -119,6 +120,11 @@ def _run() -> None:
         raise
 
 
+def _end_silently() -> None:
+    """DuckDB complains of all its objects if a thread, as Spark's, still holds one when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
 def main() -> None:
     """Entry point. Errors of this project, of files, Spark and Delta become one line on stderr and an exit code; what
     Spark and Delta say beyond that line goes to the run's log file, which a run that succeeds removes."""
@@ -127,6 +133,7 @@ def main() -> None:
             # JSON is UTF-8 in every locale, and a name in a capture must not crash the program.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     watch_signals()
+    atexit.register(_end_silently)
     try:
         with ends_by_signal():
             _run()
