@@ -16,6 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from evidence.capture.archive import is_packed
 from evidence.capture.files import sha256_of
 from evidence.capture.manifest import read_manifest
 from evidence.limits import MAX_DURATION_MS
@@ -63,7 +64,9 @@ class Collected:
 
 
 def check_output(path: Path) -> None:
-    """Errors: CollectError if the path exists, or its folder does not."""
+    """Errors: CollectError if the path exists, or its folder does not, or if it names another kind of archive."""
+    if is_packed(path) and not path.name.endswith(tuple(_COMPRESSIONS)):
+        raise CollectError(f"{path}: a capture is a folder, a .tar.gz or a .tar.xz: give another --output.")
     if path.exists() or path.is_symlink():
         raise CollectError(f"{path}: exists already. A capture is never changed: give another --output.")
     if not path.absolute().parent.is_dir():

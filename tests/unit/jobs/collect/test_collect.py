@@ -209,6 +209,12 @@ def test_without_any_file_there_is_no_capture(tmp_path: Path) -> None:
     assert "no node sent a file" in str(done.exception)
 
 
+@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.zst", "a.TAR.GZ"])
+def test_a_folder_is_not_named_like_an_archive(name: str, tmp_path: Path) -> None:
+    done = collect(tmp_path / name, "--node", f"7=local:{tmp_path}")
+    assert "a capture is a folder, a .tar.gz or a .tar.xz" in str(done.exception)
+
+
 def test_a_capture_is_never_written_over(tmp_path: Path) -> None:
     (tmp_path / "capture").mkdir()
     done = collect(tmp_path / "capture", "--node", f"7=local:{tmp_path}")
