@@ -111,7 +111,8 @@ def processes_of(
     another cluster: one that was set up anew goes on with the log files of the one before.
 
     registered: the first state of each; error_ms: of the clocks. A file does not show a process that logged elsewhere:
-    one that was started by hand may have another LOG_DIR, or only a console (kafka-run-class.sh).
+    one that was started by hand may have another LOG_DIR, or only a console (kafka-run-class.sh). One that did not
+    register shows in how the next one finds the logs, unless both were killed.
     """
     files = groups((r for r in rows if r["node_id"] is not None), itemgetter("capture", "path", "node_id"))
     found: dict[tuple[int, int], LoggedProcess] = {}
@@ -126,7 +127,7 @@ def processes_of(
             known = found.get(key, LoggedProcess(row["last_event_ms"]))
             # Of several copies the one counts that shows the earliest successor: a line may be missing in others.
             next_ms, next_epoch = known.next_ms, known.next_epoch
-            span = _span(after)
+            span = None if after is not None and _ran_between(row, after) else _span(after)
             if after is not None and span is not None and (next_ms is None or span < next_ms):
                 next_ms, next_epoch = span, after["broker_epoch"]
             quiet = [known.quiet_until_ms, row.get("whole_until_ms") if after is None else None]
@@ -142,6 +143,13 @@ def processes_of(
         if following_one is not None:
             found[broker, epoch] = process.unless_registered(*following_one, error_ms)
     return found
+
+
+def _ran_between(row: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether the next process of the file found the logs as the one before it did not leave them: another one, which
+    logged elsewhere, stopped cleanly meanwhile, or deleted the file of a clean stop and was killed."""
+    found = after.get("previous_shutdown")
+    return found is not None and (row.get("stopped"), found) in ((None, "clean"), ("complete", "unclean"))
 
 
 def _span(row: Mapping[str, Any] | None) -> tuple[int, int] | None:

@@ -165,6 +165,26 @@ def test_a_process_that_registered_and_is_not_in_the_file_logged_elsewhere(
     assert processes_of(rows, {}, begun, error)[1, 5].next_ms == following
 
 
+@pytest.mark.parametrize(
+    ("stopped", "found", "is_next"),
+    [
+        (None, "unclean", True),
+        (None, None, True),
+        ("complete", "clean", True),
+        ("signal", "clean", True),
+        ("signal", "unclean", True),
+        # It was killed, and the logs had been left by a clean stop; or it stopped cleanly, and they had not.
+        (None, "clean", False),
+        ("complete", "unclean", False),
+    ],
+)
+def test_a_process_that_did_not_register_shows_in_how_the_next_one_finds_the_logs(
+    stopped: str | None, found: str | None, is_next: bool
+) -> None:
+    rows = [boot(0, 0, 100, 5, stopped=stopped), boot(50, 200, 250, 12, previous_shutdown=found)]
+    assert processes_of(rows, {})[1, 5].next_ms == ((200, 250) if is_next else None)
+
+
 @pytest.mark.parametrize(("registered_ms", "quiet"), [(150, None), (300, 300), (90, None)])
 def test_a_file_is_not_quiet_while_a_process_registers(registered_ms: int, quiet: int | None) -> None:
     (state,) = sessions("9 register 1 i").new_incarnations
