@@ -56,8 +56,9 @@ class Session:
 
     @property
     def waits_for_min_isr(self) -> bool:
-        """Whether the broker's release does not advance the high watermark below min ISR."""
-        return (self.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL
+        """Whether the broker does not advance the high watermark below min ISR: its release, and that it has topics'
+        configs from the metadata log. In a migration it has them from ZooKeeper, however late (KafkaServer, 3.9.1)."""
+        return (self.newest_level or 0) >= WAITS_FOR_MIN_ISR_LEVEL and not self.has_zookeeper
 
     @property
     def has_one_directory(self) -> bool:
