@@ -50,6 +50,8 @@ def alone_in_isr(terms: LeaderTerms, evidence: Evidence) -> Iterator[Report]:
                 session = terms.sessions.last_begun(broker, begin)
                 if session is None or not session.was_alone_until(last.captured_at_ms - error):
                     continue
+                if session.has_zookeeper:
+                    continue  # a replica that is shutting down holds it back (Partition.isReplicaIsrEligible, 3.9.1)
                 epoch = _led_alone(terms, broker, terms.cluster.last_heard_ms(begin) - PROPAGATION_MS, end)
                 if epoch is not None:
                     yield Report(first.log_end_offset or 0, end, epoch, first.row, "floor_leader_alone")
