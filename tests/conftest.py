@@ -10,6 +10,8 @@ from functools import cache
 import pytest
 from typer.main import get_command
 
+pytest.register_assert_rewrite("tests.support.golden")
+
 # A test that is about Spark, or about the default, says so. Programs that a test starts inherit it.
 os.environ.setdefault("KRAFT_FORENSICS_ENGINE", "auto")
 

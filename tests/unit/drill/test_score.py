@@ -2,7 +2,7 @@
 
 tests/unit/golden/claims.jsonl has what it shows; windows (verdict, loss_min, loss_max, first lost offset, ms after AT,
 and of an outsider who was elected); what was sent (how many, acks, lost, kept or of unknown fate, ms after AT, first
-offset); markers; and the wrong claims. `python -m tests.unit.drill.test_score` fills them in.
+offset); markers; and the wrong claims.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from drill.ledger import Ledger, SentRecord
 from drill.score import BROKEN_BY_USERS, LAG_MS, contradicts, differing_states, lacks, lies
 from replay.invariants.catalogue import INVARIANTS
 from tests.likely.record import told
-from tests.support.golden import cases, write
+from tests.support.golden import filled
 
 Row = dict[str, Any]
 AT = 1_000_000
@@ -37,15 +37,11 @@ def sent(text: str) -> list[SentRecord]:
     return [SentRecord(f"v{n}", acks, at, at, offsets[n], fate == "lost") for n in range(int(count))]
 
 
-def wrong(case: Row) -> Row:
+@filled("claims")
+def test_claims(case: Row) -> Row:
     records = [record for text in case["sent"] for record in sent(text)]
     found = lies([window(text) for text in case["windows"]], records, [AT + ms for ms in case["markers"]])
     return {**case, "wrong": [list(claim) for claim in found]}
-
-
-@pytest.mark.parametrize("case", cases("claims"), ids=lambda case: case["what"])
-def test_claims(case: Row) -> None:
-    assert wrong(case) == case
 
 
 def test_the_ledger_knows_what_a_reader_misses() -> None:
@@ -145,7 +141,3 @@ def test_a_record_that_two_windows_can_have_lost_tells_of_neither() -> None:
 )
 def test_a_record_that_need_not_have_been_promised_tells_nothing(record: SentRecord) -> None:
     assert told([{"election_offset": 2, "at_ms": 160_000}], [record]) == {}
-
-
-if __name__ == "__main__":
-    write("claims", map(wrong, cases("claims")))

@@ -1,5 +1,5 @@
 """What a file is, which node it is from and when it was taken, judged by its path: a line each in
-tests/unit/golden/paths.jsonl, whose last three entries `python -m tests.unit.evidence.test_kinds` fills in.
+tests/unit/golden/paths.jsonl.
 
 Topics with a node's name, or a time's, name neither: folders and files of a replica's log; a folder of that form with
 other files in it is no replica's. A day, or a time in seconds, is no node. Beyond 13 digits, or before 2001, a number
@@ -15,7 +15,7 @@ import pytest
 
 from evidence import kinds
 from evidence.limits import int32_of
-from tests.support.golden import cases, write
+from tests.support.golden import cases
 
 
 def judged(text: str) -> dict[str, Any]:
@@ -44,7 +44,3 @@ def test_a_snapshots_name_gives_its_end_offset_and_epoch() -> None:
 )
 def test_a_node_id_is_an_int32_in_plain_digits_that_is_not_negative(text: str, number: int | None) -> None:
     assert int32_of(text) == number
-
-
-if __name__ == "__main__":
-    write("paths", [judged(case["path"]) for case in cases("paths")])

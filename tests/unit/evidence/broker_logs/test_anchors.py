@@ -2,7 +2,7 @@
 
 tests/unit/golden/clocks.jsonl has what it shows, lines, states, registrations and boots of broker 1 (columns that are
 left out: see `events` and below), and what follows: clocks without nulls, each line's time in UTC, the error that
-widens all times. `python -m tests.unit.evidence.broker_logs.test_anchors` fills in the last three.
+widens all times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from evidence.broker_logs.read import BrokerLogTables, read_broker_logs
 from evidence.capture.files import open_capture
 from replay.arrow import schemas
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
-from tests.support.golden import cases, write
+from tests.support.golden import filled
 from tests.support.paths import capture
 from tests.support.pure import decode, history_of
 from tests.unit.evidence.accounting import FUZZ
@@ -51,18 +51,14 @@ REGISTERED = (
 )
 
 
-def clocks(case: Row) -> Row:
+@filled("clocks")
+def test_what_lines_show_of_a_clock(case: Row) -> Row:
     lines, boots = events(*case["events"]), pa.Table.from_pylist(case["boots"], schema=tables.NODE_BOOTS)
     found = node_clocks(lines, states(*case["states"]), registrations(*case["registrations"]), boots)
     assert found.schema.equals(tables.NODE_CLOCKS, check_metadata=True)
     rows = [{name: value for name, value in row.items() if value is not None} for row in found.to_pylist()]
     utc = with_utc(lines, found)["logged_at_utc_ms"].to_pylist()
     return {**case, "clocks": rows, "utc": utc, "least_error_ms": least_error_ms(found)}
-
-
-@pytest.mark.parametrize("case", cases("clocks"), ids=lambda case: case["what"])
-def test_what_lines_show_of_a_clock(case: Row) -> None:
-    assert clocks(case) == case
 
 
 def test_utc_is_filled_in_where_it_is_not_printed() -> None:
@@ -128,7 +124,3 @@ def test_a_real_cluster_with_two_zones(release: str) -> None:
         assert row["zone_source"] == "start_time"
     brokers = with_utc(logs.events, found).to_pylist()
     assert all((row["logged_at_utc_ms"] is None) == (row["node_id"] == 3000) for row in brokers)
-
-
-if __name__ == "__main__":
-    write("clocks", map(clocks, cases("clocks")))

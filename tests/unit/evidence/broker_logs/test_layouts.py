@@ -1,7 +1,6 @@
 """Layouts: log4j patterns, what containers and archives put around a line, JSON, tables; and which a file has.
 
-tests/unit/golden/layouts.jsonl has a text a line, the patterns that the site names, and what is read of its last line:
-`python -m tests.unit.evidence.broker_logs.test_layouts` fills in the last two entries.
+tests/unit/golden/layouts.jsonl has a text a line, the patterns that the site names, and what is read of its last line.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 
 from evidence.broker_logs.layouts import KNOWN_PATTERNS, Layout, detect, of_pattern
 from evidence.broker_logs.times import date_pattern, quarter_hours, read_iso, zone_offset_ms
-from tests.support.golden import cases, write
+from tests.support.golden import filled
 from tests.unit.evidence.accounting import FUZZ
 from tests.unit.evidence.broker_logs.support import SAMPLES
 
@@ -32,20 +31,16 @@ def begins(layout: Layout, line: bytes) -> bool:
     return pc.match_substring_regex(pa.array([line], pa.large_binary()), pattern=layout.head)[0].as_py()
 
 
-def read(case: dict[str, Any]) -> dict[str, Any]:
+@filled("layouts")
+def test_what_is_read_of_a_line(case: dict[str, Any]) -> dict[str, Any]:
     data = case["text"].encode("utf-8", "surrogateescape")
     layout = detect(data + b"\n", case["patterns"])
     line = data.split(b"\n")[-1]
     head = layout.read(line) if layout is not None else None
     assert head is None or (layout is not None and begins(layout, line))
-    return {**case, "layout": layout and layout.name, "head": head and asdict(head)}
-
-
-@pytest.mark.parametrize("case", cases("layouts"), ids=lambda case: case["what"])
-def test_what_is_read_of_a_line(case: dict[str, Any]) -> None:
-    assert read(case) == case
     for pattern in case["patterns"]:
         assert not begins(of_pattern(pattern), b"\tat kafka.A.b(A.scala:12)")
+    return {**case, "layout": layout and layout.name, "head": head and asdict(head)}
 
 
 def test_a_line_that_a_runtime_cut_is_not_read() -> None:
@@ -124,7 +119,3 @@ def test_any_text_has_a_layout_or_none(data: bytes, start: str) -> None:
     for line in (start.encode() + data).split(b"\n"):
         if layout is not None and line:
             layout.read(line)
-
-
-if __name__ == "__main__":
-    write("layouts", map(read, cases("layouts")))

@@ -1,7 +1,6 @@
 """When a file was read, by what an archive says of its copy; and how far two clocks are apart at least.
 
-tests/unit/golden/rounds.jsonl and copies.jsonl have a copy a line; `python -m
-tests.unit.evidence.capture.test_clock_bounds` fills in the last entry.
+tests/unit/golden/rounds.jsonl and copies.jsonl have a copy a line.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from evidence.capture.clock_bounds import Modified, minimum_clock_error_ms, of_s
 from evidence.capture.files import open_capture
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
-from tests.support.golden import cases, write
+from tests.support.golden import filled
 from tests.support.small_captures import write_files
 from tests.unit.evidence.accounting import FUZZ
 
@@ -33,20 +32,16 @@ PATH = f"snapshots/{T}/broker-1/replication-offset-checkpoint"
 DATA = b"0\n1\na 0 7\n"
 
 
-def bounded(case: dict[str, Any]) -> dict[str, Any]:
+@filled("rounds")
+def test_how_long_after_the_capture_time_a_file_was_read(case: dict[str, Any]) -> dict[str, Any]:
+    """An odd second is exact to a second, an even one may be to two, and may have begun before the capture time. A
+    later time is that of a slow round, of up to a minute; an earlier one is the source's own. In a zone that nothing
+    names the round may be longer, never shorter."""
     if "seconds" in case:
         made = of_seconds(case["seconds"])
     else:
         made = Modified(**case["modified"]) if case["modified"] else None
     return {**case, "round_ms": round_ms(T, case["assumed_ms"], made)}
-
-
-@pytest.mark.parametrize("case", cases("rounds"), ids=str)
-def test_how_long_after_the_capture_time_a_file_was_read(case: dict[str, Any]) -> None:
-    """An odd second is exact to a second, an even one may be to two, and may have begun before the capture time. A
-    later time is that of a slow round, of up to a minute; an earlier one is the source's own. In a zone that nothing
-    names the round may be longer, never shorter."""
-    assert bounded(case) == case
 
 
 def test_seconds_that_are_no_time_say_nothing() -> None:
@@ -156,20 +151,16 @@ def when(location: Path, uncertainty_ms: int = 5000) -> tuple[int, int]:
         return row["captured_at_ms"], row["uncertainty_ms"]
 
 
-def copied(case: dict[str, Any]) -> dict[str, Any]:
+@filled("copies")
+def test_of_an_archive_a_members_time_bounds_when_its_values_were_read(case: dict[str, Any]) -> dict[str, Any]:
+    """A manifest's duration is tightened too, and does not hide a slow round. A zip's time in another zone is
+    ignored."""
     with TemporaryDirectory() as folder:
         with zone_of_this_process(case["zone"]):
             packed = archive(Path(folder), case["form"], T + case["after_ms"], case["manifest"])
         if not case["manifest"]:
             assert when(Path(folder, "capture")) == (T, 5000)
         return {**case, "captured_at_and_uncertainty_ms": list(when(packed))}
-
-
-@pytest.mark.parametrize("case", cases("copies"), ids=str)
-def test_of_an_archive_a_members_time_bounds_when_its_values_were_read(case: dict[str, Any]) -> None:
-    """A manifest's duration is tightened too, and does not hide a slow round. A zip's time in another zone is
-    ignored."""
-    assert copied(case) == case
 
 
 @pytest.mark.parametrize(
@@ -226,8 +217,3 @@ def test_the_minimum_clock_error_never_exceeds_the_real_one(rounds: list[tuple[i
     """A simulated capture: the controller's clock is ahead; each round reads a log with a last record of some age."""
     files = [row(T + at, 5000, T + at + read_after + ahead_ms - age) for at, read_after, age in rounds]
     assert 0 <= minimum_clock_error_ms(files) <= max(0, ahead_ms)
-
-
-if __name__ == "__main__":
-    write("rounds", map(bounded, cases("rounds")))
-    write("copies", map(copied, cases("copies")))

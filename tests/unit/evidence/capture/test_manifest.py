@@ -1,7 +1,7 @@
 """What capture.toml and the properties files of a capture say of its files: whose each is, when it was copied, configs.
 
 tests/unit/golden/opened.jsonl has a capture a line: what it shows, its files, and what is known of each beside its
-content, or what the error says. `python -m tests.unit.evidence.capture.test_manifest` fills in what is known.
+content, or what the error says.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evidence.capture.files import Capture, open_capture
 from evidence.capture.manifest import read_manifest
 from evidence.capture.static_configs import static_configs
 from evidence.errors import CaptureError
-from tests.support.golden import cases, write
+from tests.support.golden import filled
 from tests.support.small_captures import write_files
 
 KNOWN = ("node_id", "captured_at_ms", "clock_error_ms", "snapshot_duration_ms", "log_utc_offset_ms")
@@ -29,7 +29,8 @@ def known(capture: Capture) -> dict[str, Any]:
     return {"cluster": capture.cluster_id, "refused": refused, "known": files, "configs": configs}
 
 
-def found(case: dict[str, Any]) -> dict[str, Any]:
+@filled("opened")
+def test_what_is_known_of_the_files_of_a_capture(case: dict[str, Any]) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         root = write_files(Path(folder, "capture"), case["files"])
         try:
@@ -42,15 +43,6 @@ def found(case: dict[str, Any]) -> dict[str, Any]:
     return case
 
 
-@pytest.mark.parametrize("case", cases("opened"), ids=lambda case: case["what"])
-def test_what_is_known_of_the_files_of_a_capture(case: dict[str, Any]) -> None:
-    assert found(case) == case
-
-
 def test_a_manifest_of_any_depth_is_refused() -> None:
     with pytest.raises(CaptureError, match=r"capture\.toml: the manifest cannot be read"):
         read_manifest(b"a = " + b"[" * 100_000, "capture.toml")
-
-
-if __name__ == "__main__":
-    write("opened", map(found, cases("opened")))

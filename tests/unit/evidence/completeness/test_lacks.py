@@ -1,7 +1,6 @@
 """What a capture lacks: of facts made by hand, and of real captures from which files are taken away.
 
-tests/unit/golden/lacks.jsonl has changes of the facts of a complete capture, a line each, and all that is missing then;
-`python -m tests.unit.evidence.completeness.test_lacks` fills that in.
+tests/unit/golden/lacks.jsonl has changes of the facts of a complete capture, a line each, and all that is missing then.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from evidence.wire.batches import scan_batches
 from jobs.cli import app
 from jobs.console.output import utc
 from tests.support import writer
-from tests.support.golden import cases, write
+from tests.support.golden import filled
 from tests.support.nodes import NAME
 from tests.support.paths import ROOT, capture
 
@@ -75,14 +74,10 @@ def typed(name: str, value: Any) -> Any:
     return set(items) if name in ("configs", "files", "replicas") else items
 
 
-def found(case: dict[str, Any]) -> dict[str, Any]:
-    lacks = json.loads(json.dumps([asdict(lack) for lack in lacks_of(changed(case["change"]))]))
-    return {"what": case["what"], "change": case["change"], "lacks": lacks}
-
-
-@pytest.mark.parametrize("case", cases("lacks"), ids=lambda case: case["what"])
-def test_what_is_missing(case: dict[str, Any]) -> None:
-    assert found(case) == case
+@filled("lacks")
+def test_what_is_missing(case: dict[str, Any]) -> dict[str, Any]:
+    lacks = lacks_of(changed(case["change"]))
+    return {"what": case["what"], "change": case["change"], "lacks": [asdict(lack) for lack in lacks]}
 
 
 def test_every_rule_is_one_of_the_findings_page() -> None:
@@ -201,7 +196,3 @@ def test_what_is_no_capture(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["check", str(path)])
         assert done.exit_code == 1
         assert message in str(done.exception)
-
-
-if __name__ == "__main__":
-    write("lacks", map(found, cases("lacks")))

@@ -2,7 +2,7 @@
 
 tests/unit/golden/metadata_files.jsonl has a capture a line: what it shows; its files (tests/support/log_text.py; a node
 and a base offset stand for a segment's path); the batches with epoch and nodes; of each file its row, damage (is it
-kept in quarantine?) and records. `python -m tests.unit.evidence.metadata_log.test_scan` fills in the last entries.
+kept in quarantine?) and records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from evidence.metadata_log.rows import SNAPSHOT, ByteRange, byte_ranges, decode_
 from evidence.metadata_log.scan import Scanned, batch_table, file_row, scan_files
 from evidence.wire.batches import scan_batches
 from tests.support import writer
-from tests.support.golden import cases, write
+from tests.support.golden import filled
 from tests.support.log_text import log_of
 from tests.support.paths import captured_file
 from tests.support.small_captures import write_files
@@ -43,7 +43,8 @@ def node(number: int, base: int = 0) -> str:
     return f"controllers/{number}/__cluster_metadata-0/{base:020d}.log"
 
 
-def found(case: Row) -> Row:
+@filled("metadata_files")
+def test_what_is_found_in_the_files_of_a_capture(case: Row) -> Row:
     data = {
         node(*map(int, name.split())) if re.fullmatch(r"[0-9 ]+", name) else name: log_of(text)
         for name, text in case["files"].items()
@@ -83,11 +84,6 @@ def account_of(file: EvidenceFile, data: bytes, result: Scanned) -> Row:
         assert str(item["message"]).startswith(f"{file.path}: byte {item['position']}")
     of_damage = [{**asdict(d), "is_kept": k["raw"] is not None} for d, k in zip(damage, kept, strict=True)]
     return {**told, "damage": of_damage}
-
-
-@pytest.mark.parametrize("case", cases("metadata_files"), ids=lambda case: case["what"])
-def test_what_is_found_in_the_files_of_a_capture(case: Row) -> None:
-    assert found(case) == case
 
 
 def test_a_file_that_changes_after_it_was_hashed_is_refused(tmp_path: Path) -> None:
@@ -168,7 +164,3 @@ def test_a_log_in_several_segments_gives_the_rows_of_one(cuts: tuple[int, ...], 
 
     assert len(parts) == len(cuts) + 1
     assert rows(parts) == rows(files)
-
-
-if __name__ == "__main__":
-    write("metadata_files", map(found, cases("metadata_files")))

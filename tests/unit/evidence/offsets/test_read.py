@@ -1,7 +1,5 @@
 """Small captures, a line each in tests/unit/golden/small_captures.jsonl: what it shows, its files, the rows without
 nulls and, by file, damage (position, length, reason, message).
-
-`python -m tests.unit.evidence.offsets.test_read` fills in rows and damage: write a new line with its first two entries.
 """
 
 from __future__ import annotations
@@ -10,13 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
-
-from tests.support.golden import cases, write
+from tests.support.golden import filled
 from tests.unit.evidence.offsets import support
 
 
-def read(case: dict[str, Any]) -> dict[str, Any]:
+@filled("small_captures")
+def test_what_is_read_of_a_small_capture(case: dict[str, Any]) -> dict[str, Any]:
     files = {path: text.encode("utf-8", "surrogateescape") for path, text in case["files"].items()}
     with TemporaryDirectory() as folder:
         found, _ = support.read(Path(folder, "capture"), files)
@@ -29,12 +26,3 @@ def read(case: dict[str, Any]) -> dict[str, Any]:
     }
     assert {path: found.accounts[path].note for path in damage} == {path: first[0][3] for path, first in damage.items()}
     return {**case, "rows": [{k: v for k, v in row.items() if v is not None} for row in rows], "damage": damage}
-
-
-@pytest.mark.parametrize("case", cases("small_captures"), ids=lambda case: case["what"])
-def test_what_is_read_of_a_small_capture(case: dict[str, Any]) -> None:
-    assert read(case) == case
-
-
-if __name__ == "__main__":
-    write("small_captures", map(read, cases("small_captures")))

@@ -1,7 +1,5 @@
 """Texts that are odd, damaged or of other releases, a line each in tests/unit/golden/texts.jsonl: who reads it, what it
 shows, the text, and what is read of it (rows; of damage its position, length, reason and message).
-
-`python -m tests.unit.evidence.offsets.test_texts` fills in what is read: write a new line with its first three entries.
 """
 
 from __future__ import annotations
@@ -9,15 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import pytest
-
 from evidence.errors import Damage
 from evidence.offsets import json_responses, tool_output
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.text_files import read_checkpoint
-from tests.support.golden import cases, write
+from tests.support.golden import cases, filled
 
 Rows = list[dict[str, Any]]
 NAMES = MetricNames()
@@ -70,16 +66,12 @@ READERS: dict[str, Callable[[bytes], tuple[Rows, Sequence[Damage]]]] = {
 }
 
 
-def read(case: dict[str, Any]) -> dict[str, Any]:
+@filled("texts")
+def test_what_is_read_of_a_text(case: dict[str, Any]) -> dict[str, Any]:
     rows, damage = READERS[case["reader"]](case["text"].encode("utf-8", "surrogateescape"))
     named = [[d.position, d.length_bytes, d.reason, d.message] for d in damage]
+    assert "hunter2" not in str(named)
     return {**{name: case[name] for name in ("reader", "what", "text")}, "rows": rows, "damage": named}
-
-
-@pytest.mark.parametrize("case", cases("texts"), ids=lambda case: f"{case['reader']}: {case['what']}")
-def test_what_is_read_of_a_text(case: dict[str, Any]) -> None:
-    assert read(case) == case
-    assert "hunter2" not in str(case["damage"])
 
 
 def test_every_reader_has_texts() -> None:
@@ -93,7 +85,3 @@ def test_nesting_of_any_depth_is_damage() -> None:
     status = next(text for text in reports if "[1,2]" in text)
     (row,), damages = tool_output.read_quorum_status(status.replace("[1,2]", "[" * 100_000).encode())
     assert (row["voters"], len(damages)) == (None, 1)
-
-
-if __name__ == "__main__":
-    write("texts", map(read, cases("texts")))

@@ -1,8 +1,7 @@
 """Framing: what is wrong with a file is found, placed and described, and everything else in it is kept.
 
 tests/unit/golden/framed.jsonl has a log a line (tests/support/log_text.py), what it shows, and what is found: batches
-(first and last offset @ epoch, c for control), damage, note. `python -m tests.unit.evidence.wire.test_batches` fills in
-the last entries.
+(first and last offset @ epoch, c for control), damage, note.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 
 from evidence.wire.batches import Batch, longest_rising, read_head
 from tests.support import writer
-from tests.support.golden import cases, write
+from tests.support.golden import filled
 from tests.support.log_text import log_of
 from tests.unit.evidence.accounting import FUZZ, accounted
 
@@ -29,16 +28,12 @@ WHOLE = b"".join(LOG)
 OFFSETS = [0, 1, 3, 5, 7, 9]
 
 
-def found(case: dict[str, Any]) -> dict[str, Any]:
+@filled("framed")
+def test_what_is_found_in_a_log(case: dict[str, Any]) -> dict[str, Any]:
     scan = accounted(log_of(case["log"]))
     batches = (f"{b.base_offset}-{b.last_offset}@{b.epoch}{'c' * b.is_control}" for b in scan.batches)
     account = {"note": scan.note, "trailing_bytes": scan.trailing_bytes, "damage": [asdict(d) for d in scan.damage]}
     return {**{name: case[name] for name in ("what", "log")}, "batches": " ".join(batches), **account}
-
-
-@pytest.mark.parametrize("case", cases("framed"), ids=lambda case: case["what"])
-def test_what_is_found_in_a_log(case: dict[str, Any]) -> None:
-    assert found(case) == case
 
 
 def test_a_head_is_read_field_by_field() -> None:
@@ -161,7 +156,3 @@ def test_longest_rising_is_rising_and_as_long_as_any(values: list[int], strictly
         fits = [best[j] for j in range(i) if values[j] < value or (values[j] == value and not strictly)]
         best[i] = 1 + max(fits, default=0)
     assert len(chosen) == max(best, default=0)
-
-
-if __name__ == "__main__":
-    write("framed", map(found, cases("framed")))

@@ -1,7 +1,7 @@
 """Records inside a batch: each is decoded, or named as damage in its place, and the batch's body is covered by both.
 
 tests/unit/golden/records.jsonl has a batch a line (tests/support/log_text.py), what it shows, and what is read of it:
-of records what differs from DEFAULTS, of damage all. `python -m tests.unit.evidence.wire.test_records` fills it in.
+of records what differs from DEFAULTS, of damage all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evidence.limits import MAX_TIME_MS
 from evidence.wire.batches import Batch, read_head
 from evidence.wire.records import Record, read_records
 from tests.support import writer
-from tests.support.golden import cases, write
+from tests.support.golden import filled
 from tests.support.log_text import log_of
 from tests.support.writer import record
 from tests.unit.evidence.accounting import FUZZ
@@ -67,15 +67,12 @@ def shown(item: Record | Damage) -> dict[str, Any]:
     return {**row, "data": {**item.data, "name": f"{len(name)} characters"} if len(name) > 99 else item.data}
 
 
-def found(case: dict[str, str]) -> dict[str, Any]:
-    return {"what": case["what"], "log": case["log"], "items": [shown(item) for item in read(log_of(case["log"]))]}
-
-
-@pytest.mark.parametrize("case", cases("records"), ids=lambda case: case["what"])
-def test_what_is_read_of_a_batch(case: dict[str, Any]) -> None:
-    assert found(case) == case
+@filled("records")
+def test_what_is_read_of_a_batch(case: dict[str, str]) -> dict[str, Any]:
+    items = [shown(item) for item in read(log_of(case["log"]))]
     if "between good ones" in case["what"]:
-        assert [(item["offset"], item["data"]["name"]) for item in case["items"][::2]] == [(0, "orders"), (2, "orders")]
+        assert [(item["offset"], item["data"]["name"]) for item in items[::2]] == [(0, "orders"), (2, "orders")]
+    return {"what": case["what"], "log": case["log"], "items": items}
 
 
 @pytest.mark.parametrize("time", [MAX_TIME_MS, -MAX_TIME_MS])
@@ -153,7 +150,3 @@ def test_any_mutation_of_good_records_is_covered_by_records_and_damage(draws: st
 def test_any_body_of_any_type_is_a_record_or_damage(body: bytes, api_key: int, version: int) -> None:
     (item,) = read(writer.batch([writer.frame(api_key, version, body)]))
     assert isinstance(item, Record) or item.reason
-
-
-if __name__ == "__main__":
-    write("records", map(found, cases("records")))
