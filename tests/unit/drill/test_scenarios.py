@@ -1,4 +1,4 @@
-"""Scenarios: what a file may say, and the bundled ones."""
+"""Scenarios: what a file may say, and the bundled ones; what is shown of drills."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from drill.run import page
 from drill.scenario import DrillScenario, read_scenario, scenario_names
 from drill.score import append, read_scores
 from tests.support import writer
+from tests.support.golden import cases, filled
 from tests.support.paths import ROOT
 
 HEAD = 'title = "a"\nstory = "b"\ntopics.t.replicas = [[1, 2]]\n'
@@ -84,70 +85,16 @@ def test_a_power_loss_cuts_whole_batches_that_were_not_flushed(
     assert (folder / f"{0:020d}.log").stat().st_size == kept
 
 
-RESULT = {
-    "scenario": "unclean_by_config",
-    "release": "4.3.1",
-    "seed": 1,
-    "at": "2026-11-23T00:11Z",
-    "commit": "abc1234",
-    "as_expected": True,
-    "records": {"all": 135},
-    "lost": {"ledger-0": 30},
-    "found": {"ledger-0": "proven, at least 30"},
-    "verdicts": {"proven": 1, "possible": 1},
-    "verdicts_without_logs": {"possible": 2},
-    "states": 6,
-    "wrong": [{"kind": "wrong bounds", "partition": "ledger-0", "text": "too many", "logs": False}],
-    "windows": [],
-    "journal": [(0, "kill node 1")],
-}
+RESULT = cases("drill_results")[0]["more"]
 
 
-def test_the_page_of_a_drill_has_what_was_done_lost_and_wrong() -> None:
-    text = page(RESULT, read_scenario("unclean_by_config"))
-    for line in (
-        "- 00:00:00 kill node 1",
-        "- ledger-0: 30 records acknowledged with acks=all are gone. Verdict: proven, at least 30",
-        "Decided: 50 % of the windows, 0 % without brokers' own logs.",
-        "- wrong bounds (without logs): ledger-0: too many",
-    ):
-        assert line in text
-
-
-PLAN: dict[str, Any] = {
-    "steps": ["turn_off_unclean", "start"],
-    "brokers": [2, 1],
-    "held": 80,
-    "lost": {},
-    "leaderless": ["other-0"],
-    "careless": {"lost": {"ledger-0": 30}, "leaderless": []},
-}
-
-
-STEP = {"step": "stop 1", "safe": True, "open": False, "changed": 2, "unclean": 0, "lost": {}, "wrong": []}
-WATCH = {"kills": 4, "alarms": 9, "withdrawn": 0, "missed": 1, "false": 0, "twice": 0, "states": 70}
-WATCH |= {"states_differ": 0, "history_lacks": 2, "median_delay_ms": 2_500, "longest_delay_ms": 9_000}
-
-
-@pytest.mark.parametrize(
-    ("table", "more", "line"),
-    [
-        ("releases", {}, "| 4.3.1 | 1 | 2 | 50 % | 0 % | 1 | 1 | 1 | 6 |"),
-        (
-            "plans",
-            {"plan": {**PLAN, "lost": {"ledger-0": 2}, "careless": None}},
-            "| unclean_by_config | 1 | 2 | 50 % | 1 | 80 | 2 | 1 |",
-        ),
-        (
-            "ahead",
-            {"ahead": [STEP, {**STEP, "in_order": True, "unclean": 1, "lost": {"t-0": 7}, "wrong": ["t-0"]}]},
-            "| 2 | 50 % | 1 | 2 | 0 | 1 | 7 |",
-        ),
-        ("watch", {"watch": WATCH}, "| unclean_by_config | 4.3.1 | 1 | 9 | 0 | 4 | 1 | 70 | 2 | 2.5 s | 9.0 s |"),
-    ],
-)
-def test_the_tables_show_what_went_wrong(table: str, more: dict[str, Any], line: str) -> None:
-    assert line in tables([{**RESULT, **more}])[table].splitlines()
+@filled("drill_results")
+def test_what_is_shown_of_a_drill(case: dict[str, Any]) -> dict[str, Any]:
+    """The page, and the rows of the tables of all drills; more: than of the first."""
+    result = {**RESULT, **case["more"]}
+    shown = {name: text.splitlines()[2:] for name, text in tables([result]).items()}
+    lines = page(result, read_scenario("unclean_by_config")).splitlines()
+    return {"what": case["what"], "more": case["more"], "page": lines, "tables": shown}
 
 
 def test_the_page_has_the_tables_of_the_scores_that_are_kept(tmp_path: Path) -> None:
@@ -156,13 +103,6 @@ def test_the_page_has_the_tables_of_the_scores_that_are_kept(tmp_path: Path) -> 
         (tmp_path / "page.md").write_text(text, encoding="utf-8")
         renew(tmp_path / "page.md", read_scores(ROOT / "drill" / "scores.jsonl"))
         assert (tmp_path / "page.md").read_text(encoding="utf-8") == kept
-
-
-def test_the_page_of_a_drill_with_a_plan_compares_the_orders() -> None:
-    scenario = read_scenario("unclean_by_config")
-    text = page({**RESULT, "plan": PLAN}, scenario)
-    assert "| the plan | none | other-0 |\n| all brokers at once | ledger-0: 30 | none |" in text
-    assert "all brokers at once" not in page({**RESULT, "plan": {**PLAN, "careless": None}}, scenario)
 
 
 def test_lines_of_the_present_process_alone_count(tmp_path: Path) -> None:
