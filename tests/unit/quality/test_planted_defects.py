@@ -15,7 +15,7 @@ from quality.check import Check, Outcome, checks
 from quality.run import InMemory, run
 from tests.support import writer
 from tests.support.judged import judged_lake
-from tests.support.paths import capture
+from tests.support.paths import capture, controllers
 from tests.support.planting import LIMITS, Plant, Tables, capture_of, planted, tables_of, wrong_values
 from tests.support.small_captures import with_rounds
 
@@ -81,7 +81,7 @@ def test_what_is_wrong_with_all_controllers_logs_breaks_no_expectation(
     change: Callable[[bytes], bytes], rules: set[str], tmp_path: Path
 ) -> None:
     """It is a fault of the evidence, and found as such."""
-    folder = with_rounds("unclean", tmp_path, 3)
+    folder = controllers("unclean", tmp_path)
     for log in folder.glob("controllers/*/__cluster_metadata-0/*.log"):
         log.write_bytes(change(log.read_bytes()))
     tables = _made(tmp_path / "lake", folder)
