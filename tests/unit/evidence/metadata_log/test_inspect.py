@@ -4,71 +4,31 @@ from __future__ import annotations
 
 import json
 import lzma
-from itertools import accumulate
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from evidence.errors import KraftForensicsError
 from evidence.metadata_log.inspect import inspect_file
-from tests.support import writer
+from tests.support.golden import filled
+from tests.support.log_text import log_of
 from tests.support.paths import ORACLE, ROOT
 
-LOG = writer.log(batches=5)
-STARTS = [0, *accumulate(len(b) for b in LOG)]
 
-
-def lines(path: Path, data: bytes) -> list[dict[str, object]]:
-    path.write_bytes(data)
-    return list(inspect_file(path))
-
-
-def test_a_line_has_kafkas_names_and_the_place_of_the_record(tmp_path: Path) -> None:
-    path = tmp_path / "0.log"
-    (line,) = lines(path, writer.batch([writer.topic("orders")], 17, 3))
-    assert line == {
-        "offset": 17,
-        "timestamp": writer.TIMESTAMP_MS,
-        "leaderEpoch": 3,
-        "type": "TOPIC_RECORD",
-        "version": 0,
-        "data": {"name": "orders", "topicId": writer.TOPIC_ID_TEXT},
-        "file": str(path),
-        "position": 61,
-    }
-
-
-def test_damage_stands_in_the_order_of_the_file(tmp_path: Path) -> None:
-    bad_record = writer.batch(
-        records=writer.record(writer.topic("a"), 0) + writer.record(b"\x00", 1), count=2, base_offset=3
-    )
-    data = b"".join([LOG[0], b"junk" * 20, LOG[1], bad_record, writer.flip(LOG[3], 70), LOG[4][:-9]])
-    found = lines(tmp_path / "0.log", data)
-    assert [f.get("reason", f.get("type")) for f in found] == [
-        "LEADER_CHANGE",
-        "bad_magic",
-        "TOPIC_RECORD",
-        "TOPIC_RECORD",
-        "TOPIC_RECORD",
-        "frame_version",
-        "crc_mismatch",
-        "torn_batch",
-    ]
-    positions = [f["position"] for f in found]
-    assert positions == sorted(positions, key=int)
-
-
-def test_a_line_of_damage_names_file_byte_and_offset(tmp_path: Path) -> None:
-    path = tmp_path / "0.log"
-    damaged = next(f for f in lines(path, writer.flip(b"".join(LOG), STARTS[2] + 70)) if "error" in f)
-    assert set(damaged) == {"file", "position", "offset", "length", "error", "reason"}
-    assert (damaged["position"], damaged["length"], damaged["offset"]) == (STARTS[2], len(LOG[2]), 3)
-    assert str(damaged["error"]).startswith(f"{path}: byte {STARTS[2]} (offset 3): stored CRC32C")
-
-
-@pytest.mark.parametrize(("data", "reasons"), [(b"", []), (bytes(99), []), (b"hello", ["not_a_segment"])])
-def test_a_file_without_records_has_only_its_damage(data: bytes, reasons: list[str], tmp_path: Path) -> None:
-    assert [f["reason"] for f in lines(tmp_path / "0.log", data)] == reasons
+@filled("inspected")
+def test_what_is_printed_of_a_log(case: dict[str, Any]) -> dict[str, Any]:
+    """A line for each record and each damage, by tests/support/log_text.py."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "0.log")
+        path.write_bytes(log_of(case["log"]))
+        lines = list(inspect_file(path))
+    assert {line.pop("file") for line in lines} <= {str(path)}
+    errors = [str(line["error"]) for line in lines if "error" in line]
+    assert all(error.startswith(f"{path}: byte ") for error in errors)
+    shown = [{**line, "error": str(line["error"])[len(str(path)) :]} if "error" in line else line for line in lines]
+    return {"what": case["what"], "log": case["log"], "lines": shown}
 
 
 def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) -> None:

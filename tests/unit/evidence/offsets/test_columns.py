@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence import tables
-from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import ENCODED, OffsetColumns
-from evidence.offsets.jmx_exporter import MetricNames
 from tests.unit.evidence.offsets.support import read
 
 Row = dict[str, Any]
@@ -70,33 +67,6 @@ def export(count: int) -> bytes:
     return "".join(
         f'{ends[i % 3 == 2]}{{partition="{i % 50}",topic="topic-{i // 50}",}} {float(i)}\n' for i in range(count)
     ).encode()
-
-
-@pytest.mark.parametrize(
-    ("name", "clean", "odd"),
-    [
-        ("replication-offset-checkpoint", checkpoint(120), checkpoint(120) + b"\n"),
-        ("recovery-point-offset-checkpoint", checkpoint(120), checkpoint(120) + b"\n"),
-        ("log-start-offset-checkpoint", checkpoint(120), checkpoint(120) + b"\n"),
-        ("jmx.prom", export(120), export(120) + b"#"),
-    ],
-)
-def test_a_text_that_is_read_by_line_gives_the_rows_that_its_columns_give(
-    name: str, clean: bytes, odd: bytes, tmp_path: Path
-) -> None:
-    """The odd one has one more line without content; all other bytes are at the same position."""
-    taken = [
-        (clean_metrics(d, MetricNames()) if "prom" in name else clean_checkpoint(d, "x")) is None for d in (clean, odd)
-    ]
-    assert taken == [False, True]
-    place = f"snapshots/1795221569450/broker-4/{name}"
-    found = [read(tmp_path / "c" / str(i) / "capture", {place: data})[0] for i, data in enumerate((clean, odd))]
-    rows = [f.log_end_offsets.drop_columns(["sha256"]).to_pylist() for f in found]
-    assert len(rows[0]) == 120
-    assert rows[0] == rows[1]
-    assert [(a.parsed_bytes, a.damage, a.note) for f in found for a in f.accounts.values()] == [
-        (len(data), [], None) for data in (clean, odd)
-    ]
 
 
 def test_a_value_costs_some_70_bytes_whatever_its_files_name_is(tmp_path: Path) -> None:
