@@ -75,7 +75,7 @@ def test_what_is_committed(lines: list[str], expected: str) -> None:
 
 @pytest.mark.parametrize(("markers", "expected"), lines_of(beside(__file__, "transactions")))
 def test_transactions(markers: list[str], expected: str) -> None:
-    rows = [(int(offset), f"{what}_TRANSACTION_RECORD") for offset, what in (line.split() for line in markers)]
+    rows = [(int(offset), f"{what.upper()}_TRANSACTION_RECORD") for offset, what in (line.split() for line in markers)]
     resolved = transactions(rows, [LogRange(0, 20, None)])
     offsets = np.arange(20)
     dropped = [",".join(map(str, offsets[~resolved.visible(offsets)]))]
