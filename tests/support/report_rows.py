@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import shutil
 import tempfile
 from collections import Counter
@@ -31,10 +32,12 @@ from replay.incident.page_one import page_one
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
 from replay.plan.start_order import ELR, ON, Waiting
+from tests.support.golden import FOLDER
 
 TOPIC_ID = "HS26_evqTuGXhSeNomuVKg"
 START_MS = 1_700_000_000_000
 SHA256 = "ab" * 32
+_ROWS = (FOLDER / "small_report.json").read_text(encoding="utf-8")
 _PLACE = tempfile.gettempdir()  # as it is before a test has one of its own
 
 
@@ -67,49 +70,20 @@ def evidence_file(**values: Any) -> dict[str, Any]:
     return {"capture": "c", "path": "log", "kind": "metadata_segment", "sha256": SHA256, **sizes, **values}
 
 
+def rows() -> dict[str, Any]:
+    """The rows of small_report.json, anew each time."""
+    found: dict[str, Any] = json.loads(_ROWS)
+    return found
+
+
 def finding(finding_id: str = "hwm-1", **values: Any) -> dict[str, Any]:
-    given = {
-        "kind": "hwm_regression",
-        "topic_id": TOPIC_ID,
-        "topic": "ledger",
-        "partition": 0,
-        "start_offset": 110,
-        "end_offset": 130,
-        "start_timestamp_ms": START_MS + 10_000,
-        "end_timestamp_ms": START_MS + 30_000,
-        "election_offset": 120,
-        "verdict": "proven",
-        "severity": "critical",
-        "loss_min": 70,
-        "loss_max": 70,
-        "first_lost_offset": 500,
-        "recorded_leader": 1,
-        "rule": "hwm_regression",
-        "rule_version": 1,
-        "explanation": "Broker 1 was elected from outside the ISR.\nIts log ended at 500.",
-    }
-    return row(FINDINGS, finding_id=finding_id, **(given | values))
+    return row(FINDINGS, finding_id=finding_id, **(rows()["finding"] | values))
 
 
 def state(offset: int, leader: int, isr: list[int], elr: list[int] | None = None, **values: Any) -> dict[str, Any]:
-    given = {
-        "timestamp_ms": START_MS + (offset - 100) * 1000,
-        "topic_id": TOPIC_ID,
-        "topic": "ledger",
-        "partition": 0,
-        "replicas": [3, 1, 2],
-        "elr": elr or [],
-        "last_known_elr": [],
-        "leader_epoch": (offset - 100) // 10,
-        "partition_epoch": (offset - 100) // 10,
-        "leader_recovery_state": "RECOVERED",
-        "min_isr": 2,
-        "min_isr_source": "topic",
-        "unclean_leader_election_enable": True,
-        "unclean_leader_election_enable_source": "assumed_default",
-        "removed": False,
-        "origin": "log",
-    }
+    epoch = (offset - 100) // 10
+    given = rows()["state"] | {"leader_epoch": epoch, "partition_epoch": epoch, "elr": elr or []}
+    given |= {"timestamp_ms": START_MS + (offset - 100) * 1000}
     return row(PARTITION_HISTORY, offset=offset, leader=leader, isr=isr, **(given | values))
 
 
@@ -166,71 +140,29 @@ def keys_of(findings: list[dict[str, Any]]) -> pa.Table:
 def events(findings: list[dict[str, Any]]) -> IncidentEvents:
     """Events of a small cluster: two controllers, a broker that starts again, elections, changed settings, departures
     of every kind, these findings."""
-    until = START_MS + 60_000
-    session = {"rack": None, "incarnation_id": "AAAA", "broker_epoch": 7, "restart_class": "first"}
-    session |= {"broker_id": 3, "in_controlled_shutdown": False, "end_offset": 105, "end_timestamp_ms": START_MS + 5000}
-    first = session | {"offset": 7, "timestamp_ms": START_MS, "fenced": False}
-    away = session | {"offset": 105, "timestamp_ms": START_MS + 5000, "fenced": True, "end_offset": 125}
-    away |= {"end_timestamp_ms": START_MS + 25_000}
-    back = session | {"offset": 125, "timestamp_ms": START_MS + 25_000, "fenced": False, "incarnation_id": "BBBB"}
-    back |= {"broker_epoch": 124, "restart_class": "unclean", "end_offset": None, "end_timestamp_ms": None}
-    term = {"offset": 1, "timestamp_ms": START_MS, "end_timestamp_ms": START_MS + 8000, "controller_epoch": 1}
-    after = {"offset": 108, "timestamp_ms": START_MS + 8000, "end_timestamp_ms": None, "controller_epoch": 2}
-    election = {"offset": 120, "timestamp_ms": START_MS + 20_000, "topic_id": TOPIC_ID, "topic": "ledger"}
-    election |= {
-        "partition": 0,
-        "previous_leader": 3,
-        "leader": 1,
-        "leader_epoch": 2,
-        "cause": "unclean",
-        "actor": None,
-    }
+    known = rows()["events"]
     ways = [(STOPPED, False), *((way, True) for way in (STOPPED, KILLED, REBOOTED))]
     ways += [(way, False) for way in (PAUSED, UNREGISTERED, GONE)]
     departures = [
         Departure(3, 105 + n, START_MS + (10 + n) * 1000, way, deduced, unnoticed=False, text="Broker 3 was fenced.")
         for n, (way, deduced) in enumerate(ways)
     ]
-    change = {"offset": 7, "timestamp_ms": START_MS + 9000, "resource_type": "topic", "resource_name": "ledger"}
-    change |= {"name": "min.insync.replicas", "before": "2", "value": None}
-    everywhere = change | {"resource_type": "broker", "resource_name": "", "before": None, "value": "1"}
     timed = [each for each in findings if each["start_timestamp_ms"] is not None]
     of_windows = [each for each in timed if each["kind"] == "hwm_regression"]
     exposures = [each for each in timed if each["kind"] in ("leaderless", "last_replica_standing")]
     predicted = ("hwm_regression_counterfactual", "unclean_recovery_divergence")
     others = [e for e in timed if e not in of_windows and e not in exposures and e["kind"] not in predicted]
     return IncidentEvents(
-        log=(START_MS, until),
+        log=(START_MS, START_MS + 60_000),
         shown=(START_MS + 7000, START_MS + 33_000),
         windows=of_windows,
         exposures=exposures,
         others=others,
-        elections=[election, election | {"offset": 130, "cause": "unclean_by_administrator"}],
-        configs=[change, everywhere],
         departures=[*departures, replace(departures[0], broker_id=4)],
-        brokers={3: [first, away, back]},
-        controllers=[term | {"leader_id": 3000}, after | {"leader_id": 3001}],
-        captured=[{"captured_at_ms": START_MS + 50_000, "files": 2, "nodes": [1, 3]}],
+        **known | {"brokers": {3: known["brokers"]}},
         left_out={"elections": 4},
         no_time=1,
     )
-
-
-def captured() -> dict[str, Any]:
-    sizes = {"size_bytes": 100, "parsed_bytes": 90, "quarantined_bytes": 4, "trailing_bytes": 6}
-    file = {"capture": "capture-1", "path": "controller-3000/00000000000000000000.log", "kind": "metadata_segment"}
-    file |= {"sha256": SHA256, "node_id": 3000, "captured_at_ms": START_MS, "status": "quarantined", "note": None}
-    manifest = {"capture": "capture-1", "kafka_release": "4.3.1", "clock_error_ms": 5, "sha256": SHA256, "files": 1}
-    node = {"capture": "capture-1", "node_id": 3000, "kinds": ["metadata_segment"], "more_kinds": 0, "files": 1}
-    return {
-        "releases": ["4.3.1"],
-        "profiles": ["4.3"],
-        "features": {"metadata.version": 30},
-        "captures": [manifest | sizes | {"first_ms": START_MS, "last_ms": START_MS + 50_000}],
-        "nodes": [node | {"base_offset": 0, "end_offset": 140, "quarantined_bytes": 4}],
-        "files": [file | sizes | {"base_offset": 0, "end_offset": 140}],
-        "file_count": 3,
-    }
 
 
 def report(findings: list[dict[str, Any]], states: list[dict[str, Any]] | None = None, **values: Any) -> dict[str, Any]:
@@ -271,68 +203,8 @@ def report(findings: list[dict[str, Any]], states: list[dict[str, Any]] | None =
 
 
 def small_report() -> dict[str, Any]:
-    evidence = {
-        "role": "high_watermark",
-        "source": "replication_offset",
-        "broker_id": 3,
-        "value": 570,
-        "leader_epoch": None,
-        "offset": None,
-        "captured_at_ms": START_MS,
-        "capture": "capture-1",
-        "path": "broker-3/replication-offset-checkpoint",
-        "sha256": SHA256,
-        "position": 12,
-    }
-    partition = {"topic_id": TOPIC_ID, "topic": "ledger", "partition": 0}
-    other = row(
-        COUNTERFACTUALS,
-        **partition,
-        finding_id="hwm-1",
-        offset=120,
-        policy="unclean_recovery_balanced",
-        outcome="elected",
-        leader=2,
-        last_written_leader_epoch=0,
-        log_end_offset=560,
-        loss_min=10,
-        loss_max=10,
-        differs=True,
-        explanation="Broker 2 has the longer log.",
-    )
-    election = row(
-        ELECTIONS,
-        **partition,
-        offset=120,
-        timestamp_ms=START_MS + 20_000,
-        leader_epoch=2,
-        previous_leader=3,
-        leader=1,
-        cause="unclean",
-        leader_recovery_state="RECOVERING",
-        isr_before=[],
-        elr_before=[3],
-        last_known_elr_before=[],
-        candidates=[1, 2],
-    )
-    quarantined = row(
-        QUARANTINE,
-        capture="capture-1",
-        path="controller-3000/00000000000000000000.log",
-        position=4096,
-        length_bytes=61,
-        reason="crc_mismatch",
-        message="CRC does not match at byte 4096",
-    )
-    check = {
-        "suite": "evidence",
-        "table": "log_end_offsets",
-        "expectation": "expect_column_values_to_not_be_null",
-        "column": "captured_at_ms",
-        "success": False,
-        "unexpected_count": 4,
-        "element_count": 96,
-    }
+    known = rows()
+    other, election = row(COUNTERFACTUALS, **known["prediction"]), row(ELECTIONS, **known["election"])
     findings = [
         finding("ok-1", verdict="excluded", loss_min=0, loss_max=0, explanation="The new leader was in the ISR."),
         finding(
@@ -340,7 +212,7 @@ def small_report() -> dict[str, Any]:
             policy="unclean_recovery_balanced",
             unacked_min=3,
             unacked_max=5,
-            evidence=[evidence],
+            evidence=[known["evidence"]],
             reason=window_reason(),
         ),
         prediction("would-1"),
@@ -364,13 +236,13 @@ def small_report() -> dict[str, Any]:
         predictions=[other, shipped, shipped | {"policy": "profile_4.0"}, other | {"policy": "min_isr_3"}],
         states=placed([*history(), hidden, gone]),
         elections=[election],
-        quality=[check],
+        quality=[known["check"]],
         quality_runs=[{"run_at_ms": START_MS + n, "expectations": 154, "failed": n, "warned": 7} for n in (0, 31)],
-        quarantine=[quarantined],
+        quarantine=[row(QUARANTINE, **known["quarantined"])],
         rows={"findings": 7, "partition_history": 4},
         timeline=events(findings),
         policies=[policy("profile_4.3"), policy("min_isr_3", loss_min=0, loss_max=0, differs=1)],
-        evidence=captured(),
+        evidence=known["captured"],
     )
 
 

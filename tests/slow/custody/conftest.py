@@ -1,6 +1,6 @@
-"""The lake of tests/unit/jobs/custody."""
+"""The lake of tests/unit/jobs."""
 
-from tests.unit.jobs.custody.conftest import capture as capture
-from tests.unit.jobs.custody.conftest import cluster as cluster
-from tests.unit.jobs.custody.conftest import lake as lake
-from tests.unit.jobs.custody.conftest import made as made
+from tests.unit.jobs.conftest import capture as capture
+from tests.unit.jobs.conftest import cluster as cluster
+from tests.unit.jobs.conftest import lake as lake
+from tests.unit.jobs.conftest import made as made

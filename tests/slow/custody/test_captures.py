@@ -20,7 +20,7 @@ from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake
 from jobs.report.stage import ReportFormat, write_report
 from tests.support.invoked import invoke
-from tests.unit.jobs.custody.conftest import remake
+from tests.unit.jobs.conftest import remake
 
 
 def compared(lake: Lake, cluster: str, capture: Path, sample: int | None = None) -> list[Difference]:

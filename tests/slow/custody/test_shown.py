@@ -21,7 +21,7 @@ from jobs.queries.listing import acknowledge
 from jobs.verdict.status import remember, rows_of
 from tests.slow.custody.test_tables import ingest_again, newest_commit
 from tests.support.digests import digests
-from tests.unit.jobs.custody.conftest import remake
+from tests.unit.jobs.conftest import remake
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from jobs.quality.stage import run_quality
 from jobs.report.stage import write_report
 from tests.support.digests import digests
 from tests.support.invoked import invoke
-from tests.unit.jobs.custody.conftest import remake
+from tests.unit.jobs.conftest import remake
 
 DERIVED = ("findings", "elections", "partition_history", "quorum_history")
 

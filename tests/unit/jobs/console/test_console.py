@@ -24,7 +24,6 @@ from jobs.console.output import print_table
 from jobs.console.progress import progress_steps, progress_tasks
 from jobs.console.run_log import of_files
 from jobs.console.text import shortened, wrapped
-from tests.support.invoked import invoke
 from tests.support.paths import ROOT
 from tests.support.stopping import GONE_S
 
@@ -59,19 +58,6 @@ def test_no_word_is_broken_and_no_number_shortened(capsys: pytest.CaptureFixture
     for word in " ".join(shown).split():
         assert word in words or "…" in word
         assert not word.replace("…", "").isdigit() or "…" not in word
-
-
-def test_columns_are_left_out_in_the_given_order_and_named(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(capsys, 50, [ROW], drop=("why", "offset"))
-    assert lines[0].split() == ["topic", "since"]
-    assert lines[-2:] == ["Too narrow for: offset, why. To see them: --format", "json, or a wider terminal."]
-    assert lines[2].split() == ["a-topic-with…ome.team.v2", "2026-11-21T00:39:25.233Z"]
-
-
-def test_a_wide_terminal_shows_everything(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(capsys, 200, [ROW])
-    assert len(lines) == 3
-    assert all(str(value) in lines[2] for value in ROW.values())
 
 
 def test_names_are_shortened_in_the_middle() -> None:
@@ -206,20 +192,6 @@ def test_the_dags_take_the_same_levels() -> None:
     """The DAGs import nothing of the job, so that their schema repeats them."""
     text = (ROOT / "airflow_dags" / "kraft_forensics_dags" / "params.toml").read_text(encoding="utf-8")
     assert tomllib.loads(text)["nightly"]["fail_on"]["enum"] == [*get_args(FailOn)]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["whatif", "--min-isr", "99999999999999999999"],
-        ["describe", "--at-offset", "99999999999999999999"],
-        ["findings", "--partition", "-99999999999999999999"],
-        ["ahead", "--stop", "1", "--stop", "99999999999999999999"],
-        ["maintain", "--retention-days", "9223372036854775807"],
-    ],
-)
-def test_a_number_that_is_too_large_is_a_usage_error(words: list[str]) -> None:
-    assert invoke(words).exit_code == 2
 
 
 _PROGRAM = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -20,26 +19,11 @@ from jobs.quality.stage import QualityResult, run_quality
 from jobs.report.load import load_report
 from quality.check import Scope, checks, needs_of
 from quality.run import InMemory, Outcomes, Part, run
-from tests.support.judged import judged_lake
 from tests.support.paths import ROOT
 from tests.support.planting import LIMITS
-from tests.support.small_captures import with_rounds
 
 MOST = 60
 FRESH = "log_end_offsets.fresh"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("quality") / "lake"
-    judged_lake(root, with_rounds("unclean", root.parent, 3))
-    return root
-
-
-@pytest.fixture
-def lake(made: Path, tmp_path: Path) -> Lake:
-    shutil.copytree(made, tmp_path / "lake")
-    return Lake(tmp_path / "lake")
 
 
 def with_quality(**values: object) -> Settings:
@@ -69,9 +53,8 @@ def print_other_leaders(lake: Lake) -> None:
     lake.append("described_partitions", cluster, pa.Table.from_pylist(rows, schema=schema))
 
 
-def test_every_run_is_kept_and_a_failing_one_names_rows_and_what_to_do(lake: Lake) -> None:
+def test_every_run_is_kept_and_a_failing_one_names_rows_and_what_to_do(lake: Lake, cluster: str) -> None:
     """A warning fails none, until its severity is that of an error."""
-    (cluster,) = lake.clusters()
     assert load_report(lake, cluster)["quality_runs"] == []
     stopped = {"reading_age_ms": 0}
     first, again = checked(lake, with_quality(**stopped)), checked(lake, with_quality(**stopped))
@@ -119,8 +102,7 @@ def counted(found: Outcomes) -> dict[str, tuple[int, int, list[str]]]:
     return {name: (each.checked, each.broken, sorted(each.sample)) for name, each in found.items()}
 
 
-def test_reading_by_bucket_finds_the_same(lake: Lake) -> None:
-    (cluster,) = lake.clusters()
+def test_reading_by_bucket_finds_the_same(lake: Lake, cluster: str) -> None:
     break_history(lake)
     print_other_leaders(lake)
     lake.put("elections", cluster, lake.read("elections", cluster).slice(3))
@@ -147,9 +129,8 @@ def with_most(rows: int) -> Settings:
     return settings.model_copy(update={"replay": settings.replay.model_copy(update={"rows_per_bucket": rows})})
 
 
-def test_no_part_holds_more_rows_than_the_setting_allows(lake: Lake) -> None:
+def test_no_part_holds_more_rows_than_the_setting_allows(lake: Lake, cluster: str) -> None:
     """And together the parts have every row once. Of a whole table no piece has more, either."""
-    (cluster,) = lake.clusters()
     source = LakeSource(lake, cluster, with_most(MOST))
     held: Counter[str] = Counter()
 
@@ -172,9 +153,8 @@ def test_no_part_holds_more_rows_than_the_setting_allows(lake: Lake) -> None:
         assert held == {name: lake.count(name, cluster) for name in held}
 
 
-def test_an_error_of_reading_is_the_error_of_the_check(lake: Lake) -> None:
+def test_an_error_of_reading_is_the_error_of_the_check(lake: Lake, cluster: str) -> None:
     """DuckDB would hide its type, by which the task is tried again, and its text."""
-    (cluster,) = lake.clusters()
     (file,) = lake.files("metadata_records", cluster)
     (Path(lake.storage.root) / "metadata_records" / file.path).unlink()
     wanted = [check for check in checks() if check.full_name == "metadata_records.key_unique"]

@@ -150,11 +150,6 @@ def test_what_cannot_be_asked(lakes: Path, words: list[str], message: str) -> No
     assert message in str(result.exception)
 
 
-@pytest.mark.parametrize("words", [[], ["--topic", "t", "--stop", "1"], ["--stop-all-in-order", "1,x"]])
-def test_usage(words: list[str]) -> None:
-    assert CliRunner().invoke(app, ["ahead", *words]).exit_code == 2
-
-
 def test_steps_are_parsed() -> None:
     assert str(parse_set("min.insync.replicas = 2", "t")) == "set min.insync.replicas=2 of t"
     assert str(parse_elect("a-b-3=4")) == "elect a-b-3=4"

@@ -154,11 +154,6 @@ def test_each_format_has_its_file(tmp_path: Path, form: str, name: str) -> None:
     assert "LOST: at least 70 acknowledged records" in (tmp_path / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("option", [("--format", "pdf"), ("--incident", "yesterday"), ("--incident", "..")])
-def test_options_that_mean_nothing_are_usage_errors(tmp_path: Path, option: tuple[str, str]) -> None:
-    assert invoke(["report", "--lake", str(tmp_path), *option]).exit_code == 2
-
-
 def test_policies_are_added_up_with_what_is_unknown() -> None:
     names = ("policy", "outcome", "loss_min", "loss_max", "differs")
     rows = [

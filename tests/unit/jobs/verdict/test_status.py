@@ -180,22 +180,6 @@ def test_one_wrong_id_acknowledges_nothing(lake: Lake) -> None:
     assert cli(lake, "acknowledge", "--list").stdout == "nothing is acknowledged\n"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["loss-000"],
-        ["loss-000", "--note", " "],
-        ["loss-000", "--undo", "--note", "n"],
-        ["--list", "--undo"],
-        ["--all", "--undo"],
-        ["--all", "--list"],
-    ],
-)
-def test_what_is_not_said_whole_is_a_usage_error(lake: Lake, words: list[str]) -> None:
-    assert cli(lake, "acknowledge", *words).exit_code == 2
-
-
 def test_findings_have_their_status_and_cluster(lake: Lake) -> None:
     find(lake, LOSS, OTHER)
     cli(lake, "acknowledge", "other-00", "--note", "n")
