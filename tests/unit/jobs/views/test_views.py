@@ -47,7 +47,7 @@ def names(made: tuple[Path, Path]) -> Iterator[Any]:
 
 def first_rows(names: Any, view: str) -> list[dict[str, Any]]:
     """As JSON has them."""
-    found = names.sql(f"select * from {view} order by all limit {MOST}")
+    found = names.sql(f"select * from {view} as row order by md5(row::text) limit {MOST}")
     text = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
     return json.loads(json.dumps([{"view": view, **row} for row in text], default=str))
 
@@ -109,6 +109,24 @@ def test_a_broker_that_was_fenced_or_unregistered_is_out(tmp_path: Path) -> None
     assert rows(lake, f"select {columns} from broker_downtime order by out_from_ms") == [
         ("fenced", 8_000, 8_600, None, None, 600, 0, 600, False),
         ("unregistered", 13_000, None, None, None, 7_000, 7_000, 0, True),
+    ]
+
+
+def test_the_most_exact_log_end_of_each_time_is_taken(tmp_path: Path) -> None:
+    """A metric of 0 says nothing; a copied log counts more than a metric; a file without a time comes last."""
+    place = {"broker_id": 1, "topic": "orders", "partition": 0, "position": 0, "uncertainty_ms": 500}
+    read = [("jmx_exporter", 4_000, 0), ("jmx_exporter", 6_000, 72), ("replica_segment", 6_000, 71)]
+    read += [("jmx_exporter", 8_000, 80), ("replica_segment", None, 90)]
+    ends = [
+        {**place, "source": source, "path": source, "sha256": source, "captured_at_ms": at_ms, "log_end_offset": end}
+        for source, at_ms, end in read
+    ]
+    named = {"topic_id": "t", "topic": "orders", "partition": 0, "offset": 2, "timestamp_ms": 2_000, "removed": False}
+    lake = lake_of(tmp_path, CLUSTER, log_end_offsets=ends, partition_history=[named])
+    assert rows(lake, "select read_ms, log_end_offset, source, next_read_ms, topic_id from log_ends order by 2") == [
+        (6_000, 71, "replica_segment", 8_000, "t"),
+        (8_000, 80, "jmx_exporter", None, "t"),
+        (None, 90, "replica_segment", None, "t"),
     ]
 
 
