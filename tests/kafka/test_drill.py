@@ -1,4 +1,7 @@
-"""Short drills on real clusters: what they lose is found, and nothing that is claimed is wrong."""
+"""Short drills on real clusters: what they lose is found, and nothing that is claimed is wrong.
+
+What others left is in tests/cases/drill_*; `make drill SCENARIO=...` plays them, `make new-release` all of them.
+"""
 
 from __future__ import annotations
 
@@ -92,23 +95,17 @@ def test_links_are_cut_and_nothing_of_the_network_is_left(tmp_path: Path) -> Non
     assert f"drill-{os.getpid()}-" not in namespaces()
 
 
-def test_what_misleads_rules_misleads_no_verdict(tmp_path: Path) -> None:
-    """A sequence that was read in Kafka's source. It fails, too, if it does not come about. What others left on 4.3.1
-    is in tests/cases/drill_*; `make drill SCENARIO=...` plays them, `make new-release` all of them."""
-    folder, result = played("restart_inside_session", tmp_path)
-    assert (result["wrong"], result["as_expected"]) == ([], True)
-    manifest = max(folder.glob("capture-*/capture.json"))
-    uptimes = {told["id"]: told["uptime_s"] for told in json.loads(manifest.read_text())["nodes"]}
-    assert [node for node, up in uptimes.items() if up <= RUNS_S] == [1]
-
-
 def test_a_plan_that_is_followed_loses_nothing(tmp_path: Path) -> None:
-    _, result = played("plan_power_loss", tmp_path, lambda played: played["plan"]["held"] == 120)
+    folder, result = played("plan_power_loss", tmp_path, lambda played: played["plan"]["held"] == 120)
     plan = result["plan"]
     assert (result["wrong"], result["lost"], plan["lost"], plan["leaderless"]) == ([], {}, {}, [])
     assert (plan["steps"][:3], plan["held"]) == (["turn_off_unclean", "copy", "start"], 120)
     # Where the brokers' starts race, the careless order loses what broker 1 lost; it may be lucky.
     assert set(plan["careless"]["lost"]) <= {"ledger-0"}
+    # What a capture says of the machine that lost power.
+    manifest = max(folder.glob("capture-*/capture.json"))
+    uptimes = {told["id"]: told["uptime_s"] for told in json.loads(manifest.read_text())["nodes"]}
+    assert [node for node, up in uptimes.items() if up <= RUNS_S] == [1]
 
 
 def test_what_a_lone_leader_lost_is_got_back(tmp_path: Path) -> None:
@@ -125,7 +122,7 @@ def test_what_a_lone_leader_lost_is_got_back(tmp_path: Path) -> None:
 
 def test_a_watch_of_nodes_that_is_killed_tells_everything_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scenario with fewer faults, and killed sooner."""
-    shorter = (SCENARIOS / "watch_nodes.toml").read_text().replace("random = 10", "random = 4")
+    shorter = (SCENARIOS / "watch_nodes.toml").read_text().replace("random = 10", "random = 2")
     (tmp_path / "watch_nodes.toml").write_text(shorter)
     monkeypatch.setattr("drill.watched._LEAST_S", 25.0)
     monkeypatch.setattr("drill.watched._MOST_S", 40.0)
