@@ -13,7 +13,7 @@
 
 import json
 import textwrap
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import get_current_context, task, task_group
@@ -36,7 +36,12 @@ def discover() -> list[dict[str, Any]]:
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     late, found = timedelta(days=params["late_days"]), []
     for name, folder in (params["clusters"] or folders_of(params["captures"])).items():
-        chosen = captures_of(folder, start, end, late)
+        try:
+            chosen = captures_of(folder, start, end, late)
+        except OSError as error:
+            # Its run fails, as no capture of the day is there; the other clusters' go on.
+            log.error("%s: %s", name, error)
+            chosen = [f"{folder.rstrip('/')}/{start or datetime.now(UTC):%Y-%m-%d}"]
         log.info("%s: %d captures from %s until %s", name, len(chosen), start, end)
         if chosen:
             lake = f"{params['lakes'].rstrip('/')}/{name}"
