@@ -294,18 +294,9 @@ class Controller:
             has_directories=False,
         )
         record = build(case, PROFILES[self.setup.profile])
-        changes: dict[str, Any] = {
-            name: value
-            for name, value in (
-                ("isr", record.isr),
-                ("elr", record.elr),
-                ("lke", record.last_known_elr),
-                ("replicas", record.replicas),
-                ("removing", record.removing),
-                ("adding", record.adding),
-            )
-            if value is not None
-        }
+        written = {name: getattr(record, name) for name in ("isr", "elr", "replicas", "removing", "adding")}
+        written["lke"] = record.last_known_elr
+        changes: dict[str, Any] = {name: value for name, value in written.items() if value is not None}
         if record.recovery != KEEP_RECOVERY:
             changes["recovery"] = record.recovery
         if record.leader != NO_CHANGE:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from replay.controller.profiles import PROFILES
 from replay.loss.leader_terms import APPENDED_BY_BROKERS
 from tests.simulator.life import Life, Thinning
 from tests.simulator.node_logs import LogThinning
@@ -45,52 +46,13 @@ class Fault:
     times_are_off: bool = True
 
 
-FAULTS = {
-    "clean stops": Fault(PLAIN | {"stop": 9, "elect_uncleanly": 5}),
-    "unclean restarts": Fault(KILLS),
-    "restarts inside the session": Fault(KILLS | {"restart": 10}),
-    "cut-off leaders": Fault(KILLS | {"cut_off_leader": 6, "cut_off": 2, "cut_pair": 3, "heal": 5}),
-    "frozen processes": Fault(KILLS | {"freeze": 9}),
-    "fail-overs": Fault(KILLS | {"restart": 3, "freeze": 3, "cut_off_leader": 2, "heal": 3}, fail_overs=1.0),
-    "controllers of 4.0": Fault(KILLS | {"restart": 2}, profiles=("4.0",), elr=1.0),
-    "min ISR changes": Fault(KILLS | {"min_isr": 8}),
-    "ELR switched": Fault(KILLS | {"elr": 6, "min_isr": 1}),
-    "reassignments": Fault(KILLS | {"reassign": 6, "cancel_reassignment": 2, "start": 5}, spare=1.0),
-    "recreated topics": Fault(KILLS | {"delete_topic": 3, "create_topic": 9}, recreated=True),
-    "lost directories": Fault(PLAIN | {"lose_directory": 6, "stop": 5}),
-    "lost checkpoint files": Fault(KILLS | {"lose_marks": 6}),
-    "skewed clocks": Fault(KILLS | {"restart": 2, "freeze": 2}, skewed=True),
-    "missing rows": Fault(KILLS | {"restart": 2}, missing=True),
-    "missing log": Fault(KILLS | {"restart": 2, "min_isr": 1}, gap=True),
-    "late metadata": Fault(KILLS | {"restart": 2, "lag": 9, "prefer": 9, "bounce": 5, "cut_pair": 2}),
-    "moved replicas": Fault(KILLS | {"move": 9, "restart": 3, "bounce": 4}),
-    "lone leaders": Fault(
-        KILLS | {"stream": 9, "disk": 6, "lose_leader": 5, "lag": 2, "cut_off_leader": 2, "elect_uncleanly": 6},
-        min_isr=(1, 1, 1, 2),
-        request_threads=2,
-    ),
-    "lost metadata": Fault(KILLS | {"restart": 2, "forget": 9, "start": 12, "capture": 9}, times_are_off=False),
-    "cluster's min ISR": Fault(
-        KILLS | {"restart": 9, "bounce": 6, "produce_acks_1": 6, "elect_uncleanly": 6},
-        min_isr=(2, 2, 3),
-        min_isr_layer="cluster",
-    ),
-    "coordinators": Fault(KILLS | {"restart": 8}, appends_by_itself=True),
-    "everything": Fault(
-        KILLS
-        | {"lag": 2, "move": 2}
-        | {"restart": 4, "cut_off_leader": 3, "cut_off": 1, "cut_pair": 1, "heal": 3, "freeze": 3, "min_isr": 2}
-        | {"elr": 1, "reassign": 2, "cancel_reassignment": 1, "delete_topic": 1, "create_topic": 3}
-        | {"lose_directory": 1, "lose_marks": 1, "unclean": 1},
-        profiles=tuple(PROFILES),
-        fail_overs=0.5,
-        skewed=True,
-        missing=True,
-        gap=True,
-        recreated=True,
-        spare=0.5,
-    ),
-}
+def _classes() -> Iterator[tuple[str, Fault]]:
+    for name, given in tomllib.loads(Path(__file__).with_name("faults.toml").read_text(encoding="utf-8")).items():
+        base = {"plain": PLAIN, "kills": KILLS}[given.pop("base")]
+        yield name, Fault(base | given.pop("more", {}), **given)
+
+
+FAULTS = dict(_classes())
 
 GAPS_MS = ((50, 600), (400, 3_000), (1_500, 9_000), (6_000, 20_000), (20_000, 70_000))
 PACES = ((1, 5, 6, 2, 1), (6, 6, 3, 1, 0), (0, 2, 5, 4, 2), (2, 3, 6, 6, 0))

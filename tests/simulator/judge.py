@@ -19,14 +19,9 @@ from tests.simulator.truth import Truth
 from tests.support.detection import windows
 
 Row = dict[str, Any]
-EXCLUDED, PROVEN, BOUNDS, FIRST, POLICY = (
-    "wrong excluded",
-    "wrong proven",
-    "wrong bounds",
-    "wrong first",
-    "wrong policy",
-)
-UNACKED, MISMATCH, REPLICA, SILENT = "wrong unacked", "wrong mismatch", "wrong replica loss", "silent loss"
+EXCLUDED, PROVEN, BOUNDS, FIRST = (f"wrong {what}" for what in ("excluded", "proven", "bounds", "first"))
+POLICY, UNACKED, MISMATCH, REPLICA = (f"wrong {what}" for what in ("policy", "unacked", "mismatch", "replica loss"))
+SILENT = "silent loss"
 KINDS = (PROVEN, EXCLUDED, BOUNDS, FIRST, POLICY, UNACKED, MISMATCH, REPLICA)
 
 

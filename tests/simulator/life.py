@@ -380,19 +380,13 @@ def history_row(state: State, topic: str) -> Row:
     }
     if state.removed:
         return place
+    same = ("replicas", "isr", "elr", "directories", "leader", "leader_epoch", "partition_epoch", "min_isr")
     return place | {
-        "replicas": state.replicas,
-        "isr": state.isr,
-        "elr": state.elr,
+        **{name: getattr(state, name) for name in same},
         "last_known_elr": state.lke,
         "removing_replicas": state.removing,
         "adding_replicas": state.adding,
-        "directories": state.directories,
-        "leader": state.leader,
-        "leader_epoch": state.leader_epoch,
-        "partition_epoch": state.partition_epoch,
         "leader_recovery_state": "RECOVERING" if state.recovery == RECOVERING else "RECOVERED",
-        "min_isr": state.min_isr,
         "unclean_leader_election_enable": state.unclean,
         "unclean_leader_election_enable_source": "topic",
     }
