@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,36 +24,34 @@ class DiedError(Exception):
     pass
 
 
-class DyingLake(Lake):
-    """Dies at its commit number `last`, before it (written: False) or after it. names: the tables of all commits."""
+class WatchedLake(Lake):
+    """Before each commit `happens` is called with its number. names: the tables of all commits."""
+
+    def __init__(self, root: Location, happens: Callable[[int], object]) -> None:
+        super().__init__(root)
+        self.happens = happens
+        self.names: list[str] = []
+
+    def commit(self, name: str, *rest: Any, **options: Any) -> None:
+        self.names.append(name)
+        self.happens(len(self.names) - 1)
+        super().commit(name, *rest, **options)
+
+
+class DyingLake(WatchedLake):
+    """Dies at its commit number `last`, before it (written: False) or after it."""
 
     def __init__(self, root: Location, last: int, written: bool) -> None:
-        super().__init__(root)
+        super().__init__(root, lambda number: self.die(number == last and not written))
         self.last, self.written = last, written
-        self.names: list[str] = []
 
     def commit(self, name: str, *rest: Any, **options: Any) -> None:
-        dies = len(self.names) == self.last
-        if not dies or self.written:
-            super().commit(name, *rest, **options)
-        self.names.append(name)
-        if dies:
-            raise DiedError
-
-
-class CopiedLake(Lake):
-    """Before each commit it is copied, as a process that ends there leaves it: `copies` / number of the commit. names:
-    the tables of all commits."""
-
-    def __init__(self, root: Path, copies: Path) -> None:
-        super().__init__(root)
-        self.folder, self.copies = root, copies
-        self.names: list[str] = []
-
-    def commit(self, name: str, *rest: Any, **options: Any) -> None:
-        shutil.copytree(self.folder, self.copies / str(len(self.names)))
-        self.names.append(name)
         super().commit(name, *rest, **options)
+        self.die(self.written and len(self.names) == self.last + 1)
+
+    def die(self, now: bool) -> None:
+        if now:
+            raise DiedError
 
 
 def run(lake: Lake, capture: Path) -> str:
@@ -75,15 +74,16 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "lake", whole
 
 
-Undisturbed = tuple[CopiedLake, dict[str, tuple[int, str]]]
+Undisturbed = tuple[WatchedLake, dict[str, tuple[int, str]]]
 
 
 @pytest.fixture(scope="module")
 def undisturbed(before: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    """(the lake, its digests)."""
+    """(the lake, its digests). Before each commit it is copied, as a process that ends there leaves it."""
     folder = tmp_path_factory.mktemp("undisturbed")
     shutil.copytree(before[0], folder / "lake")
-    lake = CopiedLake(folder / "lake", folder / "copies")
+    copies = folder / "copies"
+    lake = WatchedLake(folder / "lake", lambda number: shutil.copytree(folder / "lake", copies / str(number)))
     run(lake, before[1])
     return lake, digests(lake)
 
@@ -105,7 +105,7 @@ def test_the_run_makes_so_many_commits_and_the_mark_of_a_stage_is_the_last(undis
 def test_a_run_that_died_converges(before: tuple[Path, Path], undisturbed: Undisturbed, last: int) -> None:
     """Before a commit, whose files are written."""
     died, expected = undisturbed
-    lake = Lake(died.copies / str(last))
+    lake = Lake(Path(died.root).with_name("copies") / str(last))
     run(lake, before[1])
     assert digests(lake) == expected
 

@@ -4,17 +4,14 @@ well, and the tables are those of the two runs one after the other."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from evidence.capture.remote import Location
 from jobs.lake import marks
 from jobs.lake.lake import Lake
 from jobs.lake.marks import ChangedMeanwhileError, undisturbed
-from tests.slow.test_crashes import COMMITS, run
+from tests.slow.test_crashes import COMMITS, WatchedLake, run
 from tests.support.digests import digests
 from tests.support.small_captures import diverged
 
@@ -26,19 +23,9 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marks, "_LONGEST_PAUSE_S", 0.0)
 
 
-class OvertakenLake(Lake):
-    """Before its commit number `at`, something else happens once. names: the tables of all commits that it tried."""
-
-    def __init__(self, root: Location, at: int, happens: Callable[[], object]) -> None:
-        super().__init__(root)
-        self.at, self.happens = at, happens
-        self.names: list[str] = []
-
-    def commit(self, name: str, *rest: Any, **options: Any) -> None:
-        self.names.append(name)
-        if len(self.names) == self.at + 1:
-            self.happens()
-        super().commit(name, *rest, **options)
+def overtaken(root: Path, at: int, capture: Path) -> WatchedLake:
+    """A lake into which another run ingests and judges a capture before its commit number `at`."""
+    return WatchedLake(root, lambda number: number == at and run(Lake(root), capture))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +56,7 @@ def test_a_run_that_another_capture_overtakes(
 ) -> None:
     """mine: 0 if the whole is overtaken, 1 if the one node is."""
     other = captures[1 - mine]
-    lake = OvertakenLake(tmp_path / "lake", at, lambda: run(Lake(tmp_path / "lake"), other))
+    lake = overtaken(tmp_path / "lake", at, other)
     run(lake, captures[mine])
     assert len(lake.names) > at
     found = digests(lake)
@@ -89,7 +76,7 @@ def alone(captures: Captures, tmp_path_factory: pytest.TempPathFactory) -> Diges
 
 @pytest.mark.parametrize("at", range(0, COMMITS - 1, 4))
 def test_a_run_that_the_same_capture_overtakes(captures: Captures, alone: Digests, tmp_path: Path, at: int) -> None:
-    lake = OvertakenLake(tmp_path / "lake", at, lambda: run(Lake(tmp_path / "lake"), captures[0]))
+    lake = overtaken(tmp_path / "lake", at, captures[0])
     run(lake, captures[0])
     assert digests(lake) == alone
 
@@ -100,7 +87,7 @@ def test_an_evidence_table_that_is_ingested_during_a_replay(captures: Captures, 
     run(Lake(base), captures[1])
     shutil.copytree(base, tmp_path / "lake")
     run(Lake(base), captures[0])
-    lake = OvertakenLake(tmp_path / "lake", 12, lambda: run(Lake(tmp_path / "lake"), captures[0]))
+    lake = overtaken(tmp_path / "lake", 12, captures[0])
     run(lake, captures[0])
     assert digests(lake) == digests(Lake(base))
 

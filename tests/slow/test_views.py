@@ -54,17 +54,13 @@ def test_spark_and_duckdb_give_the_same_rows(name: str, opened: SparkSession, du
     in_duckdb = duckdb.sql(f"select * from {name}").to_arrow_table()
     assert in_spark.schema.names == in_duckdb.schema.names
     assert [str(f.type) for f in in_spark.schema] == [_type(f.type) for f in in_duckdb.schema]
-    assert sorted(map(_text, in_spark.to_pylist())) == sorted(map(_text, in_duckdb.to_pylist()))
+    assert sorted(map(repr, in_spark.to_pylist())) == sorted(map(repr, in_duckdb.to_pylist()))
     assert len(in_spark)
 
 
 def _type(found: Any) -> str:
     """DuckDB calls the element of a list otherwise than Spark, and gives times the zone of the session."""
     return str(found).replace("<l: ", "<element: ").replace("large_", "")
-
-
-def _text(row: dict[str, Any]) -> str:
-    return repr(row)
 
 
 def test_names_have_comments(opened: SparkSession) -> None:
@@ -81,7 +77,7 @@ def test_external_tables_are_the_lakes(spark: SparkSession, outside: str, opened
     assert kinds == {"EXTERNAL"}
     for name in ("findings", "loss_by_policy"):
         rows = spark.table(f"{outside}.{name}").toArrow().to_pylist()
-        assert sorted(map(_text, rows)) == sorted(map(_text, opened.table(f"{DATABASE}.{name}").toArrow().to_pylist()))
+        assert sorted(map(repr, rows)) == sorted(map(repr, opened.table(f"{DATABASE}.{name}").toArrow().to_pylist()))
 
 
 def test_the_printed_statements_need_nothing_but_delta(spark: SparkSession, job: Job) -> None:

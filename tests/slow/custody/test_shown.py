@@ -75,13 +75,12 @@ def removed(lake: Lake, table: str, _: Path, __: Path) -> None:
 
 
 def put_back(lake: Lake, table: str, older: Path, _: Path) -> None:
-    removed(lake, table, older, older)
+    shutil.rmtree(folder_of(lake, table))
     shutil.copytree(older / table, folder_of(lake, table))
 
 
 def of_another_lake(lake: Lake, table: str, _: Path, other: Path) -> None:
-    removed(lake, table, other, other)
-    shutil.copytree(other / table, folder_of(lake, table))
+    put_back(lake, table, other, other)
 
 
 def uncommitted(lake: Lake, table: str, _: Path, __: Path) -> None:
