@@ -16,24 +16,8 @@ from tests.support.paths import ORACLE, ROOT, capture
 PIECE_BYTES = 12 << 10
 LOG = "controllers/3000/__cluster_metadata-0/00000000000000000000.log"
 SAMPLES = ROOT / "tests" / "samples"
-MANIFEST = b"""cluster_id = "x0"
-captured_at = 2026-11-20T10:00:00Z
-[configs]
-"min.insync.replicas" = 2
-[[nodes]]
-id = 3
-path = "b"
-clock_error_ms = 5
-"""
-JSON_MANIFEST = b"""{"collected_by": "site", "captured_at": 1795221694071, "snapshot_duration_ms": 900,
-"log_utc_offset": "+05:30", "nodes": [{"id": 1, "path": "a", "clock_offset_ms": -3, "zone": "+0000 UTC", "uptime_s": 5,
-"uptime_read_by": 1795221694099, "machine_id": "ab", "node_name": "h", "is_virtual": false, "missing": ["logs"],
-"disks": [{"directory": "logdir0", "file_system": "xfs", "device": "sda", "transport": "sata", "model": "X"}]}]}"""
-HEADS = (
-    b"size 10862\n5346 0000000000000028000014ce0000000002efcf1559000000000027000001a201966cd2000001a201966cd3"
-    b"ffffffffffffffffffffffffffff00000028\nend 10692 torn\n"
-)
-HEADS_NAME = "1795221694071/broker-1/orders-0/00000000000000000000.heads"
+# Files of kinds of which no sample is real: manifests, and heads of batches.
+MADE = Path(__file__).with_name("seeds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +30,8 @@ class Seed:
 
 def build() -> list[Seed]:
     """One to three pieces of every kind, at most PIECE_BYTES each; always the same."""
-    made = [Seed("capture.toml", MANIFEST), Seed("capture.json", JSON_MANIFEST), Seed(HEADS_NAME, HEADS)]
+    files = sorted(file for file in MADE.rglob("*") if file.is_file())
+    made = [Seed(str(file.relative_to(MADE)), file.read_bytes()) for file in files]
     seeds = [*_captured(), *_oracle(), *_samples(), *made]
     few = [s for s in seeds if len(s.data) < 2000][:6]
     return [*seeds, Seed("c.tar", _tar(few, "w")), Seed("c.tar.gz", _tar(few, "w:gz")), Seed("c.zip", _zip(few))]

@@ -10,11 +10,10 @@ Run it with .venv-fuzz. The property is that of `make fuzz` (tests/fuzz/reading.
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import cache
-from pathlib import PurePosixPath
 
 from tests.fuzz import corpus
 from tests.fuzz.corpus import Seed
@@ -27,36 +26,26 @@ MEMORY_MB = 3072
 MAX_BYTES = 3000  # of a file: small ones are read fast
 
 
-def _is_log(seed: Seed) -> bool:
-    return seed.name.endswith(".checkpoint") or seed.name == corpus.LOG
-
-
-def _is_node_log(seed: Seed) -> bool:
-    return "broker_logs" in seed.name or PurePosixPath(seed.name).stem in ("server", "controller", "state-change")
-
-
-def _is_manifest(seed: Seed) -> bool:
-    return seed.name in ("capture.toml", "capture.json")
-
-
-def _is_dump(seed: Seed) -> bool:
-    return seed.name.startswith("text/") or "dump-log" in seed.name
-
-
-def _is_text(seed: Seed) -> bool:
-    others = _is_log(seed) or _is_node_log(seed) or _is_manifest(seed) or _is_dump(seed)
-    return not others and not seed.name.startswith("c.")
-
-
-# `decoder` sees logs with right CRCs, so that the bytes of records are what is damaged; `framing` as they are.
-TARGETS: dict[str, Callable[[Seed], bool]] = {
-    "decoder": _is_log,
-    "framing": _is_log,
-    "dumps": _is_dump,
-    "texts": _is_text,
-    "node_logs": _is_node_log,
-    "manifests": _is_manifest,
+# The first that a file's name matches whole is what it is.
+_KINDS = {
+    "logs": rf".*\.checkpoint|{re.escape(corpus.LOG)}",
+    "node_logs": r".*broker_logs.*|(.*/)?(server|controller|state-change)(\.[^./]*)?",
+    "manifests": r"capture\.(toml|json)",
+    "dumps": r"text/.*|.*dump-log.*",
+    "archives": r"c\..*",
+    "texts": ".*",
 }
+# `decoder` sees logs with right CRCs, so that the bytes of records are what is damaged; `framing` as they are.
+TARGETS = {
+    "decoder": "logs",
+    "framing": "logs",
+    **{name: name for name in ("dumps", "texts", "node_logs", "manifests")},
+}
+
+
+def _seeds_of(target: str) -> list[Seed]:
+    kinds = ((seed, next(kind for kind, name in _KINDS.items() if re.fullmatch(name, seed.name))) for seed in _seeds())
+    return [seed for seed, kind in kinds if kind == TARGETS[target]]
 
 
 _seeds = cache(corpus.build)
@@ -65,7 +54,7 @@ _seeds = cache(corpus.build)
 @cache
 def names(target: str) -> list[str]:
     """The names that files of a target may have. The first byte of an input is the number of its file's name."""
-    return sorted({seed.name for seed in _seeds() if TARGETS[target](seed)})
+    return sorted({seed.name for seed in _seeds_of(target)})
 
 
 def file_of(target: str, data: bytes) -> Seed:
@@ -78,8 +67,8 @@ def file_of(target: str, data: bytes) -> Seed:
 def inputs(target: str) -> list[bytes]:
     """What a target begins with: of each seed a piece; of a log all pieces."""
     found = []
-    for seed in (seed for seed in _seeds() if TARGETS[target](seed)):
-        pieces = _batches(seed.data) if TARGETS[target] is _is_log else [seed.data[:MAX_BYTES]]
+    for seed in _seeds_of(target):
+        pieces = _batches(seed.data) if TARGETS[target] == "logs" else [seed.data[:MAX_BYTES]]
         found += [bytes([names(target).index(seed.name)]) + piece for piece in pieces]
     return found
 

@@ -14,7 +14,7 @@ import pytest
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
 from replay.bucket import Detected, detect
 from replay.whatif.counterfactuals import Question
-from tests.support.detection import cluster_of, events_of, with_topic_ids
+from tests.support.detection import Whole
 from tests.support.paths import capture
 from tests.support.pure import Decoded, decode, history_of
 
@@ -54,9 +54,8 @@ def moved(found: Decoded, by: Mapping[str, int]) -> Decoded:
 
 
 def judged(found: Decoded) -> Detected:
-    history, state = history_of(found)
-    facts, offsets = cluster_of(found, state), with_topic_ids(found.offsets, history.table)
-    return detect(history.table, offsets, facts, Question((), (1, 2)), events_of(found, state, history.table))
+    whole = Whole.of(found)
+    return detect(whole.history, whole.offsets, whole.cluster, Question((), (1, 2)), whole.events)
 
 
 def claims(found: Detected, by: Mapping[str, int]) -> list[Row]:

@@ -38,30 +38,28 @@ def test_a_real_capture_breaks_no_expectation(tmp_path: Path, name: str) -> None
     assert checked(tmp_path / "lake", capture(name))[1] == {}
 
 
-def unreadable_record(folder: Path) -> Path:
-    return diverged(folder)[0]
-
-
-def flipped_bytes(folder: Path) -> Path:
-    """In the middle of the log, in every copy."""
-    return changed(
-        with_rounds("elr", folder, 4), lambda data: data[: len(data) // 2] + b"\xff" * 40 + data[len(data) // 2 + 40 :]
-    )
-
-
-def torn_tails(folder: Path) -> Path:
-    return changed(with_rounds("diverge", folder, 4), lambda data: data[:-700])
-
-
 def changed(capture: Path, change: Callable[[bytes], bytes]) -> Path:
     for segment in capture.rglob("__cluster_metadata-0/0*.log"):
         segment.write_bytes(change(segment.read_bytes()))
     return capture
 
 
-@pytest.mark.parametrize("damaged", [unreadable_record, flipped_bytes, torn_tails])
-def test_tables_of_a_damaged_capture_are_sound(tmp_path: Path, damaged: Callable[[Path], Path]) -> None:
-    lake, broken = checked(tmp_path / "lake", damaged(tmp_path))
+def overwritten(data: bytes) -> bytes:
+    """In the middle."""
+    return data[: len(data) // 2] + b"\xff" * 40 + data[len(data) // 2 + 40 :]
+
+
+# In every copy of the log.
+DAMAGED: dict[str, Callable[[Path], Path]] = {
+    "an unreadable record": lambda folder: diverged(folder)[0],
+    "other bytes": lambda folder: changed(with_rounds("elr", folder, 4), overwritten),
+    "torn ends": lambda folder: changed(with_rounds("diverge", folder, 4), lambda data: data[:-700]),
+}
+
+
+@pytest.mark.parametrize("damaged", DAMAGED)
+def test_tables_of_a_damaged_capture_are_sound(tmp_path: Path, damaged: str) -> None:
+    lake, broken = checked(tmp_path / "lake", DAMAGED[damaged](tmp_path))
     assert lake.count("quarantine", lake.clusters()[0]) > 0
     failing = {check.full_name for check in checks() if not check.warns}
     assert {name: sample for name, sample in broken.items() if name in failing} == {}

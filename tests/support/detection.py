@@ -30,7 +30,7 @@ from replay.loss.election_facts import Contradictions
 from replay.loss.judged_windows import judged_windows
 from replay.offsets import topic_ids
 from replay.whatif.counterfactuals import counterfactuals
-from tests.support.pure import Decoded
+from tests.support.pure import Decoded, history_of
 from tests.support.scenario import elr_levels, evidence, ms, offsets_table, states
 
 Row = dict[str, Any]
@@ -66,6 +66,23 @@ class Found:
             {(topic_id, *k[1:]): f for k, f in self.windows.items() if k[0] == alias},
             {(topic_id, *k[1:]): c for k, c in self.answers.items() if k[0] == alias},
         )
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A capture with all that it has. events: lines of its nodes' own logs about topics."""
+
+    decoded: Decoded
+    history: pa.Table
+    offsets: pa.Table
+    events: pa.Table
+    cluster: ClusterFacts
+
+    @classmethod
+    def of(cls, decoded: Decoded) -> Whole:
+        history, state = history_of(decoded)
+        events, offsets = events_of(decoded, state, history.table), with_topic_ids(decoded.offsets, history.table)
+        return cls(decoded, history.table, offsets, events, cluster_of(decoded, state))
 
 
 @dataclass(frozen=True)
@@ -155,11 +172,8 @@ def with_topic_ids(offsets: pa.Table, history: pa.Table) -> pa.Table:
 
 def renamed(table: pa.Table, topic_id: str) -> pa.Table:
     """The rows as another topic's, so that one call can judge a partition many times."""
-    return _with(table, "topic_id", pa.repeat(pa.scalar(topic_id), len(table)))
-
-
-def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
-    return table.set_column(table.schema.get_field_index(name), table.schema.field(name), values)
+    at, ids = table.schema.get_field_index("topic_id"), pa.repeat(pa.scalar(topic_id), len(table))
+    return table.set_column(at, table.schema.field(at), ids)
 
 
 def judged_window(
