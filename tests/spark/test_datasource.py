@@ -65,28 +65,32 @@ def test_damage_is_a_row_or_an_error_depending_on_the_mode(spark: SparkSession, 
         reader.option("mode", "FAILFAST").load(str(path)).collect()
 
 
-def test_wrong_options_are_errors(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PySparkException, match="neither PERMISSIVE nor FAILFAST"):
-        spark.read.format("kraft").option("mode", "LAX").load(EVERY_RECORD).collect()
-    with pytest.raises(PySparkException, match="pushFilters 'ture' is neither true nor false"):
-        spark.read.format("kraft").option("pushFilters", "ture").load(EVERY_RECORD).collect()
-    assert spark.read.format("kraft").option("pushFilters", "False").load(EVERY_RECORD).count()
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("mode", "LAX", "neither PERMISSIVE nor FAILFAST"),
+        ("pushFilters", "ture", "pushFilters 'ture' is neither true nor false"),
+        ("startOfset", "5", r"no option startofset\. The options are"),
+        ("endOffset", "ten", "endOffset 'ten' is no whole number"),
+        ("types", "topic_record,PARTITON_RECORD", r"PARTITON_RECORD is no record type \(PARTITION_RECORD is\)"),
+    ],
+)
+def test_wrong_options_are_errors(spark: SparkSession, name: str, value: str, message: str) -> None:
+    with pytest.raises(PySparkException, match=message):
+        spark.read.format("kraft").option(name, value).load(EVERY_RECORD).collect()
+
+
+def test_unknown_columns_and_folders_without_a_log_are_errors(spark: SparkSession, tmp_path: Path) -> None:
+    reader = spark.read.format("kraft")
+    assert reader.option("pushFilters", "False").load(EVERY_RECORD).count()
     with pytest.raises(PySparkException, match="no metadata segment or snapshot"):
         spark.read.format("kraft").load(str(tmp_path)).collect()
-
-
-def test_unknown_options_columns_and_numbers_are_named(spark: SparkSession) -> None:
-    reader = spark.read.format("kraft")
-    with pytest.raises(PySparkException, match=r"no option startofset\. The options are"):
-        reader.option("startOfset", 5).load(EVERY_RECORD).collect()
-    with pytest.raises(PySparkException, match="endOffset 'ten' is no whole number"):
-        spark.read.format("kraft").option("endOffset", "ten").load(EVERY_RECORD).collect()
-    with pytest.raises(PySparkException, match=r"PARTITON_RECORD is no record type \(PARTITION_RECORD is\)"):
-        spark.read.format("kraft").option("types", "topic_record,PARTITON_RECORD").load(EVERY_RECORD).collect()
-    with pytest.raises(PySparkException, match="no column offsets"):
-        spark.read.format("kraft").schema("offsets long").load(EVERY_RECORD).collect()
-    with pytest.raises(PySparkException, match="column offset is bigint, not string"):
-        spark.read.format("kraft").schema("offset string").load(EVERY_RECORD).collect()
+    for schema, message in (
+        ("offsets long", "no column offsets"),
+        ("offset string", "column offset is bigint, not string"),
+    ):
+        with pytest.raises(PySparkException, match=message):
+            spark.read.format("kraft").schema(schema).load(EVERY_RECORD).collect()
 
 
 def test_a_query_does_not_narrow_other_queries_on_the_same_frame(spark: SparkSession) -> None:
