@@ -279,7 +279,7 @@ def test_a_lost_dumping_line_costs_only_the_folder() -> None:
 
 
 @pytest.mark.parametrize("name", ["torn.txt", "skip.txt", "unknown.txt"])
-def test_cut_at_every_byte_what_is_read_is_a_prefix(name: str) -> None:
+def test_cut_anywhere_what_is_read_is_a_prefix(name: str) -> None:
     text = sample(name)
     text = text[: text.index(b"Dumping snap")] if name == "skip.txt" else text
     whole = [row(r) for r in records_of(read_all(text))]

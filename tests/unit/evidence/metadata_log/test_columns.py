@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import lzma
 import mmap
 import struct
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,13 +23,13 @@ from evidence.errors import CaptureError
 from evidence.limits import MAX_TIME_MS
 from evidence.metadata_log import batch_kernel, columns, compiled_reader
 from evidence.metadata_log.columns import DECODED, CompiledDecoder, decode_arrow
-from evidence.metadata_log.rows import ByteRange, work_of
+from evidence.metadata_log.inspect import inspect_file, print_file
+from evidence.metadata_log.rows import ByteRange, to_json, work_of
 from evidence.metadata_log.scan import scan_files
 from tests.support import writer
 from tests.support.golden import cases
 from tests.support.log_text import log_of
 from tests.support.paths import ORACLE, controllers
-from tests.support.printed_lines import printed_both_ways
 from tests.support.writer import batch, flip, int32s, record, tagged, uvarint
 
 Row = dict[str, Any]
@@ -52,6 +54,20 @@ def outcome(data: bytes, compiled_from: int) -> list[Row] | str:
         return rows(data, whole(data), compiled_from)
     except CaptureError as error:
         return str(error)
+
+
+def printed_both_ways(data: bytes) -> None:
+    """What `inspect` prints, with the compiled loops and without: the JSON of the rows."""
+    with tempfile.NamedTemporaryFile(prefix='a "quoted" ü', suffix=".log") as file:
+        path = Path(file.name)
+        path.write_bytes(data)
+        for show_secrets in (False, True):
+            rows_ = list(inspect_file(path, show_secrets))
+            expected = "".join(to_json(row) + "\n" for row in rows_).encode("utf-8", "backslashreplace")
+            for compiled_from in (0, NEVER):
+                out = io.BytesIO()
+                assert print_file(path, out, show_secrets, compiled_from) == any("error" not in row for row in rows_)
+                assert out.getvalue() == expected
 
 
 def same_both_ways(data: bytes) -> list[Row] | str:

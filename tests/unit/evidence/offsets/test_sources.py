@@ -16,7 +16,7 @@ from tests.support.paths import ROOT
 from tests.unit.evidence.accounting import FUZZ
 from tests.unit.evidence.offsets import support
 from tests.unit.evidence.offsets.support import BROKER, LOG_INFO
-from tests.unit.evidence.offsets.test_batch_heads import WHOLE, text
+from tests.unit.evidence.offsets.test_batch_heads import WHOLE
 
 SAMPLES = ROOT / "tests" / "samples"
 FILES = sorted(f for name in ("node", "tools", "responses") for f in (SAMPLES / name).rglob("*") if f.is_file())
@@ -28,7 +28,7 @@ ANSWERS[".kafka_cleanshutdown"] = json.loads((SAMPLES / "node/.kafka_cleanshutdo
 SEEDS = [(f.relative_to(SAMPLES).as_posix(), f.read_bytes()) for f in FILES]
 SEEDS += [(name, json.dumps(answer).encode()) for name, answer in ANSWERS.items() if "/" not in name]
 SEEDS += [(f"{tool}.txt", printed("diverge", tool)[0]) for tool in ("get-offsets", "kafka-topics", "quorum-status")]
-SEEDS += [(f"orders-1/{0:020d}.heads", text(*WHOLE))]
+SEEDS += [(f"orders-1/{0:020d}.heads", WHOLE)]
 HOSTILE = st.one_of(
     st.sampled_from([None, True, "", "-", "a-9999999999", "a-\u0663", "\ud800-1", "x" * 300, [], {}, 1.0]),
     st.sampled_from([-1, -2, 1 << 31, -(1 << 31) - 1, (1 << 63) - 1, 1 << 63, 1 << 64]),
