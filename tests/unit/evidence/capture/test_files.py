@@ -155,13 +155,6 @@ def test_a_name_that_is_no_utf8_is_spelled_out(tmp_path: Path) -> None:
         assert "odd-\\udcff.log" in [f.path for f in capture.files]
 
 
-def test_files_of_two_clusters_are_refused_by_name(tmp_path: Path) -> None:
-    folder = write_files(tmp_path, {**FILES, "broker-1/meta.properties": b"cluster.id=c2\nnode.id=1\n"})
-    with pytest.raises(CaptureError, match=r"files of 2 clusters in one capture: c1 \(\S+\), c2 \(\S+\)\.") as caught:
-        opened(folder)
-    assert str(folder) in str(caught.value)
-
-
 BAD_NAMES = [(case["name"], case["reason"]) for case in cases("hostile_names") if case["place"] == "archive"]
 
 

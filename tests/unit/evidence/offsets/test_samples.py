@@ -15,8 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
-
 from evidence import kinds
 from evidence.capture.files import open_capture
 from evidence.offsets.jmx_exporter import MetricNames
@@ -29,7 +27,6 @@ from tests.unit.evidence.offsets.support import LOG_INFO
 
 SAMPLES = ROOT / "tests" / "samples"
 PLACE = "snapshots/1795240316000/broker-1"
-ENDS = {("orders", 0): 12, ("orders", 1): 31, ("mail.v1", 0): 4, ("__transaction_state", 0): 7}
 PRINTED = {
     "unclean": ("get-offsets", "topics-all-down", "log-dirs"),
     "diverge": ("quorum-replication", "quorum-status", "log-dirs"),
@@ -84,22 +81,6 @@ def test_every_byte_of_every_sample_is_understood() -> None:
         *(kinds.REPLICA_LOG_INFO, kinds.JMX_EXPORTER, kinds.LISTING),
     }
     assert {p: a.damage for p, a in found.accounts.items() if a.quarantined_bytes or a.trailing_bytes} == {}
-
-
-@pytest.mark.parametrize(
-    ("file", "column"),
-    [
-        ("node/replication-offset-checkpoint", "high_watermark"),
-        ("node/recovery-point-offset-checkpoint", "recovery_point_offset"),
-        ("tools/get-offsets-latest.txt", "high_watermark"),
-        ("tools/jmx-date.csv", "log_end_offset"),
-        ("tools/jmx-csv.txt", "log_end_offset"),
-        (f"{0:020d}.log", "log_end_offset"),
-    ],
-)
-def test_all_sources_agree_on_where_the_logs_end(file: str, column: str) -> None:
-    found = [row for row in rows() if row["path"].endswith(file) and row["topic"] != "__cluster_metadata"]
-    assert {(row["topic"], row["partition"]): row[column] for row in found} == ENDS
 
 
 if __name__ == "__main__":

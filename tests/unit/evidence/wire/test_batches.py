@@ -47,27 +47,6 @@ def test_a_head_is_read_field_by_field() -> None:
     assert head.key == (40, 7, writer.crc32c(data[21:]), len(data))
 
 
-# No CRC covers the base offset (bytes 0 to 7) and the leader epoch (12 to 15).
-@pytest.mark.parametrize("index", range(6))
-@pytest.mark.parametrize(
-    ("byte", "mask", "reason"),
-    [
-        (70, 0x01, "crc_mismatch"),
-        *((byte, mask, "offset_flip") for byte, mask in ((7, 0x01), (7, 0x04), (7, 0x40), (4, 0x01), (1, 0x80))),
-        (0, 0x80, "bad_offset"),
-        *((byte, mask, "epoch_flip") for byte, mask in ((15, 0x01), (15, 0x10), (12, 0x40))),
-        (12, 0x80, "bad_epoch"),
-    ],
-)
-def test_a_flipped_bit_costs_only_its_own_batch(index: int, byte: int, mask: int, reason: str) -> None:
-    scan = accounted(writer.flip(WHOLE, STARTS[index] + byte, mask))
-    (damage,) = scan.damage
-    assert [b.base_offset for b in scan.batches] == OFFSETS[:index] + OFFSETS[index + 1 :]
-    assert (damage.reason, damage.position, damage.length_bytes) == (reason, STARTS[index], len(LOG[index]))
-    assert damage.offset == (None if (index, reason) == (0, "bad_offset") else OFFSETS[index])
-    assert ("CRC32C" in damage.message) == (reason == "crc_mismatch")
-
-
 def test_a_batch_beyond_the_size_limit_is_refused_without_reading_it() -> None:
     data = bytearray(70 << 20)
     data[: len(LOG[0])] = LOG[0][:8] + struct.pack(">i", 65 << 20) + LOG[0][12:]

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.errors import Damage
-from evidence.limits import MAX_TIME_MS
 from evidence.wire.batches import Batch, read_head
 from evidence.wire.records import Record, read_records
 from tests.support import writer
@@ -73,16 +72,6 @@ def test_what_is_read_of_a_batch(case: dict[str, str]) -> dict[str, Any]:
     if "between good ones" in case["what"]:
         assert [(item["offset"], item["data"]["name"]) for item in items[::2]] == [(0, "orders"), (2, "orders")]
     return {"what": case["what"], "log": case["log"], "items": items}
-
-
-@pytest.mark.parametrize("time", [MAX_TIME_MS, -MAX_TIME_MS])
-@pytest.mark.parametrize("delta", [1, 1 << 40, (1 << 63) - 1])
-def test_a_time_after_the_year_9999_is_damage(time: int, delta: int) -> None:
-    records = record(GOOD, 0) + record(GOOD, 1, timestamp_delta=delta if time > 0 else -delta)
-    good, bad = read(writer.batch(records=records, count=2, timestamp_ms=time))
-    assert isinstance(good, Record)
-    assert isinstance(bad, Damage)
-    assert bad.reason == "bad_timestamp"
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
