@@ -91,44 +91,41 @@ def real(store: s3.Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("scheme", "end"), [("s3", ""), ("S3a", "/")])
-def test_a_folder_is_the_folder_on_disk(scheme: str, end: str, real: Path) -> None:
-    found = opened(f"{scheme}://real/sites/{real.name}{end}")
+PRESIGNED = "presigned"
+
+
+@pytest.mark.parametrize("url", ["s3://real/sites/{}", "S3a://real/sites/{}/", "s3://real/sites/{}.tar.xz", PRESIGNED])
+def test_a_capture_is_that_on_disk(url: str, real: Path, store: s3.Store) -> None:
+    """The signature of a presigned URL is not kept."""
+    archive = capture(real.name)
+    if url == PRESIGNED:
+        named = {"Bucket": "real", "Key": f"sites/{archive.name}"}
+        url = store.client.generate_presigned_url("get_object", named)
+        assert s3.KEY in url
+        assert str(location(url)) == url.partition("?")[0]
+    found = opened(url.format(real.name))
+    with open_capture(archive if ".tar" in url else real) as local:
+        assert facts(found) == facts(local)
     assert len(found.files) == 5
-    with open_capture(real) as local:
-        assert facts(found) == facts(local)
 
 
-def test_an_archive_is_the_archive_on_disk(real: Path) -> None:
-    found = opened("s3://real/sites/jbod-4.1.1.tar.xz")
-    with open_capture(capture("jbod-4.1.1")) as local:
-        assert facts(found) == facts(local)
-
-
-@pytest.mark.parametrize("folder", ["__cluster_metadata-0", "ledger-0"])
-def test_a_single_file_is_classified_by_its_folder(folder: str, store: s3.Store, tmp_path: Path) -> None:
-    name = f"{folder}/{0:020d}.log"
-    store.bucket(bucket := f"single-{folder.strip('_').replace('_', '-')}", {f"some/place/{name}": LOG})
-    (tmp_path / folder).mkdir()
-    (tmp_path / name).write_bytes(LOG)
-    with open_capture(tmp_path / name) as local:
-        assert facts(opened(f"s3://{bucket}/some/place/{name}")) == facts(local)
-
-
-def test_more_objects_than_are_copied_at_a_time(store: s3.Store, tmp_path: Path) -> None:
-    files = {f"snapshots/{1795221545008 + n}/broker-{n}/x": b"%d" % n for n in range(50)}
-    store.bucket("many", {f"capture/{name}": data for name, data in files.items()})
-    with open_capture(write_files(tmp_path / "capture", files)) as local:
-        assert facts(opened("s3://many/capture")) == facts(local)
-
-
-def test_a_presigned_url_is_read_and_its_signature_is_not_kept(real: Path, store: s3.Store) -> None:
-    named = {"Bucket": "real", "Key": "sites/jbod-4.1.1.tar.xz"}
-    url = store.client.generate_presigned_url("get_object", named)
-    assert s3.KEY in url
-    assert str(location(url)) == url.partition("?")[0]
-    with open_capture(capture("jbod-4.1.1")) as local:
-        assert facts(opened(url)) == facts(local)
+@pytest.mark.parametrize(
+    ("bucket", "files"),
+    [
+        ("single-log", {f"__cluster_metadata-0/{0:020d}.log": LOG}),  # classified by its folder
+        ("single-ledger", {f"ledger-0/{0:020d}.log": LOG}),
+        # More objects than are copied at a time.
+        ("many", {f"snapshots/{1795221545008 + n}/broker-{n}/x": b"%d" % n for n in range(50)}),
+    ],
+)
+def test_small_captures_are_those_on_disk(
+    bucket: str, files: dict[str, bytes], store: s3.Store, tmp_path: Path
+) -> None:
+    store.bucket(bucket, {f"some/capture/{name}": data for name, data in files.items()})
+    place = f"capture/{next(iter(files))}" if len(files) == 1 else "capture"
+    write_files(tmp_path / "capture", files)
+    with open_capture(tmp_path / place) as local:
+        assert facts(opened(f"s3://{bucket}/some/{place}")) == facts(local)
 
 
 def test_the_size_is_that_of_all_objects(store: s3.Store) -> None:
