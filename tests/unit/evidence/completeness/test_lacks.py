@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import tarfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,11 @@ from evidence.limits import YEAR_1_MS
 from evidence.wire.batches import scan_batches
 from jobs.cli import app
 from jobs.console.output import utc
-from tests.support import writer
 from tests.support.golden import filled
+from tests.support.log_text import log_of
 from tests.support.nodes import NAME
-from tests.support.paths import ROOT, capture
+from tests.support.paths import ROOT, rounds, unpacked
+from tests.support.small_captures import SEGMENT, write_files
 
 HOUR_MS = 3_600_000
 AT_MS = 1_795_300_000_000
@@ -109,14 +109,9 @@ def check(location: Path) -> tuple[int, list[dict[str, Any]]]:
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real capture with its last two rounds of copying; of the clocks the manifest speaks."""
-    folder = tmp_path_factory.mktemp("source")
-    with tarfile.open(capture(NAME)) as tar:
-        members = tar.getmembers()
-        rounds = sorted({m.name.split("/")[2] for m in members if m.name.startswith(f"{NAME}/snapshots/")})
-        dropped = tuple(f"{NAME}/snapshots/{name}" for name in rounds[:-2])
-        tar.extractall(folder, members=[m for m in members if not m.name.startswith(dropped)], filter="data")
-    (folder / NAME / "capture.toml").write_text("clock_error_ms = 5\n")
-    return folder / NAME
+    places = ("controllers", "disks", "cli", "logs", *rounds(NAME)[-2:])
+    root = unpacked(NAME, tmp_path_factory.mktemp("source"), *places)
+    return write_files(root, {"capture.toml": "clock_error_ms = 5\n"})
 
 
 def test_a_real_capture(source: Path, tmp_path: Path) -> None:
@@ -151,10 +146,8 @@ def test_a_real_capture(source: Path, tmp_path: Path) -> None:
 
 def test_a_record_that_cannot_be_decoded_is_damage_of_its_file(tmp_path: Path) -> None:
     """Its batch is sound, so that nothing is missing by the batches."""
-    place = tmp_path / "odd" / "controllers" / "3000" / "__cluster_metadata-0"
-    place.mkdir(parents=True)
-    data = writer.batch([writer.no_op(), writer.topic("orders") + b"z", writer.topic("a") + b"z"])
-    (place / f"{0:020d}.log").write_bytes(data)
+    data = log_of("batch no_op topic:orders/more=7a topic:a/more=7a")
+    write_files(tmp_path / "odd", {f"controllers/3000/{SEGMENT}": data})
     found = [lack for lack in check(tmp_path / "odd")[1] if lack["code"] == "damaged_file"]
     assert [lack["node_id"] for lack in found] == [3000]
     assert "(offset 1): found 1 byte(s) of garbage after TOPIC_RECORD" in found[0]["what"]
@@ -175,10 +168,9 @@ def test_a_hole_in_the_log_of_all(source: Path, tmp_path: Path) -> None:
     log = next(source.glob(f"controllers/3000/__cluster_metadata-0/{0:020d}.log")).read_bytes()
     whole = scan_batches(log).batches
     cut = next(batch for batch in whole if batch.base_offset > 100)
-    place = tmp_path / "hole" / "controllers" / "3000" / "__cluster_metadata-0"
-    place.mkdir(parents=True)
-    (place / f"{0:020d}.log").write_bytes(log[: cut.position])
-    (place / f"{cut.last_offset + 1:020d}.log").write_bytes(log[cut.end :])
+    parts = {0: log[: cut.position], cut.last_offset + 1: log[cut.end :]}
+    folder = "controllers/3000/__cluster_metadata-0"
+    write_files(tmp_path / "hole", {f"{folder}/{offset:020d}.log": data for offset, data in parts.items()})
     _, lacks = check(tmp_path / "hole")
     gap = f"metadata offsets {cut.base_offset} to {cut.last_offset} are in no copy: nothing is concluded across them"
     assert gap in [lack["what"] for lack in lacks]
