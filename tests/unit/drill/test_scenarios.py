@@ -34,26 +34,10 @@ def test_bundled_scenarios_can_be_read(name: str) -> None:
     assert set(scenario.expected.lost) <= set(scenario.partitions)
 
 
-@pytest.mark.parametrize(
-    ("steps", "message"),
-    [
-        ("[{ kill = 1, start = 2 }]", "a step has one action"),
-        ("[{ count = 3 }]", "this one has none"),
-        ("[{ kill = 9 }]", "steps.0.kill.*Input should be 1, 2, 3, 4, 3000, 3001 or 3002"),
-        ('[{ move = "u-0", broker = 1 }]', "names 'u', which"),
-        ('[{ move = "t-0" }]', "step 'move' needs a broker"),
-        ('[{ produce = "u-0" }]', "names 'u', which"),
-        ("[{ explode = 1 }]", "steps.0.explode"),
-        ('[{ kill = "leader" }]', "steps.0.kill"),
-        ('[{ disconnect = 1, peers = "clients" }]', "steps.0.peers"),
-        ("[{ fill = 1 }]", "names 1, which disks_mib lacks"),
-        ("[{ outage = 5 }]", "steps.0.outage"),
-        ("[]\nplan = true\ndisks_mib.1 = 48", "leave out disks_mib"),
-    ],
-)
-def test_what_a_scenario_cannot_say(tmp_path: Path, steps: str, message: str) -> None:
-    with pytest.raises(DrillError, match=message):
-        mine(tmp_path, f"{HEAD}steps = {steps}\n")
+@pytest.mark.parametrize("case", cases("wrong_scenarios"), ids=lambda case: case["steps"])
+def test_what_a_scenario_cannot_say(case: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(DrillError, match=case["message"]):
+        mine(tmp_path, f"{HEAD}steps = {case['steps']}\n")
 
 
 def test_a_scenario_of_ones_own(tmp_path: Path) -> None:

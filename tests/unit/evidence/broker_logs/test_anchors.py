@@ -57,16 +57,10 @@ def test_what_lines_show_of_a_clock(case: Row) -> Row:
     found = node_clocks(lines, states(*case["states"]), registrations(*case["registrations"]), boots)
     assert found.schema.equals(tables.NODE_CLOCKS, check_metadata=True)
     rows = [{name: value for name, value in row.items() if value is not None} for row in found.to_pylist()]
-    utc = with_utc(lines, found)["logged_at_utc_ms"].to_pylist()
+    timed = with_utc(lines, found)
+    assert timed.schema.equals(tables.BROKER_LOG_EVENTS, check_metadata=True)
+    utc = timed["logged_at_utc_ms"].to_pylist()
     return {**case, "clocks": rows, "utc": utc, "least_error_ms": least_error_ms(found)}
-
-
-def test_utc_is_filled_in_where_it_is_not_printed() -> None:
-    lines = events({"logged_at_ms": HOUR}, {"logged_at_ms": HOUR, "logged_at_utc_ms": 7}, {"logged_at_ms": None})
-    known = pa.Table.from_pylist([{"node_id": 1, "zone_ms": HOUR}], schema=tables.NODE_CLOCKS)
-    assert with_utc(lines, known)["logged_at_utc_ms"].to_pylist() == [0, 7, None]
-    assert with_utc(lines, known.slice(0, 0))["logged_at_utc_ms"].to_pylist() == [None, 7, None]
-    assert with_utc(lines, known).schema.equals(tables.BROKER_LOG_EVENTS, check_metadata=True)
 
 
 def test_a_clock_that_is_certainly_wrong_gives_no_time() -> None:

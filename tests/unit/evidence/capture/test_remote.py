@@ -150,26 +150,11 @@ def test_names_outside_the_folder_or_colliding_are_refused(store: s3.Store, tmp_
 ODD = {"in/..": LOG, "in/a\\b": LOG, "evil/../x": b"evil"}
 
 
-@pytest.mark.parametrize(
-    ("url", "message"),
-    [
-        ("s3://real/sites/nowhere", "no such object or folder. Name a capture"),
-        ("s3://real/sites/jbod", "no such object or folder. Name a capture"),
-        ("s3://no-such-bucket", "no such "),
-        ("s3://no-such-bucket/a/b.tar.xz", "no such bucket. Check the name"),
-        ("s3://", "cannot be read"),
-        ("nonsense://a/b", "fsspec does not support nonsense://"),
-        ("file:///etc", "name a capture on this machine by its path"),
-        ("s3://odd/in/..", "a path outside the capture"),
-        ("s3://odd/in/a\\b", "a path with backslashes"),
-        ("s3://odd/evil", "no files in this capture"),
-        ("s3://odd/x.tar.xz", "the archive cannot be read: "),
-    ],
-)
-def test_what_cannot_be_opened_is_reported_with_its_url(url: str, message: str, real: Path, store: s3.Store) -> None:
-    if "odd" in url:
+@pytest.mark.parametrize("case", cases("refused_urls"), ids=lambda case: case["url"])
+def test_what_cannot_be_opened_is_reported_with_its_url(case: dict[str, str], real: Path, store: s3.Store) -> None:
+    if "odd" in case["url"]:
         store.bucket("odd", {**ODD, "x.tar.xz": capture("jbod-4.1.1").read_bytes()[:5000]})
-    assert refusal(url).startswith(f"{url}: {message}")
+    assert refusal(case["url"]).startswith(f"{case['url']}: {case['message']}")
 
 
 def test_without_credentials(real: Path, client: pytest.MonkeyPatch) -> None:
@@ -198,19 +183,9 @@ def assert_no_secret(message: str) -> None:
     assert not [secret for secret in (s3.KEY, s3.SECRET, "Signature", "hunter2") if secret in message]
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("https://me:hunter2@127.0.0.1:9/a/x.tar.xz?X-Amz-Signature=hunter2#hunter2", "https://127.0.0.1:9/a/x.tar.xz"),
-        ("https://hunter2@127.0.0.1:9/a/x.log", "https://127.0.0.1:9/a/x.log"),
-        ("s3a://me:hunter2@real/x.log?versionId=hunter2", "s3://real/x.log"),
-        ("abfs://box@account.dfs.core.windows.net/x.log?sig=hunter2", "abfs://box@account.dfs.core.windows.net/x.log"),
-        ("abfs://me:hunter2@box/x.log", "abfs://box/x.log"),
-        ("s3://real/a#b.log", "s3://real/a#b.log"),
-        ("nonsense://me:hunter2@h/x.log?hunter2", "nonsense://h/x.log"),
-    ],
-)
-def test_secrets_of_a_url_are_not_shown(url: str, shown: str) -> None:
+@pytest.mark.parametrize("case", cases("shown_urls"), ids=lambda case: case["shown"])
+def test_secrets_of_a_url_are_not_shown(case: dict[str, str]) -> None:
+    url, shown = case["url"], case["shown"]
     remote = location(url)
     assert isinstance(remote, Remote)
     assert str(remote) == shown
