@@ -114,6 +114,20 @@ def lines_of(table: str) -> list[Any]:
     return found
 
 
+def stories(module: str) -> list[Any]:
+    """Of each `== name` in the text file beside a test module: what is given, what is to be shown (`show`), and the
+    lines from `->` on, which must be printed: a parameter set of these three."""
+    found = []
+    for story in beside(module).removeprefix("== ").split("\n== "):
+        about, _, expected = story.partition("\n->")
+        name, _, given = about.replace("\n    ", " ").partition("\n")
+        items = [item for item in given.split("; ") if item]
+        shown = {word for item in items if item.startswith("show ") for word in item.split()[1:]}
+        items = [item for item in items if not item.startswith("show ")]
+        found.append(pytest.param(items, shown, f"->{expected}".strip().splitlines(), id=name))
+    return found
+
+
 def _replaced(text: str, known: dict[str, str]) -> str:
     return re.sub(r"(?<![\w=,])[A-Z][A-Z_0-9]+(?![\w=,-])", lambda name: known[name[0]], text)
 

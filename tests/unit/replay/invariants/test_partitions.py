@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS
 from replay.invariants.partitions import partition_violations
 from replay.invariants.quorum import quorum_violations
 from replay.partitions.elections import build_elections, states_of
-from tests.support.paths import ROOT, capture, controllers
-from tests.support.pure import decode, history_of, replayed
+from tests.support.paths import ROOT, capture
+from tests.support.pure import decode, replayed
 from tests.support.scenario import SESSION, TOPIC_ID, facts_with, ms, running, sessions, states, together, up
 from tests.support.window_table import Entry, beside, entries
 
@@ -198,18 +199,11 @@ def test_no_history_no_violations() -> None:
 # --- real logs --------------------------------------------------------------------------------------------------------
 
 
-Captured = tuple[pa.Table, pa.Table, ClusterState, ClusterFacts, list[Row]]
-
-
-@pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Captured]:
-    """History, elections, resolved cluster, facts and control records of each real capture."""
-    return {name: _captured(controllers(name, tmp_path_factory.mktemp(name))) for name in CAPTURES}
-
-
-def _captured(folder: Path) -> Captured:
-    decoded = decode(folder)
-    history, state = history_of(decoded)
+@cache
+def captured(name: str) -> tuple[pa.Table, pa.Table, ClusterState, ClusterFacts, list[Row]]:
+    """History, elections, resolved cluster, facts and control records of a real capture."""
+    decoded = decode(capture(name))
+    history, state = replayed(name)
     table = sorted_history(history.table)
     elections = build_elections(table, states_of(table), facts_with(state.brokers))
     control = [r for r in decoded.records if r["is_control"]]
@@ -217,8 +211,8 @@ def _captured(folder: Path) -> Captured:
 
 
 @pytest.mark.parametrize("name", CAPTURES)
-def test_real_logs_break_nothing(captured: dict[str, Captured], name: str) -> None:
-    table, elections, state, known, control = captured[name]
+def test_real_logs_break_nothing(name: str) -> None:
+    table, elections, state, known, control = captured(name)
     assert partition_violations(Bucket(table, known), elections).to_pylist() == []
     assert quorum_violations(state.shape, control).to_pylist() == []
     # What the checks need is known here, for every state and broker.
@@ -227,11 +221,11 @@ def test_real_logs_break_nothing(captured: dict[str, Captured], name: str) -> No
     assert sum(r["type"] == "LEADER_CHANGE" for r in control) >= 1
 
 
-def test_what_real_logs_did_has_the_reasons_that_excuse_it(captured: dict[str, Captured]) -> None:
+def test_what_real_logs_did_has_the_reasons_that_excuse_it() -> None:
     """Without the brokers' registrations and the ClearElrRecords the same logs would break promises."""
     found = []
     for name in CAPTURES:
-        table, elections, _, known, _ = captured[name]
+        table, elections, _, known, _ = captured(name)
         blind = replace(known, brokers=BrokerTimeline(), cleared=np.empty(0, dtype=np.int64))
         found += [(name, r["invariant"]) for r in partition_violations(Bucket(table, blind), elections).to_pylist()]
     assert set(found) == {(name, "isr_plus_elr_not_below_min_isr") for name in ("unclean", "churn")}
@@ -241,11 +235,7 @@ def test_what_real_logs_did_has_the_reasons_that_excuse_it(captured: dict[str, C
 def test_real_logs_break_what_a_shorter_replica_list_breaks(name: str) -> None:
     """d-0 was reassigned from three replicas to two while below min ISR: who left the replicas stayed in the ELR, and
     the other partitions' leaders, with three replicas, go by another min ISR than partition 0."""
-    decoded = decode(capture(name))
-    history, state = replayed(name)
-    table = sorted_history(history.table)
-    elections = build_elections(table, states_of(table), facts_with(state.brokers))
-    known = cluster_facts("c", state, Clock(), None, decoded.static)
+    table, elections, _, known, _ = captured(name)
     found = partition_violations(Bucket(table, known), elections).to_pylist()
     told = sorted((r["invariant"], r["topic"], r["partition"], r["end_offset"] is not None) for r in found)
     assert told == [
