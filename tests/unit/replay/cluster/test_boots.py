@@ -9,45 +9,41 @@ import pytest
 
 from replay.cluster.boots import BootReading, LoggedProcess, boots_of, is_same_boot, processes_of, ran_until_read
 from tests.support.scenario import sessions
+from tests.support.window_table import Entry, beside, entries
 
 
 def rows(*readings: tuple[int | None, str]) -> list[dict[str, object]]:
     return [{"node_id": 1, "boot_id": boot, "captured_at_ms": at, "uncertainty_ms": 10} for at, boot in readings]
 
 
-@pytest.mark.parametrize(
-    ("since", "until", "expected"),
-    [
-        (110, 200, True),
-        # The first reading may have been made at 110, the second one from 200 on.
-        (109, 200, False),
-        (110, 201, False),
-        # Another id from 300 on.
-        (210, 300, False),
-        (310, 400, True),
-    ],
-)
-def test_a_reading_before_and_one_after_have_the_same_id(since: int, until: int, expected: bool) -> None:
-    own = boots_of(rows((100, "a"), (200, "a"), (300, "b"), (400, "b")))[1]
-    assert is_same_boot(own, since, until, 0) is expected
+def span(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    return int(first), int(last)
 
 
-def test_disks_that_are_not_the_machines_own_may_have_been_with_another_machine() -> None:
-    for is_local in (None, True, False):
-        read = [{**row, "local_disks": is_local} for row in rows((100, "a"), (200, "a"))]
-        assert is_same_boot(boots_of(read)[1], 110, 200, 0) is (is_local is not False)
+def reading(item: str) -> BootReading:
+    (boot, times), *words = item.split()[0].split("@"), *item.split()[1:]
+    known = dict(word.split("=") for word in words if "=" in word)
+    is_local = True if "local" in words else False if "foreign" in words else None
+    booted = int(known["booted"]) if "booted" in known else None
+    return BootReading(None if boot == "-" else boot, *span(times), booted, is_local, known.get("machine"))
 
 
-def test_the_clock_error_counts_on_both_sides() -> None:
-    own = boots_of(rows((100, "a"), (200, "a")))[1]
-    assert is_same_boot(own, 120, 190, 10)
-    assert not is_same_boot(own, 119, 190, 10)
-    assert not is_same_boot(own, 120, 191, 10)
+@pytest.mark.parametrize("entry", entries(beside(__file__)), ids=lambda entry: entry.name)
+def test_whether_a_machine_ran_on(entry: Entry) -> None:
+    for story, answer in entry.cases:
+        items = story.split("; ")
+        own = [reading(item) for item in items if "@" in item]
+        words = {item.split()[0]: item.split()[1:] for item in items if "@" not in item}
+        error = int(words.get("error", ["0"])[0])
+        if "ran" in words:
+            assert str(is_same_boot(own, *span(words["ran"][0]), error)) == answer, story
+        if "files" in words:
+            assert str(ran_until_read(own, int(words["files"][0]), span(words["files"][1]), error)) == answer, story
 
 
 def test_readings_without_a_time_or_an_id_do_not_count() -> None:
     assert boots_of([*rows((None, "a")), {**rows((1, "a"))[0], "boot_id": None}]) == {}
-    assert not is_same_boot([], 1, 2, 0)
 
 
 def test_a_machine_whose_start_is_known_has_a_reading_without_an_id() -> None:
@@ -57,51 +53,6 @@ def test_a_machine_whose_start_is_known_has_a_reading_without_an_id() -> None:
     assert own[1] == BootReading(None, 150, 160, 70, True)
     assert is_same_boot(own, 110, 200, 0)
     assert not is_same_boot(own[:2], 110, 120, 0)
-
-
-BOOTED = BootReading("a", 10_000, 10_100, 3_000, local_disks=True)
-
-
-@pytest.mark.parametrize(
-    ("reading", "since", "until", "error", "expected"),
-    [
-        # It had started two seconds before at the latest, on the machine whose disks hold the log.
-        (BOOTED, 5_000, 10_000, 0, True),
-        (BOOTED, 4_999, 10_000, 0, False),
-        (BOOTED, 5_010, 9_990, 10, True),
-        (BOOTED, 5_009, 9_990, 10, False),
-        (BOOTED, 5_010, 9_991, 10, False),
-        (replace(BOOTED, boot_id=None), 5_000, 10_000, 0, True),
-        (replace(BOOTED, local_disks=False), 5_000, 10_000, 0, False),
-        (replace(BOOTED, local_disks=None), 5_000, 10_000, 0, False),
-        (replace(BOOTED, booted_by_ms=None), 5_000, 10_000, 0, False),
-    ],
-)
-def test_one_later_reading_of_the_uptime_shows_that_a_machine_ran_on(
-    reading: BootReading, since: int, until: int, error: int, expected: bool
-) -> None:
-    assert is_same_boot([reading], since, until, error) is expected
-
-
-@pytest.mark.parametrize(
-    ("earlier", "expected"),
-    [
-        # Another run since that start, or another machine: the disks came to this one later.
-        ((BootReading("b", 3_500, 3_600),), False),
-        ((BootReading("b", 2_500, 2_600),), True),
-        ((BootReading("b", 2_500, 2_600, machine_id="n"),), False),
-        ((BootReading("b", 7_000, 7_000),), False),
-        # It was moved before.
-        ((BootReading("b", 2_500, 2_600, machine_id="n"), BootReading("a", 4_000, 4_100, machine_id="m")), True),
-    ],
-)
-def test_a_machine_that_ran_on_may_have_got_the_disks_of_another_one(
-    earlier: tuple[BootReading, ...], expected: bool
-) -> None:
-    readings = [*earlier, replace(BOOTED, machine_id="m")]
-    readings.sort(key=lambda reading: reading.captured_at_ms)
-    assert is_same_boot(readings, 5_000, 9_000, 0) is expected
-    assert ran_until_read(readings, 5_000, (10_000, 10_100), 0) is expected
 
 
 # Processes that a server.log shows.
@@ -204,14 +155,6 @@ def test_a_process_without_a_broker_epoch_or_a_last_line_is_not_known() -> None:
         processes_of([boot(0, 0, 100, None), boot(0, None, None, 5, path="b"), boot(0, 0, 1, 5, node_id=None)], {})
         == {}
     )
-
-
-def test_a_machine_runs_while_its_files_are_read_in_one_run_with_its_uptime() -> None:
-    read = BootReading(None, 90_000, 92_000, booted_by_ms=5_000, local_disks=True)
-    assert ran_until_read([read], 8_000, (90_000, 92_000), 900)
-    for odd in (replace(read, local_disks=None), replace(read, booted_by_ms=None), replace(read, booted_by_ms=5_200)):
-        assert not ran_until_read([odd], 8_000, (90_000, 92_000), 900)
-    assert not ran_until_read([read], 8_000, (90_000, 92_001), 900)
 
 
 def test_a_process_of_an_earlier_cluster_is_none_of_this_one() -> None:

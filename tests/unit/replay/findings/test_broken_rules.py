@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from replay.arrow.schemas import FINDINGS, RULE_DIFFERENCES
-from replay.findings.broken_rules import INVARIANT_VIOLATION, RULE_MISMATCH, invariant_findings, rule_mismatch_findings
+from replay.findings.broken_rules import invariant_findings, rule_mismatch_findings
 from replay.findings.statements import prose
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS, INVARIANTS
 from tests.support.detection import statements
 from tests.support.scenario import TOPIC_ID
+from tests.support.window_table import stories
 
 Row = dict[str, Any]
 PLACE = {"capture": "c", "path": "log", "sha256": "00", "position": 77}
@@ -58,88 +60,52 @@ def violations(*rows: Row) -> list[Row]:
     return invariant_findings(pa.Table.from_pylist(list(rows), schema=INVARIANT_VIOLATIONS), "c").to_pylist()
 
 
-def said(finding: Row) -> dict[str, Row]:
-    assert finding["explanation"] == prose(finding["reason"])
-    assert "None" not in finding["explanation"]
-    return statements(finding)
+LISTS = ("differs_in", "brokers")
+NOBODY = {**PREDICTED, "leader": -1, "isr": []}
 
 
-def test_a_known_bug_is_proven() -> None:
-    (found,) = mismatches(DIFFERENCE)
-    assert (found["kind"], found["verdict"], found["severity"]) == (RULE_MISMATCH, "proven", "medium")
-    assert (found["rule"], found["start_offset"], found["start_timestamp_ms"]) == ("4.3", 20, 20_000)
-    assert (found["topic_id"], found["topic"], found["partition"]) == (TOPIC_ID, "t", 3)
-    assert found["end_offset"] is found["election_offset"] is found["recorded_leader"] is None
-    told = said(found)
-    assert told["rule_change"]["text"] == "leader, isr"
-    assert (told["rule_trigger"]["text"], told["rule_trigger"]["offset"]) == ("unfence", 19)
-    assert told["rule_known_bug"]["text"] == found["ticket"] == "KAFKA-19522"
-    assert told["rule_predicts_leader"]["brokers"] == [2]
-    assert (told["rule_predicts_isr"]["brokers"], told["rule_predicts_isr"]["nature"]) == ([2, 3], "prediction")
-    assert not {"rule_predicts_elr", "rule_unexplained", "rule_no_trigger"} & set(told)
-    (shown,) = found["evidence"]
-    assert {name: shown[name] for name in PLACE} == PLACE
-    assert (shown["role"], shown["source"], shown["offset"]) == ("change", "rule_differences", 20)
+def changed(words: list[str]) -> Row:
+    """What differs from DIFFERENCE or VIOLATION. `-`: null."""
+    row: Row = {}
+    for name, text in (word.split("=", 1) for word in words):
+        row[name] = None if text == "-" else text.split(",") if name in LISTS and text else text
+        row |= {name: []} if name in LISTS and not text else {}
+        row |= {name: NOBODY} if text == "nobody" else {}
+    return row
 
 
-def test_what_nothing_explains_is_possible_and_worth_a_look() -> None:
-    unexplained = {**DIFFERENCE, "difference": "unexplained", "reason": None, "trigger": None, "trigger_offset": None}
-    (found,) = mismatches({**unexplained, "differs_in": ["elr", "last_known_elr"]})
-    assert (found["verdict"], found["severity"]) == ("possible", "high")
-    told = said(found)
-    assert {"rule_unexplained", "rule_no_trigger"} <= set(told)
-    assert told["rule_predicts_elr"]["brokers"] == [1]
-    assert "rule_predicts_leader" not in told
-    (nothing,) = mismatches({**unexplained, "predicted": None, "profile": None, "differs_in": ["leader"]})
-    assert nothing["rule"] == RULE_MISMATCH
-    assert not any(code.startswith("rule_predicts") for code in said(nothing))
+def printed(items: list[str]) -> Iterator[str]:
+    given = [item.split() for item in items]
+    found = mismatches(*(DIFFERENCE | changed(words) for kind, *words in given if kind == "mismatch"))
+    found += violations(*(VIOLATION | changed(words) for kind, *words in given if kind == "violation"))
+    yield "->" if found else "-> nothing"
+    for row in found:
+        assert row["explanation"] == prose(row["reason"])
+        yield f"{row['kind']} {row['verdict']} {row['severity']}, rule {row['rule']}, ticket {row['ticket']}"
+        span = [row[f"{end}_{name}"] for end in ("start", "end") for name in ("offset", "timestamp_ms")]
+        yield f"{row['topic_id']} {row['topic']}-{row['partition']}: {span}"
+        assert row["election_offset"] is row["recorded_leader"] is None
+        for each in row["reason"]:
+            yield f"    {each['nature']} {each['code']} at {each['offset']}: {prose([each])}"
+        for each in row["evidence"]:
+            place = {name: each[name] for name in PLACE}
+            yield f"    {each['role']} of {each['source']} at {each['offset']}: {' '.join(map(str, place.values()))}"
 
 
-def test_a_prediction_of_no_leader_is_said_so() -> None:
-    (found,) = mismatches({**DIFFERENCE, "predicted": {**PREDICTED, "leader": -1, "isr": []}})
-    told = said(found)
-    assert "rule_predicts_none" in told
-    assert "rule_predicts_leader" not in told
-    assert told["rule_predicts_isr"]["brokers"] == []
+@pytest.mark.parametrize(("items", "shown", "expected"), stories(__file__))
+def test_the_findings_of(items: list[str], shown: set[str], expected: list[str]) -> None:
+    assert list(printed(items)) == expected
 
 
-def test_what_is_not_decided_stays_in_its_table() -> None:
-    rows = [{**DIFFERENCE, "difference": name} for name in ("profiles_disagree", "unknown_input", "known_bug")]
-    assert len(mismatches(*rows)) == 1
-    assert mismatches(*rows[:2]) == mismatches() == violations() == []
+def test_nothing_gives_no_findings() -> None:
     assert rule_mismatch_findings(RULE_DIFFERENCES.empty_table(), "c").schema == FINDINGS
     assert invariant_findings(INVARIANT_VIOLATIONS.empty_table(), "c").schema == FINDINGS
-
-
-def test_a_broken_invariant_is_proven_and_as_severe_as_the_catalogue_has_it() -> None:
-    (found,) = violations(VIOLATION)
-    assert (found["kind"], found["verdict"], found["severity"]) == (INVARIANT_VIOLATION, "proven", "critical")
-    assert (found["rule"], found["start_offset"], found["end_offset"]) == ("leader_in_isr", 20, 30)
-    assert (found["start_timestamp_ms"], found["end_timestamp_ms"]) == (20_000, 30_000)
-    told = said(found)
-    assert told["invariant_broken"]["text"] == INVARIANTS["leader_in_isr"].definition
-    assert (told["invariant_means"]["text"], told["invariant_means"]["nature"]) == (
-        INVARIANTS["leader_in_isr"].meaning,
-        "meaning",
-    )
-    assert (told["invariant_detail"]["text"], told["invariant_detail"]["offset"]) == ("leader=1 isr=[2]", 20)
-    assert (told["invariant_brokers"]["brokers"], told["invariant_rows"]["value"]) == ([1], 2)
-    (shown,) = found["evidence"]
-    assert {name: shown[name] for name in PLACE} == PLACE
-    assert shown["role"] == "violation"
-
-
-def test_a_violation_of_the_log_itself_has_no_partition() -> None:
-    of_log = {"topic_id": None, "topic": None, "partition": None, "brokers": [], "detail": "", "end_offset": None}
-    (found,) = violations({**VIOLATION, **of_log, "invariant": "one_leader_per_epoch"})
-    assert found["topic_id"] is found["topic"] is found["partition"] is found["end_offset"] is None
-    assert not {"invariant_detail", "invariant_brokers"} & set(said(found))
 
 
 @pytest.mark.parametrize("name", INVARIANTS)
 def test_every_invariant_of_the_catalogue_can_be_told(name: str) -> None:
     (found,) = violations({**VIOLATION, "invariant": name})
-    assert INVARIANTS[name].definition in said(found)["invariant_broken"]["text"]
+    assert INVARIANTS[name].definition in statements(found)["invariant_broken"]["text"]
 
 
 def test_ids_tell_places_and_rules_apart_and_stay() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from evidence.tables import DESCRIBED_PARTITIONS, PARTITION_CHANGE
 from replay.arrow.schemas import PARTITION_HISTORY
 from replay.partitions.comparison import printed_differences, snapshot_differences
+from tests.support.window_table import Entry, beside, entries
 
 Row = dict[str, Any]
 SNAPSHOT = pa.schema(list(PARTITION_CHANGE))
@@ -123,100 +124,48 @@ def printed(*shown: Row) -> pa.Table:
     return pa.Table.from_pylist(list(shown), schema=DESCRIBED_PARTITIONS)
 
 
-def compared(shown: Row, *states: Row) -> tuple[bool, bool, list[int]] | None:
-    """(same, within, offsets of the states named) of one printed state."""
-    found = printed_differences(history(*states), printed(shown), SLACK_MS, CLOCK_MS, LOG_END_MS)
-    if not found:
-        return None
-    (row,) = found
-    assert row["printed"].items() >= {k: v for k, v in shown.items() if v is not None}.items()
-    return row["same"], row["within"], [state["offset"] for state in row["states"]]
+def changed(words: list[str]) -> Row:
+    """What differs from a state or a printed one."""
+    row: Row = {}
+    for name, text in (word.split("=", 1) for word in words if "=" in word):
+        is_list = name in ("replicas", "isr", "elr", "last_known_elr")
+        numbers = [int(number) for number in text.split(",") if number.lstrip("-").isdigit()]
+        row[name] = None if text == "-" else numbers if is_list else numbers[0] if numbers else text
+    return row
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "same"),
-    [
-        ("leader", 2, False),
-        ("leader", -1, True),  # also printed where the leader has no endpoint on the listener
-        ("leader_epoch", 5, False),
-        ("leader_epoch", None, True),
-        ("replicas", [1, 3, 2], False),
-        ("isr", [2, 1], True),
-        ("isr", [1], False),
-        ("isr", [1, 2, 3], False),
-        ("isr", None, True),
-        ("elr", [4, 3], True),
-        ("elr", [], False),
-        ("elr", None, True),
-        ("last_known_elr", [2], False),
-        ("last_known_elr", None, True),
-    ],
-)
-def test_everything_that_was_printed_is_compared(name: str, value: Any, same: bool) -> None:
-    assert compared({**SHOWN, name: value}, STATE) == (same, True, [] if same else [10])
+def state_of(item: str) -> Row:
+    offset, *words = item.split()
+    row = {**STATE, "offset": int(offset)}
+    for name, text in (word.split("=") for word in words if word.startswith(("from=", "until="))):
+        if name == "from":
+            row["timestamp_ms"] = int(text)
+        else:
+            end, _, end_ms = text.partition("/")
+            row |= {"end_offset": int(end), "end_timestamp_ms": None if end_ms == "-" else int(end_ms)}
+    row |= changed([word for word in words if not word.startswith(("from=", "until="))])
+    return {**row, "removed": True, "leader": None, "isr": None} if "removed" in words else row
 
 
-def test_a_leader_that_is_printed_where_there_is_none_differs() -> None:
-    leaderless = {**STATE, "leader": -1}
-    assert compared(SHOWN, leaderless) == (False, True, [10])
-    assert compared({**SHOWN, "leader": -1}, leaderless) == (True, True, [])
-
-
-FIRST_MS = SHOWN["captured_at_ms"] - SLACK_MS - CLOCK_MS
-
-
-@pytest.mark.parametrize(
-    ("begin_ms", "end_ms", "uncertainty_ms", "held"),
-    [
-        (1000, FIRST_MS, None, True),
-        (1000, FIRST_MS - 1, None, False),
-        (2000 + CLOCK_MS, None, None, True),
-        (2000 + CLOCK_MS + 1, None, None, False),
-        (2000 + CLOCK_MS + 1, None, 1, True),
-        (2000 + CLOCK_MS + 300, 4000, 300, True),
-        (2000 + CLOCK_MS + 301, 4000, 300, False),
-    ],
-)
-def test_states_that_were_valid_while_the_tool_may_have_read(
-    begin_ms: int, end_ms: int | None, uncertainty_ms: int | None, held: bool
-) -> None:
-    ends = {"end_offset": None if end_ms is None else 20, "end_timestamp_ms": end_ms}
-    state = {**STATE, "timestamp_ms": begin_ms, **ends}
-    shown = {**SHOWN, "uncertainty_ms": uncertainty_ms}
-    assert compared(shown, state) == ((True, True, []) if held else None)
-
-
-def test_one_of_several_states_is_enough_and_otherwise_all_are_named_by_offset() -> None:
-    first = {**STATE, "leader": 2, "end_offset": 20, "end_timestamp_ms": 1950}
-    second = {**STATE, "leader": 3, "offset": 20, "timestamp_ms": 1950}
-    assert compared({**SHOWN, "leader": 2}, second, first) == (True, True, [])
-    assert compared(SHOWN, second, first) == (False, True, [10, 20])
-
-
-def test_what_was_read_after_the_log_ended_is_marked() -> None:
-    assert compared({**SHOWN, "captured_at_ms": LOG_END_MS - CLOCK_MS}, STATE) == (True, True, [])
-    assert compared({**SHOWN, "captured_at_ms": LOG_END_MS - CLOCK_MS + 1}, STATE) == (True, False, [])
-    # The last state is known up to the end of the log.
-    late = {**SHOWN, "captured_at_ms": LOG_END_MS + SLACK_MS + CLOCK_MS}
-    assert compared(late, STATE) == (True, False, [])
-    assert compared({**late, "captured_at_ms": late["captured_at_ms"] + 1}, STATE) is None
-
-
-def test_a_state_that_ends_in_a_hole_is_not_compared() -> None:
-    """Nobody knows until when it was valid."""
-    assert compared(SHOWN, {**STATE, "end_offset": 20, "end_timestamp_ms": None}) is None
-
-
-def test_a_topic_that_was_made_again_is_another_topic() -> None:
-    gone = {**STATE, "end_offset": 20, "end_timestamp_ms": 1950}
-    removal = {**STATE, "offset": 20, "timestamp_ms": 1950, "removed": True, "leader": None, "isr": None}
-    again = {**STATE, "topic_id": "u", "offset": 21, "timestamp_ms": 1950, "leader": 2}
-    states = gone, removal, again
-    assert compared({**SHOWN, "leader": 2}, *states) == (False, True, [10])
-    assert compared({**SHOWN, "leader": 2, "topic_id": "u"}, *states) == (True, True, [])
-    assert compared({**SHOWN, "topic_id": "u"}, *states) == (False, True, [21])
-    assert compared({**SHOWN, "topic_id": "v"}, *states) is None
-    assert compared({**SHOWN, "partition": 1}, *states) is None
+@pytest.mark.parametrize("entry", entries(beside(__file__)), ids=lambda entry: entry.name)
+def test_printed_state(entry: Entry) -> None:
+    for story, answer in entry.cases:
+        items = story.split("; ")
+        shown = {
+            **SHOWN,
+            **changed([word for item in items if item.startswith("printed") for word in item.split()[1:]]),
+        }
+        shown |= {"captured_at_ms": shown.pop("at", SHOWN["captured_at_ms"])}
+        rows = history(*(state_of(item) for item in items if item[0].isdigit()))
+        found = printed_differences(rows, printed(shown), SLACK_MS, CLOCK_MS, LOG_END_MS)
+        if not found:
+            assert answer == "nothing", story
+            continue
+        (row,) = found
+        assert row["printed"].items() >= {k: v for k, v in shown.items() if v is not None}.items()
+        offsets = ",".join(str(state["offset"]) for state in row["states"])
+        parts = ("same" if row["same"] else "differs", offsets, "" if row["within"] else "late")
+        assert " ".join(part for part in parts if part) == answer, story
 
 
 def test_every_printed_state_has_its_answer() -> None:
