@@ -21,7 +21,7 @@ from tests.simulator.judge import judged
 from tests.simulator.life import Life, from_json
 from tests.support.detection import cluster_of, events_of, windows, with_topic_ids
 from tests.support.pure import decode, history_of
-from tests.unit.test_detect_captures import LOST, LOST_WITH_LOGS
+from tests.unit.test_oracle import LOST, LOST_WITH_LOGS
 
 Row = dict[str, Any]
 TRUTH = {**LOST, **LOST_WITH_LOGS}

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
 
 from evidence.capture.remote import Location, Remote, location
@@ -169,6 +169,19 @@ def test_a_lake_of_another_layout_is_refused(fresh: Lake, table: str, monkeypatc
         assert error.exit_code == 5
         assert f"the layout 2-0123abcd, those of this program {LAYOUT}. Make a new lake and ingest" in str(error)
     assert [fresh.version(name) for name in TABLES] == versions
+
+
+def test_a_lake_that_exists_has_every_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it was being created when the process was killed: until its last table there is no lake."""
+    lake, real, was_there = Lake(tmp_path), DeltaTable.create, list[bool]()
+
+    def create(*of: Any, **options: Any) -> DeltaTable:
+        was_there.append(lake.exists())
+        return real(*of, **options)
+
+    monkeypatch.setattr(DeltaTable, "create", create)
+    lake.create()
+    assert (lake.exists(), was_there) == (True, [False] * len(TABLES))
 
 
 def test_a_file_that_two_writers_replace_is_replaced_once(fresh: Lake) -> None:
