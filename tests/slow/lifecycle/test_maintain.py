@@ -17,7 +17,7 @@ from jobs.lake.tables import TABLES
 from tests.slow.test_crashes import run
 from tests.support.digests import digests
 from tests.support.invoked import invoke
-from tests.unit.jobs.custody.conftest import remake
+from tests.unit.jobs.conftest import remake
 
 
 def maintained(lake: Lake, days: int = 7) -> dict[str, Maintained]:
