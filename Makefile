@@ -107,9 +107,8 @@ docs: setup $(DOCS_VENV)/.ready  ## build the documentation site in .site/html, 
 	$(DOCS_VENV)/bin/zensical build --strict --clean --config-file .site/mkdocs.yml
 	$(BIN)/python -m docs_site.offline .site/html
 
-test: setup  ## run the tests in two processes, first those without Spark, then those with it
-	$(BIN)/python -m pytest tests/unit --numprocesses 2 --dist loadfile
-	$(BIN)/python -m pytest tests/spark --numprocesses 2 --dist loadfile --no-loadscope-reorder
+test: setup  ## run the tests in two processes, those with Spark in one of them
+	$(BIN)/python -m pytest tests/unit tests/spark --numprocesses 2 --dist loadfile
 
 AIRFLOW_TESTS = KRAFT_FORENSICS_BIN=$(CURDIR)/$(BIN)/kraft-forensics $(AIRFLOW_VENV)/bin/python -m pytest -c tests/airflow/pytest.ini
 

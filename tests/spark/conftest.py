@@ -1,5 +1,5 @@
-"""One Spark session per process, and one lake for all Spark tests: three real captures (of two
-of them fewer rounds of copying), ingested and judged once."""
+"""One Spark session, and one lake for all Spark tests: three real captures (of two of them fewer rounds of copying),
+ingested and judged once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.config.settings import load_settings
+from jobs.console.run_log import discard
 from jobs.pipeline import Pipeline, RunOutcome
 from jobs.spark.session import build_context, build_session
 from jobs.spark.tasks import engine
@@ -40,10 +41,10 @@ class Job:
     report: Path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
-    """The session, for tests that need no lake or create their own. While another thread starts Spark, a stage that
-    ends asks what runs its tasks."""
+    """The session, for tests that need no lake or create their own; it ends after them, as tests without Spark may
+    follow. While another thread starts Spark, a stage that ends asks what runs its tasks."""
     settings = load_settings("spark")
     with ThreadPoolExecutor(1) as pool:
         start, first = pool.submit(build_context, settings.spark), engine(settings)
@@ -56,9 +57,10 @@ def spark() -> Iterator[SparkSession]:
     session = build_session(settings.spark)
     yield session
     session.stop()
+    discard()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Job:
     base, captures = tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("captures")
     root = base / "job"
