@@ -128,6 +128,9 @@ def _end_silently() -> None:
 def main() -> None:
     """Entry point. Errors of this project, of files, Spark and Delta become one line on stderr and an exit code; what
     Spark and Delta say beyond that line goes to the run's log file, which a run that succeeds removes."""
+    if None in (sys.stdout, sys.stderr):  # closed by who called it: >&-
+        nowhere = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # JSON is UTF-8 in every locale, and a name in a capture must not crash the program.

@@ -147,6 +147,13 @@ def test_a_reader_that_has_gone_ends_a_command_as_it_ends_other_tools(words: lis
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
+@pytest.mark.parametrize("words", [["config", "show"], ["coordinator", "x"]])
+def test_a_closed_stdout_is_no_error(words: list[str]) -> None:
+    command = ["sh", "-c", '"$@" >&-', "sh", sys.executable, "-m", "jobs.cli", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 USAGE = """\
 run
 windows -v -q
