@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.faults.ground import Ground, LostError, NotHereError, Trial, ends_clearly, removed
+from tests.faults.ground import Ground, LostError, NotHereError, Trial, ends_clearly, on_a_copy, removed
 from tests.faults.injector import ALL, Injection, Mode
 
 _FREE_KB = (40, 400)
@@ -21,7 +21,7 @@ def trials(seed: int, moments: int) -> Iterator[tuple[str, str, Trial]]:
     """(fault, where, trial). moments: number of random calls for each kind of error."""
     for free in _FREE_KB:
         yield "disk full", "tmpfs", _full(free)
-    yield "read-only lake", "bind mount", _read_only
+    yield "read-only lake", "bind mount", on_a_copy(_read_only)
     yield "read-only lake", "EROFS of each write (injector)", error(errno.EROFS, 0.0)
     for size in _QUOTA_BYTES:
         yield "quota", "EFBIG (RLIMIT_FSIZE)", quota(size)
@@ -75,9 +75,8 @@ def _full(free_kb: int) -> Trial:
     return go
 
 
-def _read_only(ground: Ground) -> int:
+def _read_only(ground: Ground, place: Path) -> None:
     _check_mounts()
-    place = ground.place()
     lake = place / "lake"
     _mount("--bind", lake, lake)
     try:
@@ -85,49 +84,36 @@ def _read_only(ground: Ground) -> int:
         ends_clearly(ground.run(place).ended(), (1,))
     finally:
         subprocess.run(["umount", "-l", lake], check=True)
-    ground.recovers(place)
-    return 1
 
 
 def quota(size: int) -> Trial:
-    def go(ground: Ground) -> int:
-        place = ground.place()
-        ends_clearly(ground.run(place, file_bytes=size).ended(), (1,))
-        ground.recovers(place)
-        return 1
-
-    return go
+    return on_a_copy(lambda ground, place: ends_clearly(ground.run(place, file_bytes=size).ended(), (1,)))
 
 
 def error(number: int, share: float, once: bool = False, on_reads: bool = False) -> Trial:
     """share: of the calls of a run. number: an errno."""
 
-    def go(ground: Ground) -> int:
-        place = ground.place()
+    def act(ground: Ground, place: Path) -> None:
         first = 1 + int(share * (ground.reads if on_reads else ground.writes))
         last = first if once else ALL
-        injection = Injection(place / "lake", Mode.FAIL, first, last, number, on_reads)
-        _survives(ground, place, injection, may_succeed=once)
-        return 1
+        _survives(ground, place, Injection(place / "lake", Mode.FAIL, first, last, number, on_reads), once)
 
-    return go
+    return on_a_copy(act)
 
 
 def _of_capture(share: float) -> Trial:
-    def go(ground: Ground) -> int:
-        place = ground.place()
-        first = 1 + int(share * 1000)
-        _survives(ground, place, Injection(ground.capture, Mode.FAIL, first, first, errno.EIO, on_reads=True), True)
-        return 1
+    first = 1 + int(share * 1000)
 
-    return go
+    def act(ground: Ground, place: Path) -> None:
+        _survives(ground, place, Injection(ground.capture, Mode.FAIL, first, first, errno.EIO, on_reads=True), True)
+
+    return on_a_copy(act)
 
 
 def _survives(ground: Ground, place: Path, injection: Injection, may_succeed: bool) -> None:
     done = ends_clearly(ground.run(place, injection=injection).ended())
     if done.code == 0 and not may_succeed and done.calls >= injection.first:
         raise LostError(f"exit code 0, although writes failed: {done.said[-600:]}")
-    ground.recovers(place)
 
 
 def _slow(ground: Ground) -> int:

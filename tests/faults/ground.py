@@ -182,3 +182,16 @@ def removed(place: Path) -> None:
 
 
 Trial = Callable[[Ground], int]
+
+
+def on_a_copy(act: Callable[[Ground, Path], object]) -> Trial:
+    """A trial in a new folder with the lake, from which a run again must go on. act: may return how often the fault
+    happened; else once."""
+
+    def go(ground: Ground) -> int:
+        place = ground.place()
+        count = act(ground, place)
+        ground.recovers(place)
+        return count if isinstance(count, int) else 1
+
+    return go

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.faults.ground import STEPS, Ground, LostError, Trial, ends_clearly, removed
+from tests.faults.ground import STEPS, Ground, LostError, Trial, ends_clearly, on_a_copy, removed
 from tests.faults.injector import Injection, Mode
 from tests.faults.program import Running
 from tests.support.stopping import GONE_S, processes_with
@@ -40,17 +40,20 @@ def trials(seed: int, moments: int) -> Iterator[tuple[str, str, Trial]]:
 
 
 def at_step(step: str) -> Trial:
-    def go(ground: Ground) -> int:
-        place = ground.place()
-        running = ground.run(place)
-        if not running.wait_for(step):
-            raise LostError(f"no line {step!r}: {running.ended()}")
-        running.kill()
-        _is_killed(running)
-        ground.recovers(place)
-        return 1
+    return on_a_copy(lambda ground, place: _killed_at(ground.run(place), step))
 
-    return go
+
+def _killed_at(running: Running, step: str) -> None:
+    _at(running, step)
+    running.kill()
+    done = running.ended()
+    if done.code != -signal.SIGKILL:
+        raise LostError(f"ended with {done.code} before it was killed: {done.said[-600:]}")
+
+
+def _at(running: Running, step: str) -> None:
+    if not running.wait_for(step):
+        raise LostError(f"no line {step!r}: {running.ended()}")
 
 
 def _spread(count: int, source: random.Random) -> list[float]:
@@ -108,30 +111,18 @@ def killed_at_call(ground: Ground, place: Path, share: float) -> bool:
 
 
 def _with_spark(victim: str, step: str) -> Trial:
-    def go(ground: Ground) -> int:
-        place = ground.place()
-        running = ground.run_with_spark(place)
-        if not running.wait_for(step):
-            raise LostError(f"no line {step!r}: {running.ended()}")
+    def act(ground: Ground, place: Path) -> bool:
+        running, killed = ground.run_with_spark(place), True
         if victim == "driver":
-            running.kill()
-            _is_killed(running)
+            _killed_at(running, step)
         else:
+            _at(running, step)
             killed = _kill_child(running, victim)
             ends_clearly(running.ended())
-            if not killed:
-                return 0
         _all_gone(running)
-        ground.recovers(place)
-        return 1
+        return killed
 
-    return go
-
-
-def _is_killed(running: Running) -> None:
-    done = running.ended()
-    if done.code != -signal.SIGKILL:
-        raise LostError(f"ended with {done.code} before it was killed: {done.said[-600:]}")
+    return on_a_copy(act)
 
 
 def _kill_child(running: Running, victim: str) -> bool:

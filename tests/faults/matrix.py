@@ -110,11 +110,11 @@ class Board:
             if name in ground.said:
                 line.run = f"{self.made}: {ground.said[name]}"
             if reason:
-                line.missed(reason)
+                line.run = f"not tried: {reason}"
             self.left[name] -= 1
             if not self.left[name]:
                 if not line.tried and not reason:
-                    line.missed("each run ended before the fault")
+                    line.run = "not tried: each run ended before the fault"
                 done = {each: line for each, line in self.lines.items() if not self.left[each]}
                 table.write(self.names, done, self.about, self.page)
             said = f"LOST: {problem}" if problem else reason or f"{tried}"

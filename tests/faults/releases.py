@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
 from jobs.lake.tables import TABLES
-from tests.faults.ground import Ground, LostError, Trial, ends_clearly
+from tests.faults.ground import Ground, LostError, Trial, ends_clearly, on_a_copy
 
 _FUTURE = "ofTheFuture"
 
@@ -32,8 +33,7 @@ def _more_columns(ground: Ground) -> int:
 def newer_protocol(name: str) -> Trial:
     """A table that a later version of Delta changed is refused, and nothing else is changed."""
 
-    def go(ground: Ground) -> int:
-        place = ground.place()
+    def act(ground: Ground, place: Path) -> None:
         log = place / "lake" / name / "_delta_log"
         features = {"readerFeatures": [_FUTURE], "writerFeatures": [_FUTURE]}
         newer = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
@@ -44,7 +44,5 @@ def newer_protocol(name: str) -> Trial:
         if (log / f"{version + 1:020d}.json").exists():
             raise LostError(f"{name}: committed on top of a protocol that is not known")
         added.unlink()
-        ground.recovers(place)
-        return 1
 
-    return go
+    return on_a_copy(act)

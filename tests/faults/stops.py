@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,17 +18,16 @@ from tests.support.stopping import processes_with
 FAULT = "Ctrl-C, SIGTERM"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _MOST_S = 5.0
-_ENDLESS = "select count(*) from range(1000000000000) where sha2(cast(id as string), 256) = 'x'"
 _SPARK_STEPS = ("opening", "decoding", "replaying", "judging", "checking")
 _INTO_SPARK_S = 1.5
-_DRILL = ("drill", "unclean_by_config", "--jars", str(ROOT / ".kafka" / "drill"))
+_JARS = str(ROOT / ".kafka" / "drill")
 
 
 @dataclass(frozen=True)
 class _Stop:
-    """When to stop which command. words: `{capture}`, `{lake}` and `{place}` are filled in. at: a line on its stderr,
-    or the processor time that it has used, in seconds. pause_s: how much later. before: commands that run first.
-    times: how often, by SIGINT and SIGTERM in turn."""
+    """When to stop which command. words: `{capture}`, `{lake}`, `{place}` and `{jars}` are filled in. at: a line on its
+    stderr, or the processor time that it has used, in seconds. pause_s: how much later. before: commands that run
+    first. times: how often, by SIGINT and SIGTERM in turn."""
 
     words: Sequence[str]
     at: str | float
@@ -37,14 +37,7 @@ class _Stop:
     times: int = 4
 
 
-_RUN, _LAKE = ("run", "{capture}", "--lake", "{lake}"), ("--lake", "{lake}")
-# By stage: its command, and the step at which it is stopped.
-_STAGES = {
-    "ingest": (("ingest", "{capture}", *_LAKE), "decoding"),
-    "replay": (("replay", *_LAKE), "replaying"),
-    "detect": (("detect", *_LAKE), "judging"),
-    "quality": (("quality", *_LAKE), "checking"),
-}
+_RUN = ("run", "{capture}", "--lake", "{lake}")
 
 
 def trials() -> Iterator[tuple[str, str, Trial]]:
@@ -59,17 +52,11 @@ def _stops() -> Iterator[tuple[str, _Stop]]:
     for step in _SPARK_STEPS:
         yield f"`run` with Spark, step `{step}`", _Stop(_RUN, step, _INTO_SPARK_S, Ground.spark)
     done: list[Sequence[str]] = []
-    for stage, (words, step) in _STAGES.items():
-        yield f"`{stage}`", _Stop(words, step, before=list(done))
-        done.append(words)
-    yield "`report`", _Stop(("report", "--output", "{place}/page.html", *_LAKE), 0.8)
-    yield "`verify --all`", _Stop(("verify", "{lake}", "--all"), 1.5)
-    yield "`maintain`", _Stop(("maintain", *_LAKE), 0.8)
-    yield "`sql`, a statement of Spark", _Stop(("sql", _ENDLESS, *_LAKE), 25.0, settings=ALWAYS_SPARK)
-    collect = ("collect", "--node", "1=ssh:node", "--output", "{place}/c")
-    yield "`collect`, `ssh` does not answer", _Stop(collect, 0.1, 1)
-    yield "`drill`, Kafka's nodes start", _Stop((*_DRILL, "--out", "{place}/drills"), "start 3 controllers", 4, times=2)
-    yield "`drill`, a capture is made", _Stop((*_DRILL, "--out", "{place}/drills"), "capture", 0.3, times=2)
+    for row in tomllib.loads(Path(__file__).with_name("stops.toml").read_text(encoding="utf-8"))["stop"]:
+        where, is_stage = row.pop("where"), row.pop("stage", False)
+        settings = ALWAYS_SPARK if row.pop("with_spark", False) else NEVER_SPARK
+        yield where, _Stop(**row, settings=settings, before=list(done) if is_stage else ())
+        done += [row["words"]] if is_stage else []
 
 
 def _stopped(where: str, stop: _Stop) -> Trial:
@@ -77,7 +64,7 @@ def _stopped(where: str, stop: _Stop) -> Trial:
         longest_s = 0.0
         for number in range(stop.times):
             place = ground.place()
-            names = {"capture": str(ground.capture), "lake": str(place / "lake"), "place": str(place)}
+            names = {"capture": str(ground.capture), "lake": str(place / "lake"), "place": str(place), "jars": _JARS}
             settings = {**stop.settings, "PATH": f"{_with_silent_ssh(place)}:{os.environ['PATH']}"}
             for words in stop.before:
                 ends_clearly(started_anew(place, _filled(words, names), settings).ended(), (0,))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from tests.faults.ground import Ground, LostError, Trial, ends_clearly, removed
+from tests.faults.ground import Ground, LostError, Trial, ends_clearly, on_a_copy, removed
 from tests.faults.program import Ended, started
 from tests.faults.proxy import Failing, failing
 from tests.support import s3
@@ -64,19 +64,17 @@ def _of_lake(running: s3.Store, home: Path, how: str, first: int, every: int) ->
 
 
 def _of_capture(running: s3.Store, home: Path, how: str, first: int, every: int) -> Trial:
-    def go(ground: Ground) -> int:
-        name, place = uuid4().hex[:8], ground.place()
-        running.upload(ground.capture, _BUCKET, f"{name}/{ground.capture.name}")
-        words = ["run", f"s3://{_BUCKET}/{name}/{ground.capture.name}", "--lake", str(place / "lake")]
-        fault = Failing(how, first, every)
+    def act(ground: Ground, place: Path) -> int:
+        key, fault = f"{uuid4().hex[:8]}/{ground.capture.name}", Failing(how, first, every)
+        running.upload(ground.capture, _BUCKET, key)
+        words = ["run", f"s3://{_BUCKET}/{key}", "--lake", str(place / "lake")]
         with failing(running.endpoint, fault) as endpoint:
             ends_clearly(_started(place, words, endpoint, home))
         if not fault.failed:
             raise LostError("no request failed")
-        ground.recovers(place)
         return fault.failed
 
-    return go
+    return on_a_copy(act)
 
 
 def _started(place: Path, words: list[str], endpoint: str, home: Path) -> Ended:

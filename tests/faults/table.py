@@ -24,10 +24,6 @@ class Line:
     lost: int = 0
     run: str = NEVER
 
-    def missed(self, reason: str) -> None:
-        """Say why it was not tried. reason: what this machine lacks."""
-        self.run = f"not tried: {reason}"
-
 
 Lines = dict[tuple[str, str], Line]
 
