@@ -18,6 +18,9 @@ BEGIN, END, ABORT = (writer.frame(key, 0, writer.tagged()) for key in (23, 24, 2
 class RandomLog:
     """alive: topic name -> (topic id, partition -> number of replicas)."""
 
+    names, brokers, partitions, epochs = NAMES, BROKERS, range(4), range(99)
+    leaders: tuple[int, ...] = (-1, *BROKERS)
+
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.alive: dict[str, tuple[bytes, dict[int, int]]] = {}
@@ -25,7 +28,7 @@ class RandomLog:
 
     def segment(self, records: int) -> bytes:
         """A log that ends in a transaction, in batches of any size."""
-        values = [self._record() for _ in range(records)]
+        values = [self.record() for _ in range(records)]
         values.append(BEGIN)
         if self.before is not None:
             self.alive = self.before
@@ -37,7 +40,7 @@ class RandomLog:
             base += len(part)
         return b"".join(batches)
 
-    def _record(self) -> bytes:
+    def record(self) -> bytes:
         kind = self.random.choices(
             (self._change, self._create, self._topic, self._remove, self._clear, self._transaction),
             (60, 15, 4, 2, 4, 5),
@@ -55,7 +58,7 @@ class RandomLog:
         return choice
 
     def _topic(self) -> bytes:
-        free = [name for name in NAMES if name not in self.alive]
+        free = [name for name in self.names if name not in self.alive]
         if not free:
             return writer.no_op()
         name = self.random.choice(free)
@@ -75,10 +78,11 @@ class RandomLog:
         if not self.alive:
             return self._topic()
         topic_id, partitions = self.alive[self.random.choice(sorted(self.alive))]
-        replicas, partition = self._brokers(1), self.random.randrange(4)
+        replicas, partition = self._brokers(1), self.random.choice(self.partitions)
         partitions[partition] = len(replicas)
         lists = b"".join(writer.int32s(v) for v in (replicas, self._brokers(), self._brokers(), self._brokers()))
-        numbers = struct.pack(">iii", self.random.choice((-1, *BROKERS)), *(self.random.randrange(99) for _ in "ab"))
+        epochs = (self.random.choice(self.epochs) for _ in "ab")
+        numbers = struct.pack(">iii", self.random.choice(self.leaders), *epochs)
         tags = {0: b"\x01"} if self.random.random() < 0.3 else {}
         tags |= {tag: writer.int32s(self._brokers()) for tag in (1, 2) if self.random.random() < 0.5}
         body = struct.pack(">i", partition) + topic_id + lists + numbers + self._directories(len(replicas))
@@ -92,7 +96,7 @@ class RandomLog:
         partition = self.random.choice(sorted(partitions))
         fields = {tag: writer.int32s(self._brokers()) for tag in (0, 3, 4, 6, 7) if self.random.random() < 0.3}
         if self.random.random() < 0.4:
-            fields[1] = struct.pack(">i", self.random.choice((-1, *BROKERS)))
+            fields[1] = struct.pack(">i", self.random.choice(self.leaders))
         if self.random.random() < 0.2:
             replicas = self._brokers(1)
             partitions[partition] = len(replicas)
@@ -105,7 +109,7 @@ class RandomLog:
         return writer.frame(5, 2, value)
 
     def _brokers(self, least: int = 0) -> list[int]:
-        return self.random.sample(BROKERS, self.random.randint(least, 4))
+        return self.random.sample(self.brokers, self.random.randint(least, 4))
 
     def _directories(self, count: int) -> bytes:
         """One for each replica (MIGRATING, which is all zeros, among them) or none at all."""

@@ -13,15 +13,13 @@ import google_crc32c
 import pytest
 
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
-from jobs.config.settings import load_settings
-from jobs.detect.stage import run_detect
-from jobs.ingest.stage import ingest
 from jobs.lake.lake import Lake
 from jobs.queries.explain import explain
 from jobs.queries.flagged_windows import flagged_windows
-from jobs.replay.stage import replay
-from jobs.report.stage import ReportFormat, write_report
+from jobs.report.stage import ReportFormat, write_pages, write_report
 from jobs.verdict.document import document
+from tests.slow.test_crashes import run
+from tests.support.hostile_logs import hostile_capture
 from tests.support.small_captures import with_rounds
 
 EXTREMES = [MAX_INT64, MAX_INT64 - 1, -MAX_INT64 - 1, 1 << 62, MAX_INT32, MAX_INT32 + 1, -MAX_INT32 - 1, 1 << 32]
@@ -80,10 +78,8 @@ def extreme(capture: Path, folder: Path, seed: int) -> Path:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_every_stage_and_every_answer_bears_them(small: Path, tmp_path: Path, seed: int) -> None:
-    lake, settings = Lake(tmp_path / "lake"), load_settings()
-    cluster = ingest(lake, extreme(small, tmp_path / "capture", seed), settings, lambda _: None).cluster_id
-    replay(lake, cluster, settings, lambda _: None)
-    run_detect(lake, cluster, settings, lambda _: None)
+    lake = Lake(tmp_path / "lake")
+    cluster = run(lake, extreme(small, tmp_path / "capture", seed))
     rows = lake.rows("findings", cluster, ("finding_id", "loss_min", "loss_max", "first_lost_offset"))
     assert rows
     for row in rows:
@@ -96,3 +92,18 @@ def test_every_stage_and_every_answer_bears_them(small: Path, tmp_path: Path, se
     document(lake, cluster)
     for form in ReportFormat:
         write_report(lake, cluster, tmp_path / f"report.{form}", lambda _: None, form)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_capture_at_the_ends_of_every_type_is_judged(seed: int, tmp_path: Path) -> None:
+    """Without a warning, and a report is written."""
+    lake = Lake(tmp_path / "lake")
+    cluster = run(lake, hostile_capture(seed, tmp_path / "capture"))
+    (page,) = write_pages(lake, [cluster], tmp_path / "report.html", lambda _: None)
+    assert Path(page).stat().st_size > 10_000
+    times = lake.read("metadata_records", cluster, ("timestamp_ms",))["timestamp_ms"].to_pylist()
+    assert times
+    assert all(abs(time) <= MAX_TIME_MS for time in times)
+    # Nothing is written into the table that is not read: damage is named.
+    reasons = {row["reason"] for row in lake.rows("quarantine", cluster, ("reason",))}
+    assert reasons <= {"bad_timestamp", "bad_checkpoint"}

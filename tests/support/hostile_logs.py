@@ -4,14 +4,13 @@ same."""
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
+from tests.kafka.random_log import RandomLog
 from tests.support import writer
 
-INT32 = (-MAX_INT32 - 1, -2, -1, 0, 1, 2, 3, MAX_INT32 - 1, MAX_INT32)
 INT64 = (-MAX_INT64 - 1, -1, 0, 5, MAX_INT64)
 EPOCHS = (-MAX_INT32 - 1, -1, 0, 1, 5, MAX_INT32 - 1, MAX_INT32)
 PARTITIONS = (0, 1, -1, MAX_INT32, -MAX_INT32 - 1)
@@ -19,7 +18,6 @@ BROKERS = (1, 2, 3, MAX_INT32, -1, -MAX_INT32 - 1)
 TIMES = (-MAX_INT64 - 1, -MAX_INT64, -1, 0, MAX_TIME_MS, MAX_TIME_MS + 1, 1 << 61, MAX_INT64)
 MIN_ISR = (1, 2, -5, MAX_INT32, -MAX_INT32 - 1, -9999999999, 1 << 40, MAX_INT64, 10**25)
 DURATIONS = (0, 5000, MAX_INT32, MAX_INT64, 10**30, 10**400)
-TOPIC = writer.TOPIC_ID
 
 
 def hostile_capture(seed: int, folder: Path) -> Path:
@@ -58,7 +56,8 @@ def _write_snapshot(random: Random, folder: Path, broker: int) -> None:
 
 def _write_log(random: Random, folder: Path) -> None:
     start, epoch = random.choice((0, 0, (1 << 53) + 1, MAX_INT64 - 60)), random.choice((1, MAX_INT32 - 5))
-    created = [writer.topic("orders"), *(_created(random, partition) for partition in PARTITIONS)]
+    written = HostileLog(random.randrange(1 << 30))
+    created = [written.record() for _ in range(6)]
     if start:
         (folder / f"{start:020d}-{epoch:010d}.checkpoint").write_bytes(writer.snapshot(created, epoch))
     batches = [writer.control_batch(writer.LEADER_CHANGE, writer.leader_change(), start, epoch)]
@@ -67,7 +66,7 @@ def _write_log(random: Random, folder: Path) -> None:
         batches.append(writer.batch(created, base, epoch))
         base += len(created)
     for _ in range(25):
-        values = [random.choice(_RECORDS)(random) for _ in range(random.randint(1, 3))]
+        values = [written.record() for _ in range(random.randint(1, 3))]
         if base + len(values) >= MAX_INT64:
             break
         usual = writer.TIMESTAMP_MS + base % 1000 * 100
@@ -77,48 +76,29 @@ def _write_log(random: Random, folder: Path) -> None:
     (folder / f"{start:020d}.log").write_bytes(b"".join(batches))
 
 
-def _created(random: Random, partition: int) -> bytes:
-    replicas = random.sample(BROKERS, 3)
-    lists = b"".join(writer.int32s(v) for v in (replicas, random.sample(replicas, 2), [], []))
-    numbers = struct.pack(">iii", random.choice(replicas), random.choice(EPOCHS), random.choice(EPOCHS))
-    return writer.frame(3, 2, struct.pack(">i", partition) + TOPIC + lists + numbers + b"\x01" + writer.tagged())
+class HostileLog(RandomLog):
+    """Records of partitions, brokers, features and configs."""
 
+    names, brokers, partitions, epochs = ("orders",), BROKERS, PARTITIONS, EPOCHS
+    leaders = (-MAX_INT32 - 1, -2, -1, 0, 1, 2, 3, MAX_INT32 - 1, MAX_INT32)
 
-def _changed(random: Random) -> bytes:
-    tags = {0: random.sample(BROKERS, 2), 6: random.sample(BROKERS, 1), 7: random.sample(BROKERS, 1)}
-    fields = {tag: writer.int32s(brokers) for tag, brokers in tags.items() if random.random() < 0.4}
-    if random.random() < 0.6:
-        fields[1] = struct.pack(">i", random.choice(INT32))
-    return writer.frame(5, 2, struct.pack(">i", random.choice(PARTITIONS)) + TOPIC + writer.tagged(fields))
+    def record(self) -> bytes:
+        others = (super().record, super().record, self._registered, self._fenced, self._feature, self._config)
+        return self.random.choice(others)()
 
+    def _registered(self) -> bytes:
+        head = struct.pack(">i", self.random.choice(BROKERS)) + b"\x00" + self.random.randbytes(16)
+        epoch = struct.pack(">q", self.random.choice(INT64))
+        return writer.frame(0, 3, head + epoch + b"\x01\x01\x00\x01\x00" + writer.tagged())
 
-def _registered(random: Random) -> bytes:
-    head = struct.pack(">i", random.choice(BROKERS)) + b"\x00" + random.randbytes(16)
-    body = head + struct.pack(">q", random.choice(INT64)) + b"\x01\x01\x00\x01\x00" + writer.tagged()
-    return writer.frame(0, 3, body)
+    def _fenced(self) -> bytes:
+        who = struct.pack(">iq", self.random.choice(BROKERS), self.random.choice(INT64))
+        return writer.frame(17, 2, who + writer.tagged({0: struct.pack(">b", self.random.choice((-1, 1)))}))
 
+    def _feature(self) -> bytes:
+        name = self.random.choice(("metadata.version", "eligible.leader.replicas.version"))
+        level = struct.pack(">h", self.random.choice((-32768, 0, 1, 25, 27, 32767)))
+        return writer.frame(12, 0, writer.string(name) + level + writer.tagged())
 
-def _fenced(random: Random) -> bytes:
-    tags = writer.tagged({0: struct.pack(">b", random.choice((-1, 1)))})
-    return writer.frame(17, 2, struct.pack(">iq", random.choice(BROKERS), random.choice(INT64)) + tags)
-
-
-def _feature(random: Random) -> bytes:
-    name = random.choice(("metadata.version", "eligible.leader.replicas.version"))
-    level = struct.pack(">h", random.choice((-32768, 0, 1, 25, 27, 32767)))
-    return writer.frame(12, 0, writer.string(name) + level + writer.tagged())
-
-
-_RECORDS: tuple[Callable[[Random], bytes], ...] = (
-    _changed,
-    _changed,
-    _changed,
-    lambda random: _created(random, random.choice(PARTITIONS)),
-    _registered,
-    _fenced,
-    _feature,
-    lambda random: writer.config("min.insync.replicas", str(random.choice(MIN_ISR))),
-    # The topic is removed, and its partitions are created again under the same id.
-    lambda _: writer.frame(9, 0, TOPIC + writer.tagged()),
-    lambda _: writer.frame(28, 0, writer.string("") + writer.tagged()),
-)
+    def _config(self) -> bytes:
+        return writer.config("min.insync.replicas", str(self.random.choice(MIN_ISR)))
