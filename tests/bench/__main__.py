@@ -20,8 +20,7 @@ from math import log
 from pathlib import Path
 
 from bench.measure import ROOT, Result, figures, in_own_process
-from tests.bench.inputs import OFFSETS, RANDOM, SERVER_LOG, SNAPSHOT, Input, Maker
-from tests.bench.peers import PEERS, peer
+from tests.bench.inputs import OFFSETS, PEERS, RANDOM, SERVER_LOG, SNAPSHOT, Input, Maker, peer
 from tests.bench.spark_run import whole
 from tests.bench.stages import STAGES
 

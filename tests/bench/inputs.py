@@ -10,9 +10,11 @@ import json
 import random
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.prepared import files_of
 from tests.support.paths import captured_file
@@ -20,14 +22,6 @@ from tests.support.paths import captured_file
 METADATA_LOG, SEGMENT = "__cluster_metadata-0", f"{0:020d}.log"
 BROKERS, PARTITIONS_PER_TOPIC, REPLICAS = 60, 50, 3
 _START_MS, _ROUND_MS = 1_790_000_000_000, 60_000
-
-
-@dataclass(frozen=True, slots=True)
-class BenchLog:
-    """A metadata log: the number of partitions, and of changes to them afterwards."""
-
-    partitions: int
-    changes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +38,14 @@ class Input:
         return sum(file.stat().st_size for file in files_of(self.path))
 
 
-# About 46 bytes per change and 125 per partition. `long` has few partitions, hence small batches: 62 bytes per change.
+# Metadata logs: the number of partitions, and of changes to them afterwards. About 46 bytes per change and 125 per
+# partition. `long` has few partitions, hence small batches: 62 bytes per change.
 LOGS = {
-    "p10k": BenchLog(10_000, 200_000),
-    "p100k": BenchLog(100_000, 2_000_000),
-    "p1m": BenchLog(1_000_000, 18_000_000),
-    "gb": BenchLog(100_000, 21_300_000),
-    "long": BenchLog(100, 2_000_000),
+    "p10k": (10_000, 200_000),
+    "p100k": (100_000, 2_000_000),
+    "p1m": (1_000_000, 18_000_000),
+    "gb": (100_000, 21_300_000),
+    "long": (100, 2_000_000),
 }
 # Of the end of p100k's log.
 SNAPSHOT = "snapshot"
@@ -59,6 +54,8 @@ OFFSETS, OFFSET_PARTITIONS, OFFSET_ROUNDS = "offsets", 100_000, 17
 SERVER_LOG, SERVER_LOG_BYTES = "server-log", 1_000_000_000
 # Made by the stages themselves.
 RANDOM = "random"
+# Kafka's own programs for the same file: the tool that prints a log, and its classes replaying one.
+DUMP_LOG, CLASSES = PEERS = "kafka-dump-log", "kafka-classes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +95,7 @@ class Maker:
         return max(PARTITIONS_PER_TOPIC, round(count * self.scale))
 
     def _log(self, name: str) -> Input:
-        partitions, changes = self._scaled(LOGS[name].partitions), self._scaled(LOGS[name].changes)
+        partitions, changes = map(self._scaled, LOGS[name])
 
         def write(folder: Path) -> int:
             (folder / METADATA_LOG).mkdir(parents=True)
@@ -166,3 +163,26 @@ def write_server_log(folder: Path, size_bytes: int) -> int:
     with (folder / "logs" / "broker-1" / "server.log").open("wb") as file:
         file.writelines(captured for _ in range(times))
     return times * captured.count(b"\n")
+
+
+def peer(name: str, made: Input, maker: Maker, runs: int) -> dict[str, Any]:
+    """Time a peer that writes its output to a file, JVM start included.
+
+    DUMP_LOG prints each record. CLASSES prints, as JSON lines, a partition's state after each record that changes one
+    (PartitionRegistration).
+    """
+    log = str(made.path)
+    tool = ("org.apache.kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", log)
+    command = maker.java(*tool) if name == DUMP_LOG else maker.java("Oracle", "replay", log)
+    output = maker.work / f"{name}.txt"
+    seconds = []
+    for _ in range(runs):
+        begin = time.perf_counter()
+        with output.open("w") as out:
+            subprocess.run(command, check=True, stdout=out, stderr=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - begin)
+    start = b"| offset" if name == DUMP_LOG else b"{"
+    with output.open("rb") as lines:
+        rows = sum(line.startswith(start) for line in lines)
+    output.unlink()
+    return {"stage": name, "seconds": seconds, "rows": rows, "peak_mib": None}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.prepared import Prepared
-from tests.bench.inputs import LOGS, Maker
-from tests.bench.peers import CLASSES, DUMP_LOG, PEERS, peer
+from tests.bench.inputs import CLASSES, DUMP_LOG, LOGS, PEERS, Maker, peer
 from tests.bench.stages import STAGES
 from tests.kafka.conftest import KAFKA
 
@@ -20,6 +19,5 @@ def test_stages_and_peers_go_through_all_records(tmp_path: Path) -> None:
         inputs = Prepared(made.path, tmp_path / "made")
         for stage in ("crc", "frame", "decode"):
             assert sum(work.call() for work in STAGES[stage].run(inputs) if work.rows is None) == made.records
-    log, of = maker.make("p100k"), LOGS["p100k"]
-    changes = round(of.partitions * TINY) + round(of.changes * TINY)
+    log, changes = maker.make("p100k"), sum(round(count * TINY) for count in LOGS["p100k"])
     assert {n: peer(n, log, maker, 1)["rows"] for n in PEERS} == {DUMP_LOG: log.records, CLASSES: changes}
