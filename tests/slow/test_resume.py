@@ -20,14 +20,7 @@ from jobs.replay.stage import Replayed, replay
 from tests.support.facts import facts
 from tests.support.paths import controllers
 
-_HISTORIES = (
-    "partition_history",
-    "broker_history",
-    "cluster_metrics",
-    "feature_history",
-    "config_history",
-    "quorum_history",
-)
+_HISTORIES = [f"{of}_history" for of in ("partition", "broker", "feature", "config", "quorum")] + ["cluster_metrics"]
 LOG = "00000000000000000000.log"
 
 

@@ -10,10 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
+from tests.support.page_examples import commands
 from tests.support.paths import ROOT
 
-COMMAND = re.compile(r"```console\n\$ kraft-forensics (?P<command>.*)\n(?P<output>(?:.*\n)*?)```")
-TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 WIDTH = "100"
 
 
@@ -27,16 +26,9 @@ def test_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", WIDTH)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    steps = COMMAND.findall(TUTORIAL)
-    assert [shlex.split(command)[0] for command, _ in steps] == [
-        "run",
-        "explain",
-        "explain",
-        "describe",
-        "whatif",
-        "verdict",
-        "check",
-    ]
+    steps = commands("docs/tutorial.md")
+    asked = [shlex.split(command)[0] for command, _ in steps]
+    assert asked == ["run", "explain", "explain", "describe", "whatif", "verdict", "check"]
     for command, output in steps:
         result = CliRunner().invoke(app, shlex.split(command))
         assert result.exit_code == (3 if command.startswith("check ") else 0), result.output

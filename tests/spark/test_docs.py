@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 
@@ -12,11 +11,10 @@ from pyspark.sql import SparkSession
 from docs_site.tables_page import document
 from tests.spark.conftest import Job
 from tests.support.invoked import invoke
-from tests.support.page_examples import examples, failures
+from tests.support.page_examples import commands, examples, failures
 from tests.support.paths import ROOT, controllers
 
-EXAMPLE = re.compile(r"```console\n\$ kraft-forensics (?P<command>.*)\n(?P<output>(?:.*\n)*?)```")
-EXAMPLES = EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+EXAMPLES = commands("README.md")
 
 
 @pytest.mark.parametrize(("command", "output"), EXAMPLES, ids=[c[:30] for c, _ in EXAMPLES])

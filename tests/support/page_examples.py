@@ -1,4 +1,4 @@
-"""Examples of a page for people, run as doctests: the fenced blocks of a `pycon` session."""
+"""Examples of a page for people: commands, and fenced blocks of a `pycon` session, run as doctests."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from typing import Any
 
 from tests.support.paths import ROOT
 
+_COMMAND = re.compile(r"```console\n\$ kraft-forensics (.*)\n((?:.*\n)*?)```")
 _BLOCK = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def examples(page: str) -> list[str]:
     """The blocks of a page, in order."""
     return _BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+
+
+def commands(page: str) -> list[tuple[str, str]]:
+    """The commands of a page, without the program's name, and what it shows that they print."""
+    return _COMMAND.findall((ROOT / page).read_text(encoding="utf-8"))
 
 
 def failures(blocks: list[str], names: dict[str, Any]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake
 from jobs.report.stage import ReportFormat, write_report
 from tests.support.invoked import invoke
+from tests.support.nodes import state
 from tests.unit.jobs.conftest import remake
 
 
@@ -27,15 +27,10 @@ def compared(lake: Lake, cluster: str, capture: Path, sample: int | None = None)
     return list(check_capture(lake, cluster, capture, load_settings(), sample))
 
 
-def state_of(capture: Path) -> dict[str, tuple[str, int, int]]:
-    files = sorted(file for file in capture.rglob("*") if file.is_file())
-    return {str(f): (sha256(f.read_bytes()).hexdigest(), f.stat().st_mtime_ns, f.stat().st_mode) for f in files}
-
-
 def test_a_capture_gives_the_lakes_rows_and_is_not_touched(lake: Lake, cluster: str, capture: Path) -> None:
-    before = state_of(capture)
+    before = state(capture)
     assert compared(lake, cluster, capture) == []
-    assert state_of(capture) == before
+    assert state(capture) == before
 
 
 def test_records_of_a_text_without_offsets_are_compared_by_their_place(tmp_path: Path) -> None:
@@ -56,10 +51,10 @@ def test_records_of_a_text_without_offsets_are_compared_by_their_place(tmp_path:
 def test_ingest_does_not_touch_its_source(capture: Path, tmp_path: Path) -> None:
     for file in capture.rglob("*"):
         os.chmod(file, 0o555 if file.is_dir() else 0o444)
-    before = state_of(capture)
+    before = state(capture)
     with open_capture(capture) as opened:
         ingest_opened(Lake(tmp_path / "new"), opened, load_settings(), lambda _: None)
-    assert state_of(capture) == before
+    assert state(capture) == before
     for folder in [capture, *(f for f in capture.rglob("*") if f.is_dir())]:
         os.chmod(folder, 0o755)
 
@@ -128,7 +123,7 @@ def test_a_capture_that_was_never_ingested_is_named(lake: Lake, cluster: str, ca
 def test_the_manifest_has_who_with_what_when_and_every_file(lake: Lake, cluster: str, capture: Path) -> None:
     (found,) = manifest(lake, cluster)["captures"]
     assert {f["path"]: f["sha256"] for f in found["files"]} == {
-        str(Path(path).relative_to(capture)): state[0] for path, state in state_of(capture).items()
+        path: found[0] for path, found in state(capture).items()
     }
     (ingest,) = found["ingests"]
     assert ingest["by"] == person(load_settings().custody.ingested_by)

@@ -6,10 +6,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import Result
 
 from jobs.lake.lake import Lake
 from tests.slow.test_crashes import run
+from tests.support.invoked import invoke
 from tests.support.small_captures import diverged
+
+
+def command(lake: Lake | Path, *words: str) -> Result:
+    """A command on a lake."""
+    return invoke([*words, "--lake", str(lake.root if isinstance(lake, Lake) else lake)])
 
 
 @pytest.fixture(scope="session")

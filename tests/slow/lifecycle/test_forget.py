@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
 
 from jobs.config.settings import load_settings
 from jobs.custody.forget import check_given, forget, plan_of
@@ -17,15 +16,11 @@ from jobs.custody.tables import check_tables
 from jobs.lake.integrity import receipts
 from jobs.lake.lake import Lake
 from jobs.lake.storage import LakeError
+from tests.slow.lifecycle.conftest import command
 from tests.slow.test_crashes import DiedError, DyingLake
 from tests.support.digests import digests
-from tests.support.invoked import invoke
 
 Captures = tuple[Path, Path]
-
-
-def command(lake: Path, *words: str) -> Result:
-    return invoke([*words, "--lake", str(lake)])
 
 
 @pytest.fixture(scope="module")

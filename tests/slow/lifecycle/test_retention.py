@@ -21,6 +21,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import INGESTED, KEPT_FINDINGS
 from jobs.queries.status import status_of
 from tests.bench.nights import Cluster, kept_files, write_capture
+from tests.slow.lifecycle.conftest import command
 from tests.slow.test_crashes import DiedError, DyingLake
 from tests.support import writer
 from tests.support.digests import digests
@@ -28,10 +29,6 @@ from tests.support.invoked import invoke
 
 NIGHTS, DAY_MS = 10, 86_400_000
 Row = dict[str, Any]
-
-
-def command(lake: Lake, *words: str) -> Result:
-    return invoke([*words, "--lake", str(lake.root)])
 
 
 def done(result: Result) -> str:

@@ -17,6 +17,7 @@ from jobs.console.signals import StoppedError
 from jobs.custody.tables import check_tables
 from jobs.lake.integrity import CODE_VERSION, made_from
 from jobs.lake.lake import Lake
+from tests.slow.lifecycle.conftest import command
 from tests.support.invoked import invoke
 from tests.support.small_captures import diverged
 
@@ -32,15 +33,11 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lake(capture: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """After an ingest, a detect without a replay's findings to fail on, a detect that fails on them, and two errors."""
     made = Lake(tmp_path_factory.mktemp("runs") / "lake")
-    assert command(made, "ingest", str(capture)) == 0
-    assert command(made, "replay") == 0
-    assert command(made, "detect", "--fail-on", "info") == 3
-    assert command(made, "ingest", str(capture / "none")) == 1
+    assert command(made, "ingest", str(capture)).exit_code == 0
+    assert command(made, "replay").exit_code == 0
+    assert command(made, "detect", "--fail-on", "info").exit_code == 3
+    assert command(made, "ingest", str(capture / "none")).exit_code == 1
     return made
-
-
-def command(lake: Lake, *words: str) -> int:
-    return invoke([*words, "--lake", str(lake.root)]).exit_code
 
 
 def runs(lake: Lake) -> list[Row]:
@@ -104,14 +101,14 @@ def test_a_run_that_a_signal_stops_is_recorded(lake: Lake) -> None:
 
 
 def test_nothing_is_recorded_where_no_lake_is(tmp_path: Path) -> None:
-    assert command(Lake(tmp_path / "none"), "replay") == 1
+    assert command(Lake(tmp_path / "none"), "replay").exit_code == 1
     assert not (tmp_path / "none").exists()
 
 
 def test_what_cannot_be_recorded_is_a_warning(capture: Path, tmp_path: Path) -> None:
     """Another program has changed the table: the run ends as it would."""
     lake = Lake(tmp_path / "lake")
-    assert command(lake, "ingest", str(capture)) == 0
+    assert command(lake, "ingest", str(capture)).exit_code == 0
     row = {**runs(lake)[0], "run_id": "planted"}
     write_deltalake(lake.storage.url("runs"), lake.read("runs", None).from_pylist([row]), mode="append")
     result = invoke(["ingest", str(capture), "--lake", str(lake.root)])
