@@ -15,8 +15,7 @@ Parts, of which each but the edits is a piece of the log:
     2=batch, 3+junk     in place of piece 2, before piece 3
     flip 2:70 0x80      a bit of piece 2 (-1 is the last) at byte 70
     set 2:8 >i 13       a number there
-    crc 2               the CRC is made right
-    cut 9, drop 2       the last bytes are gone, or a piece
+    cut 9               the last bytes are gone
 """
 
 from __future__ import annotations
@@ -148,17 +147,8 @@ def _set(pieces: list[bytes], place: str, form: str, value: str) -> None:
     pieces[piece] = pieces[piece][:at] + number + pieces[piece][at + len(number) :]
 
 
-def _crc(pieces: list[bytes], piece: str) -> None:
-    data = pieces[int(piece)]
-    pieces[int(piece)] = data[:17] + struct.pack(">I", writer.crc32c(data[21:])) + data[21:]
-
-
 def _cut(pieces: list[bytes], count: str) -> None:
     pieces[:] = [b"".join(pieces)[: -int(count)]]
 
 
-def _drop(pieces: list[bytes], piece: str) -> None:
-    del pieces[int(piece)]
-
-
-EDITS: dict[str, Callable[..., None]] = {"flip": _flip, "set": _set, "crc": _crc, "cut": _cut, "drop": _drop}
+EDITS: dict[str, Callable[..., None]] = {"flip": _flip, "set": _set, "cut": _cut}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import re
-import tarfile
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +16,7 @@ from evidence.limits import Limits
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import OffsetTables, read_offsets
 from tests.support.small_captures import write_files
+from tests.unit.evidence.capture.test_files import info, tar_of
 
 SMALL = Limits(capture_files=6, capture_bytes=1 << 20, text_file_bytes=4000, text_file_lines=50, partition_lines=20)
 EPOCHS = "snapshots/1795000000000/broker-1/orders-0/leader-epoch-checkpoint"
@@ -79,28 +78,19 @@ def test_properties_are_never_read_beyond_the_limit(tmp_path: Path, name: str) -
         read(tmp_path, SMALL)
 
 
-def packed(folder: Path, members: dict[str, bytes], name: str) -> Path:
-    with tarfile.open(folder / name, "w:gz") as tar:
-        for member, data in members.items():
-            info = tarfile.TarInfo(member)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    return folder / name
-
-
 def test_files(tmp_path: Path) -> None:
     names = {f"a/{n}": "" for n in range(7)}
     message = r"limits\.capture_files = 6"
     with pytest.raises(CaptureError, match=message):
         read(write_files(tmp_path / "folder", names), SMALL)
-    archive = packed(tmp_path, dict.fromkeys(names, b""), "many.tar.gz")
+    archive = tar_of(tmp_path / "many.tar.gz", *((info(name), b"") for name in names))
     with pytest.raises(CaptureError, match=re.escape(str(archive)) + f".*{message}"):
         read(archive, SMALL)
     assert read(archive, replace(SMALL, capture_files=7))
 
 
 def test_bytes_and_ratio_of_an_archive(tmp_path: Path) -> None:
-    archive = packed(tmp_path, {"a": bytes(2 << 20)}, "zeros.tar.gz")
+    archive = tar_of(tmp_path / "zeros.tar.gz", (info("a"), bytes(2 << 20)))
     with pytest.raises(CaptureError, match=r"more than 1048576 bytes, which limits\.capture_bytes = 1048576 allows"):
         read(archive, SMALL)
     with pytest.raises(CaptureError, match=r"more than 2097152 bytes, which limits\.compression_ratio = 2 allows"):

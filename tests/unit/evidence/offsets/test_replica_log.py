@@ -82,19 +82,6 @@ def test_a_torn_last_batch_wherever_it_is_cut(tmp_path: Path) -> None:
             assert "torn batch" in (found.note or "") or "zero bytes" in (found.note or "")
 
 
-@pytest.mark.parametrize("batch_number", range(len(BATCHES)))
-def test_a_crc_error_stops_the_reader_with_and_without_later_batches(tmp_path: Path, batch_number: int) -> None:
-    data = bytearray(PARTITION)
-    data[BATCHES[batch_number] + 65] ^= 1
-    found = tail(tmp_path, bytes(data))
-    (damage,) = found.damage
-    assert (damage.reason, damage.position) == ("crc_mismatch", BATCHES[batch_number])
-    assert damage.offset == (ENDS[batch_number - 1] if batch_number else 0)
-    assert found.log_end_offset is None
-    assert found.position == (BATCHES[batch_number - 1] if batch_number else 0)
-    assert found.last_written_leader_epoch == (0 if batch_number else None)
-
-
 def test_a_search_for_later_batches_that_becomes_too_dear_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,21 +84,3 @@ def test_no_damage_to_a_file_keeps_the_tables_from_being_made(data: st.DataObjec
     named = {} if name.endswith("meta.properties") else {f"{BROKER}/meta.properties": b"node.id=4\n"}
     read({f"{BROKER}/{name}": bytes(content[: data.draw(st.integers(0, len(content)))]), **named})
     read({f"{BROKER}/{name}": bytes(content), **named})
-
-
-def test_of_a_replica_only_the_last_segment_is_read() -> None:
-    log = (SAMPLES / "node/orders-0/00000000000000000000.log").read_bytes()
-    found, _ = read(
-        {
-            f"{BROKER}/orders-0/{0:020d}.log": b"anything",
-            f"{BROKER}/orders-0/{12:020d}.log": b"",
-            f"{BROKER}/orders-1/{0:020d}.log": log,
-        }
-    )
-    rows = found.log_end_offsets.to_pylist()
-    assert [(r["partition"], r["log_end_offset"], r["last_written_leader_epoch"]) for r in rows] == [
-        (0, 12, None),
-        (1, 12, 0),
-    ]
-    older = found.accounts[f"{BROKER}/orders-0/{0:020d}.log"]
-    assert (older.parsed_bytes, older.trailing_bytes, older.damage) == (0, 8, [])
