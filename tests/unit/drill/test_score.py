@@ -7,6 +7,7 @@ offset); markers; and the wrong claims.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,21 +124,20 @@ def test_what_users_break_are_invariants() -> None:
     assert set(BROKEN_BY_USERS) <= set(INVARIANTS)
 
 
-def test_a_window_lost_what_can_have_been_lost_nowhere_else() -> None:
-    windows = [{"election_offset": n, "at_ms": n * 100_000} for n in (1, 2, 3)]
-    kept = [SentRecord("a", "all", 1_000, 1_010, 0), SentRecord("c", "all", 250_000, 250_010, 1)]
-    lost = SentRecord("b", "all", 150_000, 150_010, 1, lost=True)
-    assert told(windows, [*kept, lost]) == {1: False, 2: True, 3: False}
-
-
-def test_a_record_that_two_windows_can_have_lost_tells_of_neither() -> None:
-    windows = [{"election_offset": n, "at_ms": n * 100_000} for n in (1, 2, 3)]
-    lost = SentRecord("b", "all", 150_000, 150_010, 1, lost=True)
-    assert told(windows, [lost]) == {1: False}
+WINDOWS = [{"election_offset": n, "at_ms": n * 100_000} for n in (1, 2, 3)]
+KEPT = [SentRecord("a", "all", 1_000, 1_010, 0), SentRecord("c", "all", 250_000, 250_010, 1)]
+LOST = SentRecord("b", "all", 150_000, 150_010, 1, lost=True)
 
 
 @pytest.mark.parametrize(
-    "record", [SentRecord("b", "1", 150_000, 150_010, 1, lost=True), SentRecord("b", "all", 150_000, 151_000)]
+    ("windows", "records", "expected"),
+    [
+        (WINDOWS, [*KEPT, LOST], {1: False, 2: True, 3: False}),
+        # What two windows can have lost shows neither; what need not have been promised shows nothing.
+        (WINDOWS, [LOST], {1: False}),
+        ([{"election_offset": 2, "at_ms": 160_000}], [replace(LOST, acks="1")], {}),
+        ([{"election_offset": 2, "at_ms": 160_000}], [SentRecord("b", "all", 150_000, 151_000)], {}),
+    ],
 )
-def test_a_record_that_need_not_have_been_promised_tells_nothing(record: SentRecord) -> None:
-    assert told([{"election_offset": 2, "at_ms": 160_000}], [record]) == {}
+def test_what_windows_lost(windows: list[Row], records: list[SentRecord], expected: dict[int, bool]) -> None:
+    assert told(windows, records) == expected

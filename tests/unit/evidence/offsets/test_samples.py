@@ -52,18 +52,14 @@ def read() -> tuple[OffsetTables, dict[str, str]]:
             return found, {f.path.removeprefix(f"{PLACE}/"): f.kind for f in capture.files}
 
 
-def rows() -> list[dict[str, Any]]:
-    """Without nulls and what is the same in all."""
-    found = read()[0]
-    tables = found.log_end_offsets, found.described_partitions, found.quorum_reports
-    every = [row for table in tables for row in table.drop_columns(["capture", "sha256"]).to_pylist()]
-    return [{k: v for k, v in row.items() if v is not None} for row in every]
-
-
 def found() -> list[dict[str, Any]]:
-    """Of the rows, and of what was remarked."""
-    lines = [{"file": row.pop("path").removeprefix(f"{PLACE}/"), **row} for row in rows()]
-    for path, account in read()[0].accounts.items():
+    """Of the rows, without nulls and what is the same in all, and of what was remarked."""
+    offsets, accounts = read()[0], read()[0].accounts
+    tables = offsets.log_end_offsets, offsets.described_partitions, offsets.quorum_reports
+    rows = [row for table in tables for row in table.drop_columns(["capture", "sha256"]).to_pylist()]
+    told = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    lines = [{"file": row.pop("path").removeprefix(f"{PLACE}/"), **row} for row in told]
+    for path, account in accounts.items():
         lines += [{"file": path.removeprefix(f"{PLACE}/"), **asdict(damage)} for damage in account.damage]
     return lines
 
