@@ -31,7 +31,7 @@ from replay.offsets.evidence import (
 )
 
 RULE = "hwm_regression"
-RULE_VERSION = 19
+RULE_VERSION = 20
 
 
 @dataclass(frozen=True, slots=True)
