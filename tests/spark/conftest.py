@@ -3,14 +3,10 @@ ingested and judged once."""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pickle
-import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -62,29 +58,10 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="package")
 def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Job:
-    base, captures = tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("captures")
-    root = base / "job"
+    root, captures = tmp_path_factory.mktemp("job"), tmp_path_factory.mktemp("captures")
     thinned = with_rounds("elr", captures, 8), with_rounds("churn", captures, 10, *PROVE_T2_6)
     pipeline = Pipeline(root / "lake", [capture("unclean"), *thinned])
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        outcome = _run_once(pipeline, root, base.parent / "job")
-    else:
-        outcome = pipeline.run(root / "report.html")
+    outcome = pipeline.run(root / "report.html")
     lake = SparkLake(spark, root / "lake")
     clusters = {capture: cluster for cluster in lake.clusters() for capture in lake.captures(cluster)}
     return Job(pipeline, lake, outcome, clusters, root / "report.html")
-
-
-def _run_once(pipeline: Pipeline, root: Path, first: Path) -> RunOutcome:
-    """The outcome of the run, which only one process makes. Every process has a copy of its files in its own `root`."""
-    with first.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        outcome_file = first / "outcome.pickle"
-        if not outcome_file.exists():
-            outcome = pipeline.run(root / "report.html")
-            shutil.copytree(root, first)
-            outcome_file.write_bytes(pickle.dumps((root, outcome)))
-            return outcome
-        first_root, outcome = pickle.loads(outcome_file.read_bytes())
-    shutil.copytree(first, root)
-    return replace(outcome, summary=[line.replace(str(first_root), str(root)) for line in outcome.summary])
