@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-HEAD_BYTES = 61
 TIMESTAMP_MS = 1_795_000_000_000
 LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS = 2, 3, 4, 5, 6
 TOPIC_ID = bytes(range(16))
