@@ -31,10 +31,6 @@ from tests.support.paths import ROOT
 
 
 def log_of(text: str) -> bytes:
-    return b"".join(pieces_of(text))
-
-
-def pieces_of(text: str) -> list[bytes]:
     pieces: list[bytes] = []
     for part in filter(None, text.split("; ")):
         first, *rest = part.split(" ")
@@ -47,7 +43,7 @@ def pieces_of(text: str) -> list[bytes]:
         made = MAKERS[word]([w for w in rest if w.partition("=")[0] not in options], **options)
         at = int(place[1]) if place else len(pieces)
         pieces[at : at + (place is not None and place[2] == "=")] = made
-    return pieces
+    return b"".join(pieces)
 
 
 def _number(name: str, text: str) -> Any:

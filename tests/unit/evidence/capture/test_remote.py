@@ -91,14 +91,13 @@ def real(store: s3.Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-PRESIGNED = "presigned"
-
-
-@pytest.mark.parametrize("url", ["s3://real/sites/{}", "S3a://real/sites/{}/", "s3://real/sites/{}.tar.xz", PRESIGNED])
+@pytest.mark.parametrize(
+    "url", ["s3://real/sites/{}", "S3a://real/sites/{}/", "s3://real/sites/{}.tar.xz", "presigned"]
+)
 def test_a_capture_is_that_on_disk(url: str, real: Path, store: s3.Store) -> None:
     """The signature of a presigned URL is not kept."""
     archive = capture(real.name)
-    if url == PRESIGNED:
+    if url == "presigned":
         named = {"Bucket": "real", "Key": f"sites/{archive.name}"}
         url = store.client.generate_presigned_url("get_object", named)
         assert s3.KEY in url
