@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from replay.cluster.broker_sessions import broker_history, registrations, sessio
 from replay.findings.registration_lines import LINES, REGISTRATION_KINDS, SESSIONS, registration_findings
 from tests.support.paths import capture
 from tests.support.pure import decode, replayed
+from tests.support.window_table import stories
 
 Row = dict[str, Any]
 AT_MS = 1_700_000_000_000
@@ -21,94 +22,51 @@ def line(node: int, kind: str, at_ms: int = AT_MS, **values: Any) -> Row:
     return {**row, "capture": "c", "path": f"logs/{node}.log", "sha256": f"{node}"} | values
 
 
-def handled(count: int, **values: Any) -> Row:
-    return line(3000, "unclean_shutdown_handled", count=count, **{"position": 1} | values)
+# The lines of the text file beside this module: node, kind, ms from AT_MS on, and what they say.
+WORDS: dict[str, tuple[int, str, int, Row]] = {
+    "handled": (3000, "unclean_shutdown_handled", 0, {"position": 1}),
+    "registered": (
+        3000,
+        "incarnation_registered",
+        0,
+        {"broker_id": 1, "incarnation_id": "i", "broker_epoch": 100, "position": 2},
+    ),
+    "starting": (1, "broker_starting", -300, {"broker_id": 1, "incarnation_id": "i"}),
+    "unread": (1, "broker_epoch_unread", -320, {"directory": "/d"}),
+    "clean": (1, "clean_start", -310, {"directory": "/e"}),
+}
 
 
-def registered(count: int, **values: Any) -> Row:
-    known = {"broker_id": 1, "incarnation_id": "i", "broker_epoch": 100, "position": 2}
-    return line(3000, "incarnation_registered", count=count, **known | values)
+def line_of(item: str) -> Row:
+    word, *more = item.split()
+    node, kind, after_ms, known = WORDS[word]
+    values = {name: int(v) if v.lstrip("-").isdigit() else v for name, v in (w.split("=") for w in more if "=" in w)}
+    count = {"count": int(more[0])} if more and more[0].isdigit() else {}
+    found = line(node, kind, AT_MS + values.pop("at", after_ms), **known | count | values)
+    return found | ({"path": "archive", "logged_at_ms": AT_MS + 19_800_000} if "again" in more else {})
 
 
-def starting(**values: Any) -> Row:
-    return line(1, "broker_starting", AT_MS - 300, broker_id=1, incarnation_id="i", **values)
-
-
-def unread(**values: Any) -> Row:
-    return line(1, "broker_epoch_unread", **{"at_ms": AT_MS - 320, "directory": "/d"} | values)
-
-
-def session(restart_class: str = "unknown", proof: Sequence[int] = (), **values: Any) -> Row:
+def session(restart_class: str = "unknown", proof: str = "") -> Row:
     """Broker 1 registers at offset 102, after two changes, with the broker epoch 100."""
     known = {"offset": 102, "timestamp_ms": AT_MS + 3, "broker_id": 1, "broker_epoch": 100, "incarnation_id": "i"}
     place = {"capture": "c", "path": "log", "sha256": "s", "position": 9, "origin": "log"}
-    row: Row = dict.fromkeys(SESSIONS) | known | place
-    return row | {"restart_class": restart_class, "restart_evidence": list(proof)} | values
+    proven = [int(offset) for offset in proof.split(",") if offset]
+    return dict.fromkeys(SESSIONS) | known | place | {"restart_class": restart_class, "restart_evidence": proven}
 
 
-def texts(lines: Sequence[Row], of: Row) -> list[str]:
-    return [row["explanation"] for row in registration_findings(lines, [of], "c")]
+def printed(items: list[str]) -> Iterator[str]:
+    recorded = next((item.split()[1:] for item in items if item.startswith("recorded")), [])
+    lines = [line_of(item) for item in items if not item.startswith("recorded")]
+    found = registration_findings(lines, [session(*recorded)], "c")
+    yield "->" if found else "-> nothing"
+    for row in found:
+        yield f"{row['kind']} {row['verdict']} at {row['start_offset']}: {row['explanation']}"
+        yield from (f"    {each['role']} {each['source']} {each['path']}" for each in row["evidence"])
 
 
-def test_another_number_of_changes_than_the_controller_logged() -> None:
-    (finding,) = registration_findings([handled(3), registered(3)], [session()], "c")
-    assert (finding["kind"], finding["verdict"], finding["start_offset"]) == ("log_line_mismatch", "proven", 102)
-    assert [(row["role"], row["source"]) for row in finding["evidence"]] == [
-        ("logged", "unclean_shutdown_handled"),
-        ("logged", "incarnation_registered"),
-        ("replayed", "broker_history"),
-    ]
-    assert finding["explanation"] == (
-        "Controller 3000 logged that it wrote 3 records before the registration of broker 1 with broker epoch 100; the "
-        "metadata log has 2."
-    )
-    # An archive has it again; the wall clock's zone is unknown.
-    kolkata = {"logged_at_ms": AT_MS + 19_800_000}
-    again = [{**row, "path": "archive", **kolkata} for row in (handled(3), registered(3))]
-    assert len(registration_findings([handled(3), registered(3), *again], [session()], "c")) == 1
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"broker_epoch": 98},
-        {"incarnation_id": "j"},
-        # It lost the leadership before it was committed: another controller wrote the record later.
-        {"at_ms": AT_MS - 1_000},
-        {"count": 2},
-    ],
-)
-def test_a_registration_that_was_never_committed_or_is_recorded_as_logged(other: Row) -> None:
-    values = {"count": 3} | other
-    assert texts([handled(3), registered(**values)], session()) == []
-
-
-def test_an_unclean_shutdown_where_the_log_shows_a_clean_one() -> None:
-    clean = session("clean", [90])
-    assert texts([handled(1), handled(1), registered(2)], clean) == [
-        "Controller 3000 logged an unclean shutdown of broker 1 as it registered with broker epoch 100; in the "
-        "metadata log it stays in an ELR (offset 90), as after a clean one."
-    ]
-    assert texts([handled(2), registered(2)], session("unclean", [100, 101])) == []
-    assert texts([handled(2), registered(2)], session("clean")) == []  # a captured file says so, not the log
-    # Lines are missing: it is of another broker's registration.
-    assert texts([handled(1), registered(2)], clean) == []
-
-
-def test_a_broker_without_an_epoch_where_the_log_shows_a_clean_restart() -> None:
-    assert texts([unread(), starting()], session("clean", [90])) == [
-        "Broker 1 logged that it read no broker epoch from its clean shutdown files when incarnation i started; in "
-        "the metadata log it stays in an ELR (offset 90), as after a clean one."
-    ]
-    for known in (session("unclean", [101]), session("clean"), session()):
-        assert texts([unread(), starting()], known) == []
-    # Of an earlier process, whose other lines are missing.
-    assert texts([unread(at_ms=AT_MS - 8_000), starting()], session("clean", [90])) == []
-
-
-def test_a_directory_with_a_clean_shutdown_file_beside_one_without() -> None:
-    clean = line(1, "clean_start", AT_MS - 310, directory="/e")
-    assert texts([unread(), clean, starting()], session("unclean", [101])) == []
+@pytest.mark.parametrize(("items", "shown", "expected"), stories(__file__))
+def test_the_findings_of(items: list[str], shown: set[str], expected: list[str]) -> None:
+    assert list(printed(items)) == expected
 
 
 @pytest.mark.parametrize(

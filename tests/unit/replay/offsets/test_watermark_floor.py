@@ -20,73 +20,28 @@ def step(epoch: int, at: float, survives: int | None = None, carries: bool = Fal
     return LeaderChange(epoch, ms(at), carries, bound)
 
 
-def report(value: int, at: float, epoch: int = 0) -> Report:
-    return Report(value, ms(at), epoch, {"value": value})
-
-
-def values(steps: list[LeaderChange], *known: Report) -> list[int | None]:
-    return [bound.value for bound in floors(steps, list(known))]
-
-
-def test_the_largest_report_before_each_election() -> None:
-    steps = [step(1, 20, survives=200), step(2, 40)]
-    assert values(steps, report(80, 10), report(60, 15), report(120, 30, epoch=1), report(900, 50, epoch=1)) == [
-        80,
-        120,
-    ]
-
-
-def test_a_report_at_the_very_time_of_the_election_is_not_before_it() -> None:
-    assert values([step(1, 20)], report(80, 20)) == [None]
-    assert values([step(1, 20)], report(80, 19.999)) == [80]
+@pytest.mark.parametrize("entry", entries(beside(__file__, "floors")), ids=lambda entry: entry.name)
+def test_the_floor_at_each_election(entry: Entry) -> None:
+    for story, answer in entry.cases:
+        steps, known = [], []
+        for place, rest in (item.split() for item in story.split("; ")):
+            if place == "report":
+                value, at, epoch = rest.replace("/", "@").split("@")
+                known.append(Report(int(value), ms(float(at)), int(epoch), {"value": value}))
+            else:
+                epoch, at = place.split("@")
+                survives = int(rest) if rest.isdigit() else None
+                steps.append(step(int(epoch), float(at), survives, rest == "on"))
+        assert " ".join(str(bound.value) for bound in floors(steps, known)) == answer, story
 
 
 def test_an_election_lets_pass_what_is_below_its_winners_log_end() -> None:
     steps = [step(1, 20, survives=50), step(2, 40, survives=30), step(3, 60)]
-    found = floors(steps, [report(80, 10)])
+    found = floors(steps, [Report(80, ms(10), 0, {"value": 80})])
     assert [b.value for b in found] == [80, 50, 30]
     assert [b.row for b in found] == [{"value": 80}] * 3
     assert [b.limit for b in found] == [None, {"epoch": 1}, {"epoch": 2}]
-
-
-def test_an_election_whose_winners_log_end_is_not_known_lets_nothing_pass() -> None:
-    steps = [step(1, 20), step(2, 40, survives=99), step(3, 60)]
-    assert values(steps, report(80, 10)) == [80, None, None]
-    assert values(steps, report(80, 10), report(70, 50, epoch=2)) == [80, None, 70]
-
-
-def test_a_stale_copy_read_after_an_election_speaks_of_the_log_before_it() -> None:
-    steps = [step(1, 20, survives=50), step(2, 40)]
-    assert values(steps, report(80, 30, epoch=0)) == [None, 50]
-    assert values(steps, report(80, 30, epoch=1)) == [None, 80]
-
-
-def test_a_leader_that_goes_on_carries_everything() -> None:
-    steps = [step(1, 20, carries=True), step(2, 40)]
-    assert values(steps, report(80, 10)) == [80, 80]
-    assert values(steps, report(80, 30, epoch=0)) == [None, 80]
-
-
-def test_limits_hold_for_what_was_before_them_only() -> None:
-    steps = [step(1, 20, survives=50), step(2, 40, survives=90), step(3, 60, survives=70), step(4, 80)]
-    known = [report(80, 70, epoch=0), report(75, 70, epoch=1), report(85, 70, epoch=2)]
-    assert [values(steps, r)[-1] for r in known] == [50, 70, 70]
-    assert values(steps, *known, report(72, 75, epoch=3))[-1] == 72
-
-
-def test_a_report_of_a_later_epoch_than_its_time_allows_waits_for_that_epoch() -> None:
-    steps = [step(1, 20, survives=200), step(2, 40, survives=200), step(3, 60)]
-    assert values(steps, report(80, 10, epoch=2)) == [None, None, 80]
-
-
-def test_times_may_go_back_where_controllers_clocks_differ() -> None:
-    steps = [step(1, 40, survives=100), step(2, 30)]
-    assert values(steps, report(80, 35)) == [80, 80]
-
-
-def test_no_steps_no_reports() -> None:
-    assert floors([], [report(1, 1)]) == []
-    assert values([step(1, 20)]) == [None]
+    assert floors([], []) == []
 
 
 def epochs(story: str) -> list[str]:
@@ -111,7 +66,7 @@ def epochs(story: str) -> list[str]:
     return [f"{report.value}@{report.leader_epoch}" for report in found]
 
 
-@pytest.mark.parametrize("entry", entries(beside(__file__)), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", entries(beside(__file__, "epochs")), ids=lambda entry: entry.name)
 def test_the_epoch_of_a_report(entry: Entry) -> None:
     for story, answer in entry.cases:
         assert (" ".join(epochs(story)) or "nothing") == answer, story

@@ -6,7 +6,7 @@ from functools import cache
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.arrow.schemas import CHANGES, TOPIC_EVENTS
@@ -27,6 +27,7 @@ def cut(table: pa.Table, rows: int) -> pa.Table:
     return pa.Table.from_batches(table.to_batches(max_chunksize=rows), table.schema)
 
 
+@settings(max_examples=20)
 @given(st.sampled_from(SIZES), logs(), st.booleans())
 def test_random_logs(size: int, log: tuple[list[Row], list[Row]], backwards: bool) -> None:
     order = -1 if backwards else 1
