@@ -96,9 +96,12 @@ def entries(table: str, known_of_all: str = "") -> list[Entry]:
 
 
 def beside(module: str, part: str = "") -> str:
-    """The table in the text file beside a test module; part: what stands there below `== part`."""
+    """The table in the text file beside a test module; part: what stands there below `== part`. ValueError: nothing."""
     text = Path(module).with_suffix(".txt").read_text(encoding="utf-8")
-    return text.partition(f"== {part}\n")[2].partition("\n== ")[0] if part else text
+    found = text.partition(f"== {part}\n")[2].partition("\n== ")[0] if part else text
+    if not found:
+        raise ValueError(f"there is no {part or 'table'} beside {module}")
+    return found
 
 
 def lines_of(table: str) -> list[Any]:
