@@ -29,6 +29,14 @@ class Stopped:
     left: list[str]
     seconds: float
 
+    def check(self, number: signal.Signals) -> None:
+        """Raise AssertionError unless it ended in time as a command does that this signal stops."""
+        assert (self.code, self.said[-1]) == (128 + number, f"stopped by {number.name}: run the command again to go on")
+        assert not [
+            line for line in self.said if "Exception" in line or "Traceback" in line or line.startswith("\tat ")
+        ]
+        assert (self.left, self.seconds < GONE_S) == ([], True)
+
 
 def listening() -> None:
     """Called in a new process: a shell's background job ignores Ctrl-C, and so would all that it starts."""
