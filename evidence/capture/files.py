@@ -309,10 +309,15 @@ def _register(
     if manifest and manifest.cluster_id:
         clusters.setdefault(manifest.cluster_id, "the manifest")
     cluster = the_cluster(clusters, str(location))
+    # No topic's folder has a quorum-state: `scp -r HOST:.../__cluster_metadata-0 kafka-1` gives a copy that name.
+    of_log = {found.path.parent for found in files if found.path.name == "quorum-state"}
     entries = []
     for found in files:
-        entry = _entry(found, _kind(found.path, found.local), in_place)
-        entry = _placed(entry, found.path, nodes, manifest or Manifest())
+        kind, place = _kind(found.path, found.local), found.path
+        if place.parent in of_log and kinds.partition_of(place):
+            kind = {kinds.REPLICA_SEGMENT: kinds.METADATA_SEGMENT, kinds.LEADER_EPOCH: kinds.OTHER}.get(kind, kind)
+            place = place.with_name("quorum-state")  # whose folder may name the node
+        entry = _placed(_entry(found, kind, in_place), place, nodes, manifest or Manifest())
         is_doubted = any(path.parent in found.path.parents for path in doubted)
         entries.append(replace(entry, node_id=None) if is_doubted else entry)
         if entry.kind == kinds.OTHER and archive.is_packed(found.path):

@@ -371,6 +371,16 @@ def test_a_damaged_segment_of_any_name_that_ends_like_one_is_read(tmp_path: Path
     assert entry.kind == names.METADATA_SEGMENT
 
 
+@pytest.mark.parametrize("suffix", ["", ".tar.gz"])
+def test_a_copy_of_the_metadata_log_may_have_a_topics_name(suffix: str, tmp_path: Path) -> None:
+    """`scp -r HOST:.../__cluster_metadata-0 kafka-1`: it was read as partition 1 of a topic `kafka`."""
+    names = ("00000000000000000000.log", "leader-epoch-checkpoint", "quorum-state")
+    folder = write_files(tmp_path / "capture", {f"kafka-1/{name}": LOG for name in names} | {f"t-0/{names[0]}": LOG})
+    capture = opened(pack(folder, suffix) if suffix else folder)
+    kinds = ["metadata_segment", "other", "quorum_state", "replica_segment"]
+    assert [(file.kind, file.node_id) for file in capture.files] == list(zip(kinds, [1, 1, 1, None], strict=True))
+
+
 def test_an_archive_inside_a_capture_is_named_and_not_opened(tmp_path: Path) -> None:
     inner = pack(write_files(tmp_path / "inner" / "x", {"a.log": LOG}), ".tar.gz")
     capture = opened(write_files(tmp_path / "capture", {**FILES, "nodes/broker-1.tar.gz": inner.read_bytes()}))
