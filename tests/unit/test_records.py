@@ -16,7 +16,7 @@ from replay.loss.verdicts import KEPT, LOST, UNKNOWN
 from tests.likely.record import DRILLS, LIVES, Case, cases_of_lives, module, record_of, report
 from tests.mutants.__main__ import TESTS, Row, read, write
 from tests.mutants.conditions import Condition, conditions
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, text_with_table
 
 
 @pytest.mark.parametrize("file", sorted({condition.file for condition in conditions()}))
@@ -37,7 +37,7 @@ def test_the_table_has_each_condition() -> None:
     found = read(ROOT / "docs" / "mutants.csv")
     assert set(found) == {(c.rule, c.text) for c in conditions()}
     assert not any(row.caught_by for row in found.values() if row.test)
-    source = "".join(path.read_text("utf-8") for room in TESTS for path in (ROOT / room).rglob("test_*.*"))
+    source = "".join(text_with_table(path) for room in TESTS for path in (ROOT / room).rglob("test_*.py"))
     assert {row.test for row in found.values()} <= {"", *re.findall(r"\btest_\w+", source)}
 
 
