@@ -27,7 +27,7 @@ from evidence.capture.sniff import HEAD_BYTES, sniff
 from evidence.errors import CaptureError, spelled_out
 from evidence.limits import DEFAULT_LIMITS, Limits, int32_of
 from evidence.text_files import read_properties, whole_lines
-from evidence.wire.batches import MAGIC_AT, Bytes, Scan
+from evidence.wire.batches import Bytes, Scan
 
 _MOST_FOLDERS = 200
 
@@ -211,13 +211,7 @@ def _opened(
                 f"{location}: of archives only {', '.join(archive.SUFFIXES)} are opened: unpack it first, or give it "
                 "the ending of what it is."
             )
-        if kind == kinds.OTHER:
-            if local.suffix != ".log" and _head(local)[MAGIC_AT : MAGIC_AT + 1] != b"\2":
-                raise CaptureError(
-                    f"{location}: no capture: neither an archive nor a log segment, nor text that is read. If it is a "
-                    "damaged segment, give it the ending .log."
-                )
-            kind = kinds.METADATA_SEGMENT
+        kind = kinds.METADATA_SEGMENT if kind == kinds.OTHER else kind
         entry = _entry(Member(PurePosixPath(local.name), local), kind, in_place)
         yield Capture(capture_name(location), None, [entry], limits=limits)
 

@@ -18,7 +18,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import kinds as names
 from evidence.capture.archive import unpack
 from evidence.capture.blocks import Held
 from evidence.capture.files import Capture, capture_name, check_location, open_capture
@@ -357,18 +356,6 @@ def test_an_archive_that_is_not_whole_or_named_otherwise_is_refused(
     with pytest.raises(CaptureError, match=message) as caught:
         opened(archive)
     assert str(caught.value).startswith(f"{archive}: ")
-
-
-@pytest.mark.parametrize(("name", "data"), [("a.tar.gz.sha256", b"0f  a.tar.gz\n"), ("a.png", b"\x89PNG"), ("a", b"")])
-def test_a_file_of_which_nothing_is_read_is_no_capture(name: str, data: bytes, tmp_path: Path) -> None:
-    """It became a cluster of its own."""
-    with pytest.raises(CaptureError, match=r"no capture: neither an archive nor a log segment, nor text that is read"):
-        opened(write_files(tmp_path, {name: data}) / name)
-
-
-def test_a_damaged_segment_of_any_name_that_ends_like_one_is_read(tmp_path: Path) -> None:
-    (entry,) = opened(write_files(tmp_path, {"copy.log": bytes(100)}) / "copy.log").files
-    assert entry.kind == names.METADATA_SEGMENT
 
 
 @pytest.mark.parametrize("suffix", ["", ".tar.gz"])
