@@ -98,7 +98,8 @@ def _bounds(window: JudgedWindow) -> Iterator[Row]:
     least, most = judgement.log_end_min.value, judgement.log_end_max.value
     if floor.value is not None and floor.row is not None:
         code = floor.inference or "high_watermark_at_least"
-        yield statement(code, brokers=[floor.row["broker_id"]], value=floor.value)
+        broker = floor.row["broker_id"]  # None: whoever led told a client
+        yield statement(code, brokers=[] if broker is None else [broker], value=floor.value)
     if ceiling.value is not None:
         yield statement("high_watermark_at_most", value=ceiling.value)
     if ceiling.row is not None and ceiling.inference is not None:

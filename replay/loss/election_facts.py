@@ -60,6 +60,7 @@ class Contradictions:
 
 
 NO_CONTRADICTIONS = Contradictions()
+TOLD = "floor_told_clients"
 _NO_EVIDENCE = index_rows([])
 
 
@@ -183,7 +184,44 @@ class _Partition:
         known = reports(shown, rows, created, steps, self._latest_epoch, self.clock)
         alone = alone_in_isr(self.terms, self.evidence)
         logs = logs_of_lone_leaders(self.terms, self.evidence)
-        return [*known, *alone, *logs, *self.reader.reports]
+        return [*known, *alone, *logs, *self._told(), *self.reader.reports]
+
+    def _told(self) -> Iterator[Report]:
+        """High watermarks that clients were told by whoever led in its own eyes and could be reached: a leader answers
+        with its high watermark (Kafka's Partition.fetchOffsetForTimestamp).
+
+        It may have been superseded and not know it. So they are of the log of the last leader epoch up to which every
+        election kept what leaders before it had told, or would tell.
+        """
+        facts, error_ms, times = self.facts, self.clock.error_ms, self.terms.times
+        told = self.evidence.told
+        if not told or facts.anchored[self.first] or not self.terms.is_written_by_clients:
+            return
+        if self.cluster.is_used_again(self.terms.recorded.topic):
+            return  # a broker may lead an earlier topic of that name in its own eyes
+        sessions = (session for own in self.sessions.by_broker.values() for session in own)
+        if any(session.has_zookeeper for session in sessions):
+            return  # it serves before it is registered (KafkaServer.startup, 3.9.1)
+        for row in told:
+            begin_ms = row["captured_at_ms"] - error_ms
+            if begin_ms > self.terms.known_since_ms:
+                at = min(self.first + bisect_right(times, begin_ms), self._first_doubted) - 1
+                yield Report(
+                    row["high_watermark"], read_by(row) + error_ms, int(self.states.leader_epoch[at]), row, TOLD
+                )
+
+    @cached_property
+    def _first_doubted(self) -> int:
+        """The row of the first election that may have lost what a leader before it told clients, or of a snapshot
+        after a hole in the log; if there is none, the end."""
+        facts, rows = self.facts, np.arange(self.first + 1, self.end)
+        rows = rows[(facts.changes[rows] & (self.states.leader[rows] >= 0)) | facts.anchored[rows]]
+        return next((row for row in rows.tolist() if facts.anchored[row] or not self._kept_all(row)), self.end)
+
+    def _kept_all(self, row: int) -> bool:
+        own = membership(self.terms, int(self.states.leader[row]), row)
+        kept = own.holds or (self.terms.carries(row) and not self.terms.lost_inside(row))
+        return kept and not any(self._contradictions(row, own))
 
     def _is_of_this_topic(self, row: Row) -> bool:
         """Whether a value whose source identifies the topic only by name is of this partition, not of an
@@ -443,18 +481,21 @@ class _Partition:
         return self.against.truncated.get(int(self.states.key[row]), ())
 
     def _likely_floor(self, term: LeaderTerm, elected_ms: int) -> Bound:
-        """`likely_floor` of what was read after the term began, from its leader and that leader's followers."""
+        """`likely_floor` of what was read after the term began of its leader or its followers, or told to clients."""
         needed, error = self.cluster.checkpoint_interval_ms + PROPAGATION_MS, self.clock.error_ms
         rows = self.evidence.high_watermarks
         since = bisect_left(rows, term.begin_ms + needed + error, key=lambda r: r["captured_at_ms"])
+        told = [row for row in self.evidence.told if row["captured_at_ms"] - error >= term.begin_ms]
 
         def in_term(row: Row) -> bool:
             broker, at = row["broker_id"], row["captured_at_ms"]
+            if broker is None:
+                return True
             if broker == term.leader:
                 return term.end_ms - term.begin_ms >= needed
             return self.terms.in_sync_since(broker, at - needed - error, at + error) is not None
 
-        return likely_floor(rows[since:], in_term, elected_ms, self.clock)
+        return likely_floor([*rows[since:], *told], in_term, elected_ms, self.clock)
 
     def _step(self, row: int, lost_inside: bool) -> LeaderChange:
         carries = not self.facts.anchored[row] and self.terms.carries(row)

@@ -156,14 +156,16 @@ class Evidence:
     """The rows of one partition, indexed and in order of capture. Rows without a capture time are only in `entries` and
     `left`.
 
-    high_watermarks: rows that have one; HOLDS_LOG: whether the capture has the partition's own folder beside the file;
-    IS_ONLY_VALUE: whether no file of another directory, read in the same round, shows another value.
+    told: rows of sources that name no broker: what whoever led told a client. high_watermarks: those of brokers;
+    HOLDS_LOG: whether the capture has the partition's own folder beside the file; IS_ONLY_VALUE: whether no file of
+    another directory, read in the same round, shows another value.
     entries: distinct lines of leader-epoch-checkpoints, by leader epoch. log_ends, log_starts,
     epoch_rows (those lines again), observations, scrapes: by broker. left: log ends that a session left on disk when it
     stopped cleanly, by (broker, broker epoch). stopped: when the file of a clean stop was last found, in ms, by the
     same key: until then the broker had not started again.
     """
 
+    told: list[Row]
     high_watermarks: list[Row]
     entries: dict[int, list[EpochEntry]]
     log_ends: dict[int, list[Row]]
@@ -177,9 +179,10 @@ class Evidence:
 
 def index_rows(rows: Iterable[Row]) -> Evidence:
     """Evidence from LOG_END_OFFSETS rows; their order does not matter."""
-    # A source that names no broker (kafka-get-offsets) does not show a replica's log, so it proves nothing here.
+    rows = list(rows)
     ordered = sorted((r for r in rows if r["broker_id"] is not None), key=_sort_key)
     timed = [r for r in ordered if r["captured_at_ms"] is not None]
+    told = (r for r in rows if r["broker_id"] is None and None not in (r["captured_at_ms"], r["high_watermark"]))
     folders = folders_of(ordered)
     log_ends = groups((r for r in timed if r["log_end_offset"] is not None and not may_be_left(r, folders)), _BROKER)
     epoch_rows = groups((r for r in timed if r["epoch_start_offset"] is not None), _BROKER)
@@ -189,6 +192,9 @@ def index_rows(rows: Iterable[Row]) -> Evidence:
     for row in marks:
         shown[_round_of(row)].add(row["high_watermark"])
     return Evidence(
+        told=sorted(
+            told, key=lambda r: (r["captured_at_ms"], r["high_watermark"], r["path"] or "", r["position"] or 0)
+        ),
         high_watermarks=[
             {**r, HOLDS_LOG: place_of(r) in folders, IS_ONLY_VALUE: len(shown[_round_of(r)]) == 1} for r in marks
         ],

@@ -44,6 +44,7 @@ class Captures(Sessions):
             after(at[1], self._read_epochs, broker, common)
             after(at[2], self._read_recovery_point, broker, common, at[3] - at[2])
             after(at[4], self._scrape, broker, common, min(self.random(0, 80), takes_ms - at[4]))
+        self.events.after(int(self.own_rng.random() * takes_ms), self._ask, common)
 
     def copy_disk(self, broker: Broker, timed: bool) -> None:
         """One broker's directory, running or not: its last segment, its epochs, and the marker of a clean stop."""
@@ -135,6 +136,18 @@ class Captures(Sessions):
             self.events.after(after_ms, read)
         else:
             read()
+
+    def _ask(self, common: Row) -> None:
+        """A client asks whom it takes for the leader for the latest offset (Partition.fetchOffsetForTimestamp: none
+        before the high watermark has reached the leader's epoch)."""
+        running = (broker.process for broker in self.brokers.values() if broker.running)
+        leaders = [process for process in running if process and process.leading and process.leading.reign]
+        if leaders:
+            process = self.own_rng.choice(leaders)
+            log = process.leading.reign.log
+            if process.high_watermark >= log.entries[-1][1]:
+                told = {"source": "get_offsets", "high_watermark": process.high_watermark}
+                self.rows.append({**common, **told, "path": f"{common['path']}/get_offsets"})
 
     def _scrape(self, broker: Broker, common: Row, apart_ms: int) -> None:
         """The exporter asks a process for one value after the other."""

@@ -147,7 +147,7 @@ def evidence(*lines: str, topic_id: str = TOPIC_ID, topic: str = "t", partition:
     for line in lines:
         time, broker, *words = line.split()
         common = dict.fromkeys(LOG_END_OFFSETS.names) | {
-            "broker_id": int(broker[1:]),
+            "broker_id": None if broker == "any" else int(broker[1:]),
             "topic": topic,
             "topic_id": topic_id,
             "partition": partition,
@@ -159,7 +159,7 @@ def evidence(*lines: str, topic_id: str = TOPIC_ID, topic: str = "t", partition:
         position = {"leader_epoch": len(f"0\n{sum('@' in word for word in words)}\n")}
         started = next((ms(float(w.removeprefix("proc="))) for w in words if w.startswith("proc=")), None)
         in_folder = any(word.startswith(("rp=", "hw=")) for word in words) and not {"future", "moved"} & set(words)
-        if in_folder or "elsewhere" in words:
+        if broker != "any" and (in_folder or "elsewhere" in words):
             # The partition's own folder is in the same directory.
             paths = [f"{time}/{broker}/t-0/batch_heads", f"{time}/{broker}/other/t-0/batch_heads"]
             for path in paths if "elsewhere" in words else paths[:1]:

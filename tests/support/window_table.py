@@ -167,7 +167,7 @@ def inputs(story: str) -> tuple[pa.Table, pa.Table, ClusterFacts, pa.Table | Non
 def _kind(item: str) -> str:
     if SESSION.match(item):
         return "session"
-    if re.match(r"[\d.?]+ b\d", item):
+    if re.match(r"[\d.?]+ (b\d+|any) ", item):
         return "evidence"
     if re.match(r"b\d+ ", item):
         return "line"
