@@ -43,7 +43,8 @@ def commands_of(action: Action) -> tuple[str, ...]:
         case What.REASSIGN:
             tool = f"kafka-reassign-partitions.sh {_SERVER} --reassignment-json-file {action.name}"
             write = f"printf '%s\\n' {shlex.quote(action.value or '')} > {action.name}"
-            return write, f"{tool} --execute", f"{tool} --verify"
+            # Without --additional it refuses while any reassignment is under way, also that of the plan before.
+            return write, f"{tool} --additional --execute", f"{tool} --verify"
         case What.FEATURE:
             return (f"kafka-features.sh {_SERVER} upgrade --feature {action.name}={action.value}",)
         case What.UNAVAILABLE:
@@ -64,7 +65,8 @@ def _when(action: Action) -> str:
     """When to run an election, as a comment of the shell."""
     if action.broker is None:
         return ""
-    stopped = f" with {joined(action.brokers)} stopped," if action.brokers else ""
+    # A last known leader that runs is elected as soon as a broker's registration empties the ELR.
+    stopped = f" after {joined(action.brokers)} stopped," if action.brokers else ""
     return f"  # once broker {action.broker} has started,{stopped} before the next"
 
 

@@ -1,7 +1,7 @@
 """Where to move replicas of brokers that are gone: the plan of kafka-reassign-partitions.
 
 Sources: Kafka's ReassignPartitionsCommand (format of the plan), KIP-455 (a plan replaces a reassignment that is under
-way; a partition without a leader cannot be reassigned).
+way; nobody is taken into the ISR, so that it ends, without a leader that runs).
 """
 
 import json
@@ -18,7 +18,7 @@ def reassignments(states: Sequence[Row], active: Collection[int]) -> Iterator[Ac
     them if no other broker is active.
 
     states: of partitions at the log's end, with `leader`, `replicas`, `adding_replicas`, `removing_replicas`."""
-    led = (row for row in states if row["leader"] not in (None, -1) and is_legal(row["topic"]))
+    led = (row for row in states if row["leader"] in active and is_legal(row["topic"]))
     # A plan would replace a reassignment that is under way.
     movable = [row for row in led if not (row["adding_replicas"] or row["removing_replicas"])]
     for gone, rows in groups(movable, lambda row: tuple(sorted(set(row["replicas"]) - set(active)))).items():

@@ -47,12 +47,13 @@ def test_one_plan_never_names_a_broker_twice_for_a_partition() -> None:
     "placed",
     [
         state([3, 1], leader=-1),
+        state([5, 1], leader=5),
         state([3, 1], adding_replicas=[4]),
         state([3, 1], removing_replicas=[1]),
         state([3, 2]),
         state([3, 1], topic="a;b"),
     ],
-    ids=["no leader", "adding", "removing", "nobody gone", "a name that kafka refuses"],
+    ids=["no leader", "a leader that is down", "adding", "removing", "nobody gone", "a name that kafka refuses"],
 )
 def test_what_cannot_or_need_not_move(placed: dict[str, Any]) -> None:
     assert list(reassignments([placed], [2, 3, 4])) == []
