@@ -155,6 +155,7 @@ def _waiting(state: Row, copies: Mapping[int, Copy], brokers: Mapping[int, Row])
     return Waiting(
         *(state["topic_id"], state["topic"], tuple(sorted(state["replicas"])), tuple(members)),
         *(by, unclean, layer or "assumed_default", passed_over),
+        last_known=known[0] if len(known) == 1 else -1,
     )
 
 

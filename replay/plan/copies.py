@@ -35,7 +35,7 @@ from replay.plan.step import (
 def copy(given: PlanInput) -> Iterator[PlanStep]:
     """What a start rewrites or truncates, where records are lost or an election will be unclean. Before such an
     election also the logs of replicas that run: they truncate as soon as there is a leader."""
-    unclean = [each for each in given.waiting if each.by in (LAST_KNOWN, BY_LOG, NOBODY) or each.passed_over]
+    unclean = [w for w in given.waiting if w.by in (LAST_KNOWN, BY_LOG, NOBODY) or w.passed_over or w.leader_left]
     pairs = [(b, row) for each in unclean for row in places_of(given, [each]) for b in each.replicas]
     lost = [(b, row) for b, row in _holders(given) if not _followed(given, b, row)]
     running = sorted({b for b, _ in pairs if is_active(given.brokers, b)} - {b for b, _ in lost})
@@ -46,7 +46,7 @@ def copy(given: PlanInput) -> Iterator[PlanStep]:
     by_broker = {broker: [row for _, row in rows] for broker, rows in groups(pairs, lambda pair: pair[0]).items()}
     brokers = sorted(by_broker)
     down = [broker for broker in brokers if broker not in running]
-    last = [each for each in unclean if each.by == LAST_KNOWN]
+    last = [each for each in unclean if each.by == LAST_KNOWN or each.leader_left]
     more = {b: sum(each.count - len(each.partitions) for each in unclean if b in each.replicas) for b in brokers}
     compare = f" Compare the copies of {named(last)} before {joined(members_of(last))} starts." if last else ""
     folders = (text for b in brokers for text in _folders(given, b, by_broker[b]))
@@ -59,7 +59,7 @@ def copy(given: PlanInput) -> Iterator[PlanStep]:
         assumptions=(say("failed_directory", place=place(row), broker=b) for b, row in failed[:MOST_PLACES]),
         predictions=(
             say("rewritten"),
-            *([say("last_known_leads")] if last else []),
+            *([say("last_known_leads")] if any(each.by == LAST_KNOWN for each in last) else []),
             *([say("truncates_then")] if running else []),
             *_tiered(given, [row for _, row in pairs]),
             say("salvage"),

@@ -152,33 +152,42 @@ def _would_lose(given: PlanInput, waiting: Sequence[Waiting]) -> tuple[str, ...]
 
 
 def _start(given: PlanInput) -> Iterator[PlanStep]:
-    order = start_order(given.waiting, given.down - given.candidates)
+    led = {row["leader"] for row in given.alone if row["leader"] >= 0}
+    # Controllers of 4.0 have a last known leader lead that is down (KAFKA-19522).
+    order = sorted(start_order(given.waiting, given.down - given.candidates), key=lambda broker: broker not in led)
     helped = [each for each in given.waiting if each.members]
     by_log = [each for each in helped if each.by == BY_LOG]
-    if not order and not by_log:
+    failed = _failed(given, helped)
+    if not (order or by_log or failed):
         return
     one = len(order) == 1
     starts = f"start broker {order[0]}" if one else f"start brokers in the order {', '.join(map(str, order))}"
     # Had it died with a majority of the controllers, the log would not show it.
-    alone = sorted({row["leader"] for row in given.alone if row["leader"] >= 0})
+    alone = sorted(led.difference(order))
     text = f"Once {joined(alone)} run{'s' * (len(alone) == 1)}, {starts}" if alone else starts.capitalize()
     if not order:
         text, then = "", ""
-    elif helped:
+    elif by_log or not set(order).isdisjoint(members_of(helped)):
         then = f"; wait for the leaders {'of the partitions that need it' if one else 'after each'}."
-    else:
+    elif given.alone_count:
         then = f": {count(sum(given.alone_count.values()), 'partition')} had one copy left in the ISR or ELR."
+    else:
+        then = "."
+    if failed:
+        again = f"Restart {joined(sorted(failed))} once the failed log directories work again."
+        text = f"{again} {text}" if order else again
     if by_log:
         number = sum(each.count for each in by_log)
         if_none = "if it gets none" if number == 1 else "if they get none"
         leaders = f"leader{'s' * (number > 1)} of {count(number, 'partition')}"
-        then += f"{' ' * bool(order)}Elect the {leaders} by hand {if_none}."
+        then += f"{' ' * bool(text)}Elect the {leaders} by hand {if_none}."
     by_hand = tuple(_by_hand(given, by_log, order))
     yield step(
         "start",
         starts=text,
         then=then,
         facts=(
+            *(say("directory_failed", broker=b, places=named(rows)) for b, rows in sorted(failed.items())),
             *_waited_for(given, order),
             *_compared(given, by_log),
             *(broker_state(given.brokers, b) for b in sorted(order)),
@@ -189,6 +198,14 @@ def _start(given: PlanInput) -> Iterator[PlanStep]:
         brokers=order,
         of=about_waiting(given, helped),
     )
+
+
+def _failed(given: PlanInput, helped: Sequence[Waiting]) -> dict[int, list[Waiting]]:
+    """Brokers that ran without the directory of a log that is waited for: it comes back only as they start again
+    (LogManager.handleLogDirFailure, 3.9.1 to 4.3.1)."""
+    waits = [(b, w) for w in helped if w.by != BY_LOG for b in w.members if b not in w.passed_over]
+    pairs = [(broker, each) for broker, each in waits if is_active(given.brokers, broker)]
+    return {broker: [each for _, each in own] for broker, own in groups(pairs, lambda pair: pair[0]).items()}
 
 
 def _meanwhile(given: PlanInput, by_hand: Sequence[Action]) -> Iterator[str]:
@@ -239,6 +256,11 @@ def _elections(given: PlanInput, waiting: Sequence[Waiting]) -> Iterator[str]:
         yield say("without_elr")
     elif by - {LAST_KNOWN, BY_LOG}:
         yield say("with_elr")
+    known = [w for w in waiting if w.by == ELR or (w.by == BY_LOG and w.members[0] != w.last_known)]
+    leaders = groups([w for w in known if w.last_known >= 0], lambda each: each.last_known)
+    if leaders:
+        texts = [f"broker {broker} of {named(rows)}" for broker, rows in sorted(leaders.items())]
+        yield say("last_member", leaders=some(texts))
     for each in waiting:
         if each.by == LAST_KNOWN:
             yield say("last_known", places=named([each]), broker=each.members[0])

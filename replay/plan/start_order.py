@@ -29,7 +29,8 @@ class Waiting:
     be elected by hand, as the captured logs have it (`to_elect`). unclean: ON, OFF, or UNKNOWN if no
     config in the evidence sets unclean.leader.election.enable; layer: where it is set. passed_over: those whom Kafka
     may elect that were active, in a directory that was online, and did not lead: it was assigned after the last
-    election, in place of the one that had their log. partitions: the first ones; count: how many there are.
+    election, in place of the one that had their log. last_known: the one last known leader, -1 for none. partitions:
+    the first ones; count: how many there are.
     """
 
     topic_id: str
@@ -40,12 +41,19 @@ class Waiting:
     unclean: str
     layer: str
     passed_over: tuple[int, ...] = ()
+    last_known: int = -1
     partitions: tuple[int, ...] = (0,)
     count: int = 1
 
     @property
     def outsiders(self) -> tuple[int, ...]:
         return tuple(broker for broker in self.replicas if broker not in self.members)
+
+    @property
+    def leader_left(self) -> bool:
+        """Whether the last known leader left the ELR, by an unclean stop. It is elected, whatever it holds, once the
+        last member leaves it, too (PartitionChangeBuilder.canElectLastKnownLeader, 3.9.1 to 4.3.1)."""
+        return self.by == ELR and self.last_known not in (-1, *self.members)
 
 
 @dataclass(frozen=True, slots=True, order=True)

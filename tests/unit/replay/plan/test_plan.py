@@ -62,6 +62,7 @@ def plan_input(items: list[str]) -> PlanInput:
             more = {"topic": topic, "topic_id": TOPIC_ID if topic == "ledger" else topic[0]}
             more |= {"layer": values["layer"]} if "layer" in values else {}
             more |= {"passed_over": (int(values["passed"]),)} if "passed" in values else {}
+            more |= {"last_known": int(values["known"])} if "known" in values else {}
             more |= {"replicas": tuple(ids(values["replicas"]))} if "replicas" in values else {}
             unclean = {"on": ON, "off": OFF, "?": UNKNOWN}[given[2]]
             found["waiting"].append(waiting(BY[given[0]], tuple(ids(given[1])), unclean, **more))
