@@ -38,9 +38,11 @@ class Directories:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Broker states as arrays, in the order of `events`. online: sorted numbers state * directories + directory."""
+    """Broker states as arrays, in the order of `events`; batches: the same by their batches' base offsets. online:
+    sorted numbers state * directories + directory."""
 
     events: Events
+    batches: Events
     active: Array
     has_directories: Array
     default_directory: Array
@@ -50,6 +52,10 @@ class Availability:
     def states(self, brokers: Array, offsets: Array) -> Array:
         """The number of each broker's state right before its row's offset; -1 if unknown. brokers: matrix."""
         return self.events.last(brokers, offsets[:, None] - 1)
+
+    def states_after(self, brokers: Array, offsets: Array) -> Array:
+        """The number of each broker's state after the batch that has its row's offset; -1 if unknown."""
+        return self.batches.last(brokers, offsets[:, None])
 
     def acceptable(self, brokers: Array, directories: Array, states: Array) -> Array:
         """Whether each broker was acceptable as leader with its replica in that directory; bool matrix."""
@@ -92,11 +98,10 @@ def availability(brokers: BrokerTimeline, directories: Directories) -> Availabil
     ]
     only = [(state.log_dirs or (MIGRATING,)) if state.incarnation_id else () for _, state in states]
     default = [numbers.get(names[0], -1) if len(names) == 1 else 0 for names in only]
+    of = np.array([broker for broker, _ in states], dtype=np.int64)
     return Availability(
-        events=Events(
-            np.array([broker for broker, _ in states], dtype=np.int64),
-            np.array([state.offset for _, state in states], dtype=np.int64),
-        ),
+        events=Events(of, np.array([state.offset for _, state in states], dtype=np.int64)),
+        batches=Events(of, np.array([state.batch_base_offset for _, state in states], dtype=np.int64)),
         active=np.array([state.active for _, state in states], dtype=bool),
         has_directories=np.array([bool(state.log_dirs) for _, state in states], dtype=bool),
         default_directory=np.array(default, dtype=np.int64),

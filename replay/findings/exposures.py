@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from replay.arrow import sets
 from replay.arrow.ragged import PAD, Array, as_lists, bools, to_matrix
 from replay.arrow.schemas import FINDINGS
+from replay.arrow.sets import resize
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
@@ -79,8 +80,13 @@ def exposure_findings(bucket: Bucket) -> pa.Table:
     # A partition with one replica is always in this state, so it is left out.
     alone = (sets.size(holders) == 1) & (sets.size(states.replicas) > 1) & ~states.removed
     leaderless = _Exposures(history, states, stretches(states, ~states.removed & (states.leader < 0)), cluster)
+    first = leaderless.spans.first
+    replicas, offset = states.replicas[first], leaderless.first["offset"].to_numpy()
+    known, placed = bucket.availability, resize(bucket.directory_codes_at(first), replicas.shape[1])
+    # No other batch begins between a record and the start of its own batch.
+    could = sets.keep(replicas, known.acceptable(replicas, placed, known.states_after(replicas, offset)))
     last_replica = _Exposures(history, states, stretches(states, alone), cluster)
-    return pa.concat_tables([_leaderless(leaderless, isr, elr), _last_replica(last_replica, holders)])
+    return pa.concat_tables([_leaderless(leaderless, isr, elr, could), _last_replica(last_replica, holders)])
 
 
 class _Exposures:
@@ -157,8 +163,9 @@ class _Exposures:
         return pa.array(reason, pa.string())
 
 
-def _leaderless(found: _Exposures, isr: Array, elr: Array) -> pa.Table:
-    """Findings of stretches without a leader. isr, elr: of every row of the history, from `ragged.to_matrix`."""
+def _leaderless(found: _Exposures, isr: Array, elr: Array, could: Array) -> pa.Table:
+    """Findings of stretches without a leader. isr, elr: of every row of the history, from `ragged.to_matrix`. could: of
+    each stretch, the replicas that an unclean election could have elected when it began."""
     states, spans = found.states, found.spans
     isr, elr = isr[spans.last], elr[spans.last]
     led, offset, epoch = states.previous_leader[spans.first], found.first["offset"], states.leader_epoch[spans.first]
@@ -168,7 +175,7 @@ def _leaderless(found: _Exposures, isr: Array, elr: Array) -> pa.Table:
         stated("no_leader", led < 0, offset=offset, leader_epoch=epoch),
         *found.duration(),
         *waiting,
-        *_unclean_candidates(found),
+        *_unclean_candidates(found, could),
         *_ending(found, isr, elr),
         stated("leaderless_means", np.ones(found.count, dtype=bool)),
     ]
@@ -197,12 +204,11 @@ def _waiting_for(found: _Exposures, isr: Array, elr: Array) -> tuple[Array, list
     ]
 
 
-def _unclean_candidates(found: _Exposures) -> Iterator[StatementColumn]:
+def _unclean_candidates(found: _Exposures, could: Array) -> Iterator[StatementColumn]:
     """The replicas that an unclean election could have elected, and whether the config allowed one."""
     alive = _alive(found.cluster.brokers, found.states.replicas[found.spans.first], found.first)
-    some = ~sets.is_empty(alive)
     yield stated("replicas_alive", np.ones(found.count, dtype=bool), brokers=alive, offset=found.first["offset"])
-    yield stated("unclean_possible", some, brokers=alive)
+    yield stated("unclean_possible", ~sets.is_empty(could), brokers=could)
     enabled = found.last["unclean_leader_election_enable"]
     source = found.last["unclean_leader_election_enable_source"]
     assumed = bools(pc.equal(source, _ASSUMED))
@@ -216,7 +222,6 @@ def _unclean_candidates(found: _Exposures) -> Iterator[StatementColumn]:
 
 def _alive(brokers: BrokerTimeline, replicas: Array, states: pa.Table) -> Array:
     """The replicas of each state whose brokers may lead after the state's batch is applied."""
-    # No other batch begins between a record and the start of its own batch.
     return sets.keep(replicas, brokers.active_members(replicas, states["offset"].to_numpy()))
 
 
