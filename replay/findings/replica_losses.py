@@ -345,8 +345,15 @@ class _Partition:
                 span = self._span(lost)
                 if span and self._settled(lost) == self.rows[span.last]["leader_epoch"]:
                     truncated = any(lost.overlaps(other) for other in tail_losses)
-                    return [] if truncated else [self._checkpoint(lost, span)]
+                    explained = truncated or self._leader_began_again(lost, span)
+                    return [] if explained else [self._checkpoint(lost, span)]
         return []
+
+    def _leader_began_again(self, drop: Drop, span: _Span) -> bool:
+        """Whether the leader registered again in its own term: it begins with its file's older high watermark, which
+        its followers take over (UnifiedLog.updateHighWatermark, 3.9.1)."""
+        since_ms = drop.before["captured_at_ms"] - self.clock.error_ms
+        return any(session.timestamp_ms > since_ms for _, session in self._leader_restarts(drop, span))
 
     def _checkpoint(self, drop: Drop, span: _Span) -> Row:
         reason = [
