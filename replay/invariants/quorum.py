@@ -166,7 +166,8 @@ def _lost(shape: LogShape, leaders: Sequence[tuple[Row, Row]]) -> Iterator[Row]:
     """Entries that were committed and then replaced.
 
     Committed are entries below a snapshot's end, and entries that a majority of the voters of their epoch held: every
-    later leader needs the vote of a node that holds them.
+    later leader needs the vote of a node that holds them. Not so entries before an epoch of the same branch: a majority
+    may have got them in that one only, and a leader with an epoch in between replaces them (Raft, figure 8).
     """
     voters = {b["epoch"]: {v["voterId"] for v in data.get("voters") or []} for b, data in leaders}
     epochs, first = np.unique(shape.batches.column("epoch")[shape.live], return_index=True)
@@ -180,6 +181,7 @@ def _lost(shape: LogShape, leaders: Sequence[tuple[Row, Row]]) -> Iterator[Row]:
             yield _violation("committed_entries_survive", [by], end, by["nodes"], detail)
     for branch in shape.branches:
         batches = [shape.batches[i] for i in branch.batches]
+        batches = [b for b in batches if b["epoch"] == batches[-1]["epoch"]]
         quorum = [voters.get(b["epoch"], set()) for b in batches]
         held = [b for b, v in zip(batches, quorum, strict=True) if v and len(v & set(b["nodes"])) > len(v) // 2]
         if held:

@@ -110,5 +110,8 @@ def test_committed_entries_that_were_replaced() -> None:
     assert of_log(log, CHANGES, [(15, 1)]) == [(name, 10, 15, [2, 3], [10])]
     held = [leads(0, 1), batch(1, 9, 1), batch(10, 14, 1, [1, 2]), leads(10, 2, [2, 3])]
     assert of_log(held, CHANGES) == [(name, 10, 15, [1, 2], [10])]
+    # Controller 2 may have got them in epoch 3, from 1, which had not replicated that epoch when 3 was elected.
+    late = [*held[:3], leads(15, 3, [1]), leads(10, 2, [3]), leads(11, 4, [2, 3])]
+    assert of_log(late, [*CHANGES, change(15, 3), change(11, 4, 3)]) == []
     # Nobody says who votes.
     assert of_log(held, [change(0, 1, 1, []), CHANGES[1]]) == []
