@@ -24,7 +24,8 @@ from replay.plan.step import (
 
 MOST_LONGEST = 5
 _ELR, _METADATA = "eligible.leader.replicas.version", "metadata.version"
-_ELR_NEEDS = 23  # metadata.version 4.0-IV1
+# metadata.version 4.0-IV1; with 4.1-IV0 no controller is of 4.0, which elects a last known leader that is down.
+_ELR_NEEDS, _NOT_4_0 = 23, 26
 _FIXED_IN = {"KAFKA-19522": "4.1.0", "KAFKA-19975": "4.3.0"}
 _LASTED = ("last_replica", "exposed_for", "exposed_for_at_least")
 # config, unsafe value, safe value, the sentence that says what follows.
@@ -53,8 +54,10 @@ def prevention(given: PlanInput, done: Collection[str | None]) -> Iterator[PlanS
         actions += [Action(What.SET_CONFIG, topic, name=name, value=good) for topic in topics if is_legal(topic)]
     if given.features and given.features.get(_ELR, 0) == 0:
         level = given.features.get(_METADATA)
-        able = level is not None and level >= _ELR_NEEDS
-        texts.append("turn on eligible leader replicas" if able else "upgrade to Kafka 4.0 or later for ELR (KIP-966)")
+        able, is_newer = (level is not None and level >= least for least in (_ELR_NEEDS, _NOT_4_0))
+        upgrade = "upgrade to Kafka 4.1 or later, metadata.version too, for ELR (KIP-966)"
+        first = "" if is_newer else " once all controllers are of 4.1 or later (KAFKA-19522)"
+        texts.append(f"turn on eligible leader replicas{first}" if able else upgrade)
         facts.append(say("elr_off", level=level))
         predictions += [say("elr_remembers"), say("elr_removes")]
         actions += [Action(What.FEATURE, name=_ELR, value="1")] if able else []
