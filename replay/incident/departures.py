@@ -84,12 +84,15 @@ def departure(
         said = ["" if same else _NOT_RECORDED]
     said += [] if back is None or same else [logs.start(broker, back["broker_epoch"])]
     text = " ".join(part for part in (f"{happened}{again}{boot}.", *said) if part)
-    way, deduced = (PAUSED, False) if same else _way(event, back, boot, logs)
+    ended = own[at - 1]["broker_epoch"] if at > 0 else None
+    placed = {tuple(sorted(s.get("log_dirs") or ())) for s in own if s is back or s["broker_epoch"] == ended}
+    way, deduced = (PAUSED, False) if same else _way(event, back, boot, logs, len(placed) > 1)
     return Departure(broker, event["offset"], event["timestamp_ms"], way, deduced, unnoticed, text)
 
 
-def _way(event: Row, back: Row | None, boot: str, logs: NodeLogs) -> tuple[str, bool]:
-    """(how it went away, whether that is deduced)."""
+def _way(event: Row, back: Row | None, boot: str, logs: NodeLogs, is_placed_anew: bool) -> tuple[str, bool]:
+    """(how it went away, whether that is deduced). is_placed_anew: a log directory failed, came or went: then its start
+    counts as unclean however it stopped (LogManager.readBrokerEpochFromCleanShutdownFiles, 3.9.1 to 4.3.1)."""
     if event["incarnation_id"] is None:
         return UNREGISTERED, False
     if event["in_controlled_shutdown"]:
@@ -98,7 +101,7 @@ def _way(event: Row, back: Row | None, boot: str, logs: NodeLogs) -> tuple[str, 
         return REBOOTED, True
     if back is None:
         return GONE, False
-    treated = {"clean": True, "unclean": False}.get(back["restart_class"] or "")
+    treated = {"clean": True, "unclean": None if is_placed_anew else False}.get(back["restart_class"] or "")
     clean = logs.found_clean(event["broker_id"], back["broker_epoch"]) if treated is None else treated
     return (GONE, False) if clean is None else (STOPPED if clean else KILLED, True)
 

@@ -67,9 +67,10 @@ class NodeLogs:
         return f"Broker {broker} logged at that start that it found {how}{took}."
 
     def found_clean(self, broker: int, broker_epoch: int) -> bool | None:
-        """Whether the process that registered with that epoch logged that the one before had stopped cleanly."""
+        """Whether the process that registered with that epoch logged that the one before had stopped cleanly, in any
+        directory: one that is new or had failed has no file of a clean stop."""
         boot = self.starts.get((broker, broker_epoch), {})
-        return False if boot.get("unclean_directories") else True if boot.get("clean_directories") else None
+        return True if boot.get("clean_directories") else False if boot.get("unclean_directories") else None
 
     def smaller_isr(self, place: tuple[str, int], before: Row, after: Row) -> str:
         """Why members left the ISR of (topic, partition), as the leader and they logged it; "" for nothing."""

@@ -73,6 +73,17 @@ def test_what_the_next_start_logged_shows_how_the_last_process_ended(found: str,
     assert only(UP, FENCED, next_process(restart="unknown")).way == GONE
 
 
+@pytest.mark.parametrize(("before", "after"), [(["a"], ["b", "a"]), (["a", "b"], ["a"])])
+def test_with_other_directories_a_start_counts_as_unclean_however_the_process_ended(
+    before: list[str], after: list[str]
+) -> None:
+    """LogManager.readBrokerEpochFromCleanShutdownFiles: each directory must have its file, and none may have failed."""
+    rows = [{**UP, "log_dirs": before}, {**FENCED, "log_dirs": before}, next_process(log_dirs=after)]
+    start = {"unclean_directories": ["/b"], "clean_directories": ["/a"], "load_ms": None}
+    assert only(*rows).way == GONE
+    assert departures(rows, NodeLogs(starts={(3, 125): start}))[0].way == STOPPED
+
+
 def test_a_new_process_within_the_session_of_the_last_one_went_unnoticed() -> None:
     assert only(UP, next_process()).unnoticed
     assert not only(UP, FENCED, next_process()).unnoticed
