@@ -1,6 +1,9 @@
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -19,10 +22,14 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.DescribeTopicsOptions;
 import org.apache.kafka.clients.admin.ElectLeadersOptions;
 import org.apache.kafka.clients.admin.FeatureUpdate;
+import org.apache.kafka.clients.admin.ListOffsetsOptions;
+import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -92,6 +99,7 @@ public class DrillClient {
             case "load": startLoad(Arrays.asList(w).subList(3, w.length), w[1], Integer.parseInt(w[2])); return "null";
             case "send": sendBy(w[1], Integer.parseInt(w[2]), Integer.parseInt(w[3]), Integer.parseInt(w[4])); return "null";
             case "unload": stopLoad(); return "null";
+            case "monitor": startMonitor(Path.of(w[1]), Integer.parseInt(w[2])); return "null";
             case "describe": return describe();
             case "read": return read(w[1], Integer.parseInt(w[2]));
             case "config": config(w[1], w[2].equals("-") ? "" : w[2], w[3]); return "null";
@@ -154,6 +162,42 @@ public class DrillClient {
             if (key.startsWith("tx")) made.initTransactions();
             return made;
         });
+    }
+
+    /** As a monitor of consumer lag does: the latest offsets of all partitions again and again, each time in a file as
+     *  kafka-get-offsets prints them, named by when it began to ask. What takes too long is of no use, and not written. */
+    static void startMonitor(Path folder, int everyMs) {
+        Thread monitor = new Thread(() -> {
+            ListOffsetsOptions patience = new ListOffsetsOptions().timeoutMs(2000);
+            try (Admin own = Admin.create(settings)) {
+                while (true) {
+                    Thread.sleep(everyMs);
+                    try {
+                        var names = own.listTopics(new ListTopicsOptions().timeoutMs(2000)).names().get();
+                        var topics = own.describeTopics(names, new DescribeTopicsOptions().timeoutMs(2000)).allTopicNames().get();
+                        Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
+                        topics.forEach((name, topic) -> topic.partitions().forEach(
+                            p -> asked.put(new TopicPartition(name, p.partition()), OffsetSpec.latest())));
+                        long at = System.currentTimeMillis();
+                        var told = own.listOffsets(asked, patience);
+                        StringBuilder text = new StringBuilder();
+                        for (TopicPartition p : asked.keySet()) {
+                            try {
+                                text.append(p.topic() + ":" + p.partition() + ":" + told.partitionResult(p).get().offset() + "\n");
+                            } catch (ExecutionException e) {  // nobody leads it, or did not answer
+                            }
+                        }
+                        if (System.currentTimeMillis() - at < 4000 && text.length() > 0)
+                            Files.writeString(folder.resolve(at + "-kafka-get-offsets.txt"), text);
+                    } catch (ExecutionException e) {  // nobody answered
+                    }
+                }
+            } catch (InterruptedException | IOException e) {
+                throw new IllegalStateException(e);
+            }
+        });
+        monitor.setDaemon(true);
+        monitor.start();
     }
 
     static synchronized String value() {

@@ -31,7 +31,9 @@ from evidence.text_files import read_properties
 Row = dict[str, Any]
 Say = Callable[[str], None]
 RESULT, TRUTH = "result.json", "truth.json"
-LAKES, WITHOUT_LOGS = ("lake", "lake-without-logs"), "without-logs"
+LAKES, WITHOUT_LOGS = ("lake", "lake-without-logs", "lake-monitored"), "without-logs"
+# What a monitor of consumer lag was told, so often.
+MONITOR, MONITOR_MS = "monitor", 5_000
 _CONFIGS = Path(__file__).with_name("server.properties")
 _TEMPLATE = Path(__file__).with_name("drill.md.j2")
 
@@ -95,6 +97,8 @@ def _play(scenario: DrillScenario, jars: Path, seed: int, folder: Path, out: Pat
             wait_for(
                 "all topics have leaders", lambda: topics <= {r["topic"] for r in drill.partitions() if r["leader"] > 0}
             )
+            (out / MONITOR).mkdir()
+            asked.ask("monitor", str(out / MONITOR), MONITOR_MS)
             with watching(drill) if scenario.watch else contextlib.nullcontext():
                 drill.play(scenario.steps)
             followed = follow(drill) if scenario.plan else None
@@ -133,16 +137,18 @@ def score_again(folder: Path) -> Row:
 
 
 def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, described: Sequence[Row]) -> Row:
-    """Run the pipeline on folders that `collect` wrote, with and without the nodes' own logs, and compare.
+    """Run the pipeline on folders that `collect` wrote, without and with the nodes' own logs, and, if the drill had
+    a monitor, with these and what that was told; and compare.
 
-    out: the folder for both lakes. described: answers of `describe`.
+    out: the folder for the lakes. described: answers of `describe`.
     """
     without = shutil.ignore_patterns("logs")
     bare = [Path(shutil.copytree(each, out / WITHOUT_LOGS / each.name, ignore=without)) for each in captures]
-    lakes = out / LAKES[0], out / LAKES[1]
-    for lake, given in zip(lakes, (captures, bare), strict=True):
-        lake_of(lake, given)
-    return score(*lakes, ledger, described)
+    monitored = [*captures, out / MONITOR] if any((out / MONITOR).glob("*")) else []
+    given = {name: each for name, each in zip(LAKES, (captures, bare, monitored), strict=True) if each}
+    for name, each in given.items():
+        lake_of(out / name, each)
+    return score([out / name for name in given], ledger, described)
 
 
 def page(result: Mapping[str, Any], scenario: DrillScenario) -> str:

@@ -64,19 +64,20 @@ def wrong(kind: str, partition: str, text: str, logs: bool = True) -> Row:
     return {"kind": kind, "partition": partition, "text": text, "logs": logs}
 
 
-def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequence[Row]) -> Row:
-    """Compare both lakes with the ledger, and the histories with what Kafka described.
+def score(lakes: Sequence[Path], ledger: Ledger, described: Sequence[Row]) -> Row:
+    """Compare lakes with the ledger, and the histories with what Kafka described. lakes: with brokers' logs, without,
+    and perhaps with these and what a monitor was told.
 
     Returns of result.json: lost: by partition, how many records acknowledged with acks=all; found: what was found of
     each of these partitions; verdicts: number of windows by verdict; open: number of open windows by what they lack, a
-    statement code (docs/findings.md); these three also as `..._without_logs`. states: how many described states were
+    statement code (docs/findings.md); these three also as `..._without_logs` and `..._monitored`. states: how many described states were
     compared; wrong: as `wrong` makes them; windows.
     """
     lost = ledger.lost()
     result: Row = {"lost": {of.name: len(of.lost) for of in lost.values()}}
     untrue: list[Row] = []
-    # With logs last: what is below the loop is about these.
-    for suffix, root in (("_without_logs", lake_without_logs), ("", lake)):
+    # With logs alone last: what is below the loop is about these.
+    for suffix, root in [*zip(("", "_without_logs", "_monitored"), lakes, strict=False)][::-1]:
         history, findings = (Lake(root).rows(name, CLUSTER_ID) for name in ("partition_history", "findings"))
         windows = _windows(history, findings)
         of_place = groups(windows, _place)
@@ -87,7 +88,7 @@ def score(lake: Path, lake_without_logs: Path, ledger: Ledger, described: Sequen
         result[f"open{suffix}"] = lacks(windows)
         for place, of in ledger.partitions.items():
             found = lies(of_place.get(place, ()), of.records, of.markers_ms)
-            untrue += [wrong(kind, of.name, text, not suffix) for kind, text in found]
+            untrue += [wrong(kind, of.name, text, suffix != "_without_logs") for kind, text in found]
     names = {_place(row): name_of(row) for row in history}
     for row in filter(contradicts, findings):
         untrue.append(wrong(MISMATCH, names.get(_place(row), "-"), f"{row['kind']}: {row['explanation']}"))
