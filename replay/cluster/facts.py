@@ -380,7 +380,7 @@ def _longest(files: Iterable[Mapping[str, str]], name: str, default: int) -> int
 
 def standstills(shape: LogShape, session_timeout_ms: int) -> Sequence[tuple[int, int]]:
     """(last batch's time before, first batch's time after) of each time, in ms, in which the active controller wrote
-    nothing for longer than the session margin allows for: it may have stood still.
+    nothing for longer than the session margin allows for: it may have stood still. And where its clock was set back.
 
     So it may have heard late of a broker, or fenced it late, and a new controller need not have taken over: the only
     one has nobody to do so. It writes no-op records to show that it runs, but for where they are turned off.
@@ -390,9 +390,8 @@ def standstills(shape: LogShape, session_timeout_ms: int) -> Sequence[tuple[int,
     result: list[tuple[int, int]] = []
     for own in np.split(at_ms, np.flatnonzero(np.diff(epoch)) + 1):
         times = np.maximum.accumulate(own)
-        result += [
-            (int(times[i]), int(times[i + 1])) for i in np.flatnonzero(np.diff(times) > _late_ms(session_timeout_ms))
-        ]
+        is_late = np.diff(times) > _late_ms(session_timeout_ms)
+        result += [(int(times[i]), int(own[i + 1])) for i in np.flatnonzero(is_late | (np.diff(own) < 0))]
     return result
 
 

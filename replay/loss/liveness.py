@@ -162,8 +162,18 @@ def sessions_of(cluster: ClusterFacts, timestamp_ms: Array) -> Sessions:
     end_ms = cluster.end_ms(timestamp_ms)
     found = broker_sessions(cluster.brokers, end_ms, cluster.heard_ms, cluster.fail_overs)
     for broker, sessions in found.by_broker.items():
-        found.by_broker[broker] = [_as_logged(session, cluster) for session in sessions]
+        found.by_broker[broker] = [_as_logged(_before_falls(session, cluster), cluster) for session in sessions]
     return found
+
+
+def _before_falls(session: Session, cluster: ClusterFacts) -> Session:
+    """The session, alive only until no later record of the log can have an earlier time: where the next controller's
+    clock is behind, an election after a sign of life may seem to be from before it."""
+    alive_ms = session.alive_until_ms
+    for before_ms, after_ms in sorted(cluster.fail_overs, reverse=True):
+        if after_ms < alive_ms <= before_ms:
+            alive_ms = after_ms
+    return replace(session, alive_until_ms=alive_ms)
 
 
 def _as_logged(session: Session, cluster: ClusterFacts) -> Session:

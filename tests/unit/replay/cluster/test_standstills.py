@@ -23,6 +23,8 @@ LAST = NO_OPS[-1]
         ([*NO_OPS[:3], 60_000], [], [(NO_OPS[2], 60_000)]),
         # A controller that writes no no-op records may have had nothing to write, or have stood still.
         ([0, 10_000, 20_000], [], [(0, 10_000), (10_000, 20_000)]),
+        # Its clock was set back.
+        ([0, 500, 1_000, 300, 800, 1_300], [], [(1_000, 300)]),
         # Another one took over.
         ([*NO_OPS, *(LAST + 1_000 + at for at in NO_OPS)], [1] * 30 + [2] * 30, [(LAST, LAST + 1_000)]),
     ],
