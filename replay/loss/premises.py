@@ -70,7 +70,7 @@ def membership(terms: LeaderTerms, broker: int, row: int) -> Membership:
 def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
     facts = terms.facts
     if terms.states.taken_in[row] and terms.states.leader[row] == broker:
-        premises = [_not_marked(terms, row), _alive(terms, broker, row), _leader_lost_nothing(terms, row)]
+        premises = [_alive(terms, broker, row), _leader_lost_nothing(terms, row)]
         return Membership(None, [*premises, *_of_joining(terms, broker, row)], taken_in=True)
     before = row - 1
     joined = _joined(terms, broker, before, row)
