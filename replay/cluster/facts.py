@@ -156,6 +156,11 @@ class ClusterFacts:
         """Whether some of the topic may be in tiered storage."""
         return topic is None or self.tiered_topics is None or topic in self.tiered_topics
 
+    def disk_failed(self, broker: int, since_ms: int, until_ms: int) -> bool:
+        """Whether a disk of the broker may have failed between the two times (ms) to write what a process had handed to
+        the system: that is lost although its machine ran on."""
+        return self.clock.may_be_within(self.disk_errors.get(broker, ()), since_ms, until_ms)
+
     def may_be_of_lost_disk(self, row: Row) -> bool:
         """Whether a row of a file may be of a disk that its broker had lost when the file was read."""
         return self.brokers.lost_log_dirs(row["broker_id"], read_by(row) + self.clock.error_ms)

@@ -243,7 +243,7 @@ class LeaderTerms:
         machine did not start again (SIGKILL leaves what was written in the page cache), and it kept its log
         directories. The process of the session at since_ms, if there is one, ran up to its last sign of
         life."""
-        if self._is_within(self.cluster.disk_errors.get(broker, ()), since_ms, until_ms):
+        if self.cluster.disk_failed(broker, since_ms - PROPAGATION_MS, until_ms + PROPAGATION_MS):
             return False
         if self.made_anew(broker, since_ms, until_ms):
             return False

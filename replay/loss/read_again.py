@@ -37,7 +37,6 @@ def is_first(
 
 def kept_its_copy(cluster: ClusterFacts, broker: int, since_ms: int, until_ms: int) -> bool:
     """Whether the broker's copy of the metadata log lost nothing from since_ms to until_ms if its machine ran on: its
-    directories stayed, and no disk failed to write what a process had handed to the system."""
-    errors = cluster.disk_errors.get(broker, ())
-    failed = cluster.clock.may_be_within(errors, since_ms - PROPAGATION_MS, until_ms + PROPAGATION_MS)
+    directories stayed, and no disk failed."""
+    failed = cluster.disk_failed(broker, since_ms - PROPAGATION_MS, until_ms + PROPAGATION_MS)
     return not failed and cluster.brokers.kept_log_dirs(broker, since_ms, until_ms)
