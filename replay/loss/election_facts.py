@@ -430,7 +430,10 @@ class _Partition:
         epochs = states.leader_epoch[self.first : last + 1]
         learned = self.terms.configs_from(self.first + int(np.searchsorted(epochs, states.leader_epoch[first])))
         rows = np.arange(min(first, known, learned), last + 1)
-        if rows[0] < facts.stretch[last] or (states.min_isr[rows] != states.min_isr[last]).any():
+        # A snapshot does not show what min ISR was before it, when the leader may have learned of the epoch.
+        if rows[0] < facts.stretch[last] or facts.anchored[rows[0]]:
+            return False
+        if (states.min_isr[rows] != states.min_isr[last]).any():
             return False
         if not facts.is_one_layer(rows):
             return False
