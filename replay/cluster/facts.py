@@ -44,6 +44,12 @@ DEFAULT_LAG_TIME_MAX_MS = 30_000
 SESSION_TIMEOUT = "broker.session.timeout.ms"
 # A topic's tiered storage; Confluent's, which is also a broker's default; topics without local logs (KIP-1150).
 REMOTE_STORAGE = ("remote.storage.enable", "confluent.tier.enable", "diskless.enable", "inkless.enable")
+# What kafka-reassign-partitions sets for brokers.
+_THROTTLES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
 # A topic's, and a broker's default for topics that have none.
 CLEANUP_POLICY, DEFAULT_CLEANUP_POLICY = "cleanup.policy", "log.cleanup.policy"
 CHECKPOINT_INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
@@ -370,10 +376,11 @@ def _broker_min_isr(
 
 
 def shares_defaults(changes: Iterable[ConfigChange]) -> bool:
-    """Whether no broker can have refused the cluster's defaults. It applies all of them or none (Kafka's
-    DynamicBrokerConfig.updateDefaultConfig), and whether it can apply one may depend on its own file, e.g. a number of
-    threads that is more than twice its own (DynamicThreadPool): only the broker that got the request checked it."""
-    return all(c.name in DEFAULTS for c in changes if c.resource_type == BROKER and c.resource == "")
+    """Whether no broker can have refused the cluster's defaults. It applies all of them or none, and none beside one of
+    its own configs that it cannot apply (Kafka's DynamicBrokerConfig.updateCurrentConfig, 3.9.1 to 4.3.1). Whether it
+    can apply one may depend on its own file, e.g. a number of threads that is more than twice its own
+    (DynamicThreadPool): only the broker that got the request checked it. Any broker can throttle replication."""
+    return all(c.name in DEFAULTS or c.name in _THROTTLES for c in changes if c.resource_type == BROKER)
 
 
 def _longest(files: Iterable[Mapping[str, str]], name: str, default: int) -> int:
