@@ -410,9 +410,12 @@ class LineReader:
         epoch that it had known before.
         """
         session, known_epoch = term.session, line.leader_epoch
+        is_registered = _was_alone(session, int(self.facts.timestamp_ms[at]))
         if line is self.lines.began.get((line.broker, line.leader_epoch)) and line.came_from is not None:
             known_epoch = line.came_from[1]
-        elif line.row["source"] != UNCHANGED or not _was_alone(session, int(self.facts.timestamp_ms[at])):
+            if not (is_registered or self.terms.learned(term)):
+                return False  # nobody reaches the process that logged it, and the leader before may go on
+        elif line.row["source"] != UNCHANGED or not is_registered:
             return False
         waits = bool(self.facts.elr_on[at])
         waits |= session is not None and session.waits_for_min_isr
