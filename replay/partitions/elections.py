@@ -126,7 +126,8 @@ def _taken_in(history: pa.Table, lists: Lists, begins: Array, leader: Array, rec
     if len(rows):
         change = changes_at(history, lists, leader, rows)
         joined = has(change.after.isr, change.winner) & ~has(change.before.isr, change.winner)
-        result[rows] = change.completed & joined & ~recovering[rows]
+        # Who was first a replica is in the ISR, too, if one that adds and removes the same replicas is cancelled.
+        result[rows] = change.completed & ~change.cancelled & joined & ~recovering[rows]
     return result
 
 
