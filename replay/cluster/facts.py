@@ -229,9 +229,9 @@ def silences(fail_overs: Iterable[tuple[int, int]], heard_ms: int) -> list[tuple
     result: list[tuple[int, int]] = []
     for first, last in sorted(fail_overs):
         if result and first <= result[-1][1] + heard_ms:
-            result[-1] = result[-1][0], max(last, result[-1][1])
+            result[-1] = result[-1][0], max(first, last, result[-1][1])
         else:
-            result.append((first, last))
+            result.append((first, max(first, last)))  # where times go back, too, the ends are in order
     return result
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from replay.cluster.facts import Clock, cluster_facts, fall_ms, fencings
+from replay.cluster.facts import Clock, ClusterFacts, cluster_facts, fall_ms, fencings
 from replay.cluster.state import LogShape, log_shape, resolve_cluster
 from replay.loss.liveness import broker_sessions
 from tests.support.records import batch
-from tests.support.scenario import ms, sessions, up
+from tests.support.scenario import elr_levels, ms, sessions, up
 
 NO_OPS = [500 * number for number in range(30)]
 LAST = NO_OPS[-1]
@@ -77,6 +77,11 @@ def test_a_controller_that_takes_over_amid_many_fencings_does_not_hide_that_they
     for fail_overs in ([late], [late, amid]):
         session = broker_sessions(brokers, ms(200), 14_500, fail_overs).by_broker[1][0]
         assert session.alive_until_ms == ms(100) - 14_500
+
+
+def test_a_clock_that_is_set_back_does_not_hide_a_silence() -> None:
+    cluster = ClusterFacts("c", sessions(), elr_levels(), fail_overs=[(ms(50), ms(100)), (ms(120), ms(90))])
+    assert cluster.heard_by_ms(ms(95)) == ms(100) + 14_500
 
 
 def test_between_two_silences_that_are_close_a_broker_need_not_have_been_heard() -> None:
