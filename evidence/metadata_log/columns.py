@@ -57,7 +57,7 @@ def decode_arrow(
         is_loaded = "evidence.metadata_log.partition_kernel" in sys.modules
         compiled_from = LOADED_FROM_BYTES if is_loaded else COMPILED_FROM_BYTES
     if work.kind == kinds.DUMP_LOG or work.holds == PAYLOADS or work.end - work.start < compiled_from:
-        yield from _batches(decode_range(data, work, capture), data, work, capture)
+        yield from item_batches(decode_range(data, work, capture), data, work, capture)
     else:
         yield from CompiledDecoder(data, work, capture).decode()
 
@@ -69,7 +69,8 @@ def arrow_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordB
         yield from pa.Table.from_pylist(chunk, schema=schema).to_batches()
 
 
-def _batches(items: Iterable[Row | Damage], data: bytes, work: ByteRange, capture: str) -> Iterator[pa.RecordBatch]:
+def item_batches(items: Iterable[Row | Damage], data: bytes, work: ByteRange, capture: str) -> Iterator[pa.RecordBatch]:
+    """DECODED batches of rows of `decode_range`, and of damage in the same file."""
     return map(without_text, arrow_batches(_rows(items, data, work, capture), DECODED))
 
 
@@ -114,13 +115,13 @@ class CompiledDecoder:
                 self.compiled_rows += parsed.rows
                 yield self._arrow(parsed)
             for found in left:
-                for item in self.reader.records(found):
+                for item in self.reader.records(found, self.work.show_secrets):
                     row = item if isinstance(item, Damage) else record_row(self.capture, self.work, found.batch, item)
                     waiting.append(row)
                     if len(waiting) == _CHUNK_ROWS:
-                        yield from _batches(waiting, self.data, self.work, self.capture)
+                        yield from item_batches(waiting, self.data, self.work, self.capture)
                         waiting = []
-        yield from _batches(waiting, self.data, self.work, self.capture)
+        yield from item_batches(waiting, self.data, self.work, self.capture)
 
     def _arrow(self, parsed: "Parsed") -> pa.RecordBatch:
         """The rows of one call of the loop, as DECODED."""

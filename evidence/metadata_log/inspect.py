@@ -1,24 +1,44 @@
-"""`inspect`: the records of metadata files as JSON objects, without a JVM; damage as objects with `error`."""
+"""`inspect`: the records of metadata files as JSON objects, without a JVM; damage as objects with `error`.
+
+They are what evidence/metadata_log/columns.py decodes, in the order of the file.
+"""
 
 import json
-from collections.abc import Iterable, Iterator
-from functools import partial
-from heapq import merge
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from evidence import kinds
+from evidence.capture.files import EvidenceFile
 from evidence.capture.sniff import HEAD_BYTES, sniff
-from evidence.dump_log.records import read_dumped, read_unplaced
 from evidence.dump_log.scan import scan_dump
-from evidence.errors import Damage, KraftForensicsError
-from evidence.metadata_log.rows import to_json
+from evidence.errors import Damage, KraftForensicsError, spelled_out
+from evidence.metadata_log.columns import Array, decode_arrow, item_batches
+from evidence.metadata_log.record_text import with_text
+from evidence.metadata_log.rows import PAYLOADS, ByteRange, byte_ranges, to_json
+from evidence.metadata_log.scan import batches_of
 from evidence.tables import Row
-from evidence.wire.batches import Batch, Scan, scan_batches
-from evidence.wire.records import Record, read_records
+from evidence.wire.batches import Batches, scan_batches
 
 # Loading the compiled loops takes as long as printing some thousand records without them.
 COMPILED_FROM_BYTES = 4 << 20
+_SPLIT_BYTES = 4 << 20
+# The fields of a line before `file` and `position`, and the columns of DECODED that they show.
+_FIELDS = {
+    '{"offset":': "offset",
+    ',"timestamp":': "timestamp_ms",
+    ',"leaderEpoch":': "epoch",
+    ',"type":"': "type",
+    '","version":': "version",
+    ',"data":': "payload",
+}
 
 
 def inspect_file(path: Path, show_secrets: bool = False) -> Iterator[Row]:
@@ -29,7 +49,8 @@ def inspect_file(path: Path, show_secrets: bool = False) -> Iterator[Row]:
     bare payload lines.
     Errors: KraftForensicsError when the file cannot be read.
     """
-    return (_row(path, item) for item in _items(_bytes_of(path), show_secrets))
+    for lines, _ in _chunks(path, show_secrets, COMPILED_FROM_BYTES):
+        yield from map(json.loads, bytes(lines).splitlines())
 
 
 def print_file(path: Path, out: BinaryIO, show_secrets: bool = False, compiled_from: int = COMPILED_FROM_BYTES) -> bool:
@@ -38,112 +59,76 @@ def print_file(path: Path, out: BinaryIO, show_secrets: bool = False, compiled_f
     Segments and snapshots of at least `compiled_from` bytes go through the compiled loops, and give the same lines.
     Errors: as `inspect_file`.
     """
-    data = _bytes_of(path)
-    is_large = len(data) >= compiled_from and not _is_text(data)
     has_record = False
-    for chunk, with_record in _compiled(path, data, show_secrets) if is_large else _plain(path, data, show_secrets):
-        out.write(chunk)
+    for lines, with_record in _chunks(path, show_secrets, compiled_from):
+        out.write(lines)
         has_record = has_record or with_record
     return has_record
 
 
-_Item = Record | Damage | tuple[int, str, int, Row]
-# Bytes to print, and whether a record is in them.
-_Chunk = tuple[Any, bool]
-
-
-def _plain(path: Path, data: bytes, show_secrets: bool) -> Iterator[_Chunk]:
-    for item in _items(data, show_secrets):
-        yield _line(path, item), not isinstance(item, Damage)
-
-
-def _compiled(path: Path, data: bytes, show_secrets: bool) -> Iterator[_Chunk]:
-    from evidence.metadata_log.compiled_reader import CompiledReader
-    from evidence.metadata_log.lines import range_lines
-
-    end = f',"file":{json.dumps(str(path), ensure_ascii=False)},"position":'
-    for item in _ranges(scan_batches(data)):
-        if isinstance(item, Damage):
-            yield _line(path, item), False
-        else:
-            reader = CompiledReader(data, *item, str(path))
-            yield from range_lines(reader, _encoded(end), partial(_line, path), show_secrets)
-
-
-def _ranges(scan: Scan) -> Iterator[tuple[int, int] | Damage]:
-    """Each damage, and each range [start, end) of adjacent batches, in the order of the file."""
-    start = end = 0
-    for item in _in_order(scan.batches, scan.damage):
-        if isinstance(item, Batch) and item.position == end:
-            end = item.end
-            continue
-        if end > start:
-            yield start, end
-        start = end = item.position
-        if isinstance(item, Batch):
-            end = item.end
-        else:
-            yield item
-    if end > start:
-        yield start, end
-
-
-def _bytes_of(path: Path) -> bytes:
+def _chunks(path: Path, show_secrets: bool, compiled_from: int) -> Iterator[tuple[Any, bool]]:
+    """(bytes of whole lines, whether a record is in them), in the order of the file."""
     try:
-        return path.read_bytes()
+        data = path.read_bytes()
     except OSError as error:
         raise KraftForensicsError(f"{path}: cannot be read: {error.strerror}") from error
+    damage, work = _work(path, data)
+    from_bytes = 0 if len(data) >= compiled_from else len(data) + 1
+    begins, printed = [found.position for found in damage], 0
+    for one in (replace(each, show_secrets=show_secrets) for each in work):
+        before = bisect_left(begins, one.end)
+        beside = item_batches(damage[printed:before], data, one, "")
+        decoded = chain(beside, decode_arrow(data, one, "", from_bytes))
+        found = [(batch, *_lines(path, with_text(batch))) for batch in decoded]
+        has_record = any(batch["position"].null_count < len(batch) for batch, *_ in found)
+        texts, positions = [lines for _, lines, _ in found], [at for *_, at in found]
+        at = np.concatenate([np.empty(0, dtype=np.int64), *positions])
+        if (at[1:] < at[:-1]).any():
+            texts = [pa.concat_arrays(texts).take(pa.array(np.argsort(at, kind="stable")))]
+        for _, ends, text in (lines.buffers() for lines in texts):
+            yield text[: np.frombuffer(ends, dtype=np.int32)[-1]], has_record
+        printed = before
 
 
-def _is_text(data: bytes) -> bool:
-    return sniff(data[:HEAD_BYTES]) == kinds.DUMP_LOG
+def _work(path: Path, data: bytes) -> tuple[list[Damage], list[ByteRange]]:
+    """What is damaged beside the records of a file, and the ranges that have these; the last one is behind its end."""
+    kind = sniff(data[:HEAD_BYTES]) or ""
+    file = EvidenceFile(path, spelled_out(str(path)), kind, len(data), "", None, None)
+    rest = ByteRange(path, file.path, "", "", len(data) + 1, len(data) + 1)
+    if kind != kinds.DUMP_LOG:
+        scan = scan_batches(data)
+        return scan.damage, [*byte_ranges(batches_of(file, scan.batches), _SPLIT_BYTES), rest]
+    dump = scan_dump(data)
+    batches = Batches.of(batch for log in dump.logs for batch in log.batches)
+    unplaced = [replace(rest, start=dump.unplaced[0], end=dump.unplaced[1], holds=PAYLOADS)] if dump.unplaced else []
+    return dump.damage, [*byte_ranges(batches_of(file, batches), _SPLIT_BYTES), *unplaced, rest]
 
 
-def _items(data: bytes, show_secrets: bool) -> Iterator[_Item]:
-    dump = scan_dump(data) if _is_text(data) else None
-    scan = dump or scan_batches(data)
-    batches = scan.batches if isinstance(scan, Scan) else (batch for log in scan.logs for batch in log.batches)
-    for item in _in_order(batches, scan.damage):
-        if isinstance(item, Damage):
-            yield item
-        else:
-            yield from (read_dumped if dump else read_records)(data, item, show_secrets)
-    if dump and dump.unplaced:
-        yield from read_unplaced(data, *dump.unplaced, show_secrets)
+def _lines(path: Path, rows: pa.RecordBatch) -> tuple[pa.Array, Array]:
+    """The line of each of the DECODED rows with text, and the position of what it shows."""
+    end = f',"file":{_encoded(str(path))},"position":'
+    parts: list[Any] = []
+    for text, column in _FIELDS.items():
+        parts += [text, pc.fill_null(rows[column].cast(pa.string()), "null")]
+    lines = pc.binary_join_element_wise(*parts, end, rows["position"].cast(pa.string()), "}\n", "")
+    damage = rows["damage"]
+    if damage.null_count < len(damage):
+        of_damage = [found and _encoded(_damage(path, found)) + "\n" for found in damage.to_pylist()]
+        lines = pc.coalesce(lines, pa.array(of_damage, pa.string()))
+    return lines, pc.coalesce(rows["position"], pc.struct_field(damage, "position")).to_numpy()
 
 
-def _in_order(batches: Iterable[Batch], damage: list[Damage]) -> Iterator[Batch | Damage]:
-    """The items of a file, each kind of which is in the order of the file."""
-    return merge(batches, damage, key=lambda item: item.position)
-
-
-def _line(path: Path, item: _Item) -> bytes:
-    return _encoded(to_json(_row(path, item)) + "\n")
-
-
-def _encoded(text: str) -> bytes:
-    """UTF-8; half surrogates, as names that are not UTF-8 have them, as JSON escapes."""
-    return text.encode("utf-8", "backslashreplace")
-
-
-def _row(path: Path, item: _Item) -> Row:
-    if isinstance(item, Damage):
-        return _damage(path, item)
-    if isinstance(item, Record):
-        place: Row = {"offset": item.offset, "timestamp": item.timestamp_ms, "leaderEpoch": item.epoch}
-        position, name, version, data = item.position, item.type, item.version, item.data
-    else:
-        place = dict.fromkeys(("offset", "timestamp", "leaderEpoch"))
-        position, name, version, data = item
-    return {**place, "type": name, "version": version, "data": data, "file": str(path), "position": position}
-
-
-def _damage(path: Path, damage: Damage) -> Row:
+def _damage(path: Path, found: Row) -> Row:
     return {
         "file": str(path),
-        "position": damage.position,
-        "offset": damage.offset,
-        "length": damage.length_bytes,
-        "error": damage.describe(str(path)),
-        "reason": damage.reason,
+        "position": found["position"],
+        "offset": found["offset"],
+        "length": found["length_bytes"],
+        "error": found["message"],
+        "reason": found["reason"],
     }
+
+
+def _encoded(value: Any) -> str:
+    """JSON; half surrogates, as names that are not UTF-8 have them, as escapes."""
+    return to_json(value).encode("utf-8", "backslashreplace").decode()

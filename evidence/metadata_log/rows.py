@@ -30,6 +30,7 @@ class ByteRange:
 
     source: where tasks read it. kind: of the file (evidence/kinds.py). holds: LOG, SNAPSHOT (the two snapshot fields
     identify it; null for bootstrap.checkpoint, which has no place in the log) or PAYLOADS (records without offsets).
+    show_secrets: nothing is redacted.
     """
 
     source: Source
@@ -41,6 +42,7 @@ class ByteRange:
     holds: str = LOG
     snapshot_end_offset: int | None = None
     snapshot_epoch: int | None = None
+    show_secrets: bool = False
 
 
 def work_of(scanned: Scanned, split_bytes: int = SPLIT_BYTES) -> list[ByteRange]:
@@ -84,15 +86,20 @@ def decode_range(data: bytes, work: ByteRange, capture: str) -> Iterator[dict[st
     Errors: CaptureError when the file changed since it was framed.
     """
     if work.holds == PAYLOADS:
-        for line in read_unplaced(data, work.start, work.end):
+        for line in read_unplaced(data, work.start, work.end, work.show_secrets):
             yield line if isinstance(line, Damage) else _unplaced_row(work, capture, *line)
         return
-    for batch, item in read_range(data, work.start, work.end, work.kind, work.path):
+    for batch, item in read_range(data, work.start, work.end, work.kind, work.path, work.show_secrets):
         yield item if isinstance(item, Damage) else record_row(capture, work, batch, item)
 
 
 def read_range(
-    data: bytes, start: int, end: int, kind: str = kinds.METADATA_SEGMENT, path: str = "the file"
+    data: bytes,
+    start: int,
+    end: int,
+    kind: str = kinds.METADATA_SEGMENT,
+    path: str = "the file",
+    show_secrets: bool = False,
 ) -> Iterator[tuple[Batch, Record | Damage]]:
     """Each record (or damage) of the batches in data[start:end), of a segment or of kafka-dump-log's text.
 
@@ -104,11 +111,11 @@ def read_range(
         except DecodeError as error:
             raise CaptureError(f"{path}: a framed batch is missing: the file changed ({error})") from error
         for batch in dumped:
-            for item in read_dumped(data, batch):
+            for item in read_dumped(data, batch, show_secrets):
                 yield batch, item
         return
     for batch in heads(data, start, end, path):
-        for item in read_records(data, batch):
+        for item in read_records(data, batch, show_secrets):
             yield batch, item
 
 

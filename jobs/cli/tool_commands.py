@@ -87,7 +87,7 @@ def setup(s3: bool = False, source: Path | None = None) -> None:
     """Fetch the jars that Spark needs, with Maven, check their SHA-256, and compile what would be compiled later."""
     from compileall import compile_dir
 
-    from evidence.metadata_log.lines import compile_loops
+    from evidence.metadata_log.compiled_reader import compile_loops
     from jobs.config.jars import delta_jars, install, s3_jars
     from jobs.config.settings import load_settings
     from jobs.report.rendering import compile_page
