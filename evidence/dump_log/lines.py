@@ -14,6 +14,9 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import Any
 
+from pydantic_core import SchemaValidator, ValidationError
+from pydantic_core import core_schema as shapes
+
 from evidence.errors import DecodeError, spelled_out
 from evidence.kinds import checkpoint_name, partition_of
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
@@ -49,12 +52,19 @@ _MAX_HEAD_BYTES = 4096
 _INT = re.compile(rb"-?[0-9]{1,19}")
 _CONTROL_TYPE_ONLY = b" controlType: LEADER_CHANGE(2)"
 _RECORD_NAMES = (b"offset:", b"keySize:", b"valueSize:", b"sequence:")
-_UUID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
-_INT_BITS = {"INT8": 7, "INT16": 15, "INT32": 31, "INT64": 63}
+_UUID = "[A-Za-z0-9_-]{21}[AQgw]"
+_INT_BITS = {"INT8": 7, "INT16": 15, "UINT16": 16, "INT32": 31, "INT64": 63}
 _SPECIAL_FLOATS = ("NaN", "Infinity", "-Infinity")
 _MAX_STRING_BYTES = 0x7FFF
 
-Shape = Callable[[Any], Any]
+# What is wrong with a field, by pydantic's types of errors.
+_PROBLEMS = {
+    "missing": "is missing",
+    "extra_forbidden": "has a field that this record version lacks",
+    "dict_type": "is not an object",
+    "list_type": "is not an array",
+}
+Shape = shapes.CoreSchema
 
 
 def spans(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
@@ -247,110 +257,71 @@ def _shaped(kind: str, name: Any, version: Any, data: Any) -> tuple[str, int, di
     if shape is None:
         what = f"record type {str(name)[:60]!a}, version {str(version)[:20]!a}"
         raise DecodeError("unknown_record", f"{what} is unknown, and its bytes are not in the text", 0)
-    return name, version, shape(data)
+    try:
+        return name, version, shape.validate_python(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        # Never the value, nor an unknown name: they may be secrets.
+        known = first["loc"][:-1] if first["type"] == "extra_forbidden" else first["loc"]
+        field = next((part for part in reversed(known) if isinstance(part, str)), name)
+        what = _PROBLEMS.get(first["type"], first["msg"])
+        raise DecodeError("bad_payload", f"field {field} {what}", 0) from None
 
 
 @cache
-def _shapes(kind: str) -> dict[str, dict[int, Shape]]:
+def _shapes(kind: str) -> dict[str, dict[int, SchemaValidator]]:
     """Kafka's record name -> version -> the shape of its JSON; `kind` is 'metadata' or 'control'."""
     schemas = json.loads(files("evidence.wire.schemas").joinpath(f"{kind}_records.json").read_text())
     return {
-        upper_snake(s["name"]): {int(v): _struct(s["name"], s["name"], fields) for v, fields in s["versions"].items()}
+        upper_snake(s["name"]): {
+            int(v): SchemaValidator(_struct(s["name"], fields)) for v, fields in s["versions"].items()
+        }
         for s in schemas
     }
 
 
-def _bad(name: str, what: str) -> DecodeError:
-    return DecodeError("bad_payload", f"field {name} {what}", 0)  # never the value: it may be a secret
-
-
-def _struct(record: str, where: str, fields: list[dict[str, Any]]) -> Shape:
-    plain = [(camel(f["name"]), _field(record, f)) for f in fields if f["type"] != "tagged_fields"]
+def _struct(record: str, fields: list[dict[str, Any]]) -> Shape:
+    """An object with all plain fields. A tagged field may be missing, and is left out if it has its default."""
+    plain = [field for field in fields if field["type"] != "tagged_fields"]
     tags: dict[str, Any] = next((f["tags"] for f in fields if f["type"] == "tagged_fields"), {})
-    in_order = [tags[tag] for tag in sorted(tags, key=int)]
-    tagged = [(camel(f["name"]), _field(record, f), default_of(record, f)) for f in in_order]
+    tagged = [tags[tag] for tag in sorted(tags, key=int)]
+    members = {
+        camel(f["name"]): shapes.typed_dict_field(_field(record, f), required=f in plain) for f in plain + tagged
+    }
+    defaults = {camel(f["name"]): default_of(record, f) for f in tagged}
+    whole = shapes.typed_dict_schema(members, extra_behavior="forbid", strict=True)
 
-    def shape(value: Any) -> dict[str, Any]:
-        if type(value) is not dict:
-            raise _bad(where, "is not an object")
-        values: dict[str, Any] = {}
-        for name, check in plain:
-            if name not in value:
-                raise _bad(name, "is missing")
-            values[name] = check(value[name])
-        left = len(value) - len(values)
-        for name, check, default in tagged if left else ():
-            if name in value:
-                left -= 1
-                found = check(value[name])
-                if found != default:
-                    values[name] = found
-        if left:
-            raise _bad(where, f"has {left} more fields than this record version")
-        return values
+    def without_defaults(found: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in found.items() if name not in defaults or value != defaults[name]}
 
-    return shape
+    return shapes.no_info_after_validator_function(without_defaults, whole) if defaults else whole
 
 
 def _field(record: str, field: dict[str, Any]) -> Shape:
-    name, kind = camel(field["name"]), field["type"]
+    kind = field["type"]
     inner = kind.rsplit("ARRAY(", 1)[-1].rstrip(")")
-    value = _struct(record, name, field["fields"]) if "fields" in field else _primitive(name, inner)
-    is_nullable = "NULLABLE" in kind.split("(", 1)[0]
-    is_array = "ARRAY(" in kind
-    if not is_nullable and not is_array:
-        return value
-
-    def shape(found: Any) -> Any:
-        if found is None and is_nullable:
-            return None
-        if not is_array:
-            return value(found)
-        if type(found) is not list:
-            raise _bad(name, "is not an array")
-        return [value(item) for item in found]
-
-    return shape
+    value = _struct(record, field["fields"]) if "fields" in field else _primitive(inner)
+    value = shapes.list_schema(value, strict=True) if "ARRAY(" in kind else value
+    return shapes.nullable_schema(value) if "NULLABLE" in kind.split("(", 1)[0] else value
 
 
-def _primitive(name: str, kind: str) -> Shape:
+def _primitive(kind: str) -> Shape:
     if kind in _INT_BITS:
-        return _integer(name, kind, -(1 << _INT_BITS[kind]), (1 << _INT_BITS[kind]) - 1)
-    if kind == "UINT16":
-        return _integer(name, kind, 0, 0xFFFF)
-    checks: dict[str, Callable[[Any], bool]] = {
-        "BOOLEAN": lambda v: type(v) is bool,
-        "FLOAT64": lambda v: (type(v) is float and v - v == 0) or v in _SPECIAL_FLOATS,
-        "UUID": lambda v: type(v) is str and _UUID.fullmatch(v) is not None,
-        "STRING": _is_string,
-        "BYTES": _is_base64,
-    }
-    check = checks[kind.rsplit("_", 1)[-1]]
+        low, high = (0, 0xFFFF) if kind == "UINT16" else (-1 << _INT_BITS[kind], (1 << _INT_BITS[kind]) - 1)
+        value: Shape = shapes.int_schema(ge=low, le=high, strict=True)
+    else:
+        value = _OF_KIND[kind.rsplit("_", 1)[-1]]
+    message = f"is not a valid {kind}"
+    return shapes.custom_error_schema(value, custom_error_type="bad_value", custom_error_message=message)
 
-    def shape(value: Any) -> Any:
-        if not check(value):
-            raise _bad(name, f"is not a valid {kind}")
+
+def _checked(holds: Callable[[Any], bool]) -> Shape:
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise ValueError
         return value
 
-    return shape
-
-
-def _integer(name: str, kind: str, low: int, high: int) -> Shape:
-    def shape(value: Any) -> int:
-        if type(value) is not int or not low <= value <= high:
-            raise _bad(name, f"is not a valid {kind}")
-        return value
-
-    return shape
-
-
-def _is_string(value: Any) -> bool:
-    if type(value) is not str:
-        return False
-    try:
-        return len(value if value.isascii() else value.encode()) <= _MAX_STRING_BYTES
-    except UnicodeEncodeError:  # half of a surrogate pair: not text that Kafka wrote
-        return False
+    return shapes.no_info_plain_validator_function(check)
 
 
 def _is_base64(value: Any) -> bool:
@@ -358,3 +329,12 @@ def _is_base64(value: Any) -> bool:
         return type(value) is str and base64.b64encode(base64.b64decode(value, validate=True)).decode() == value
     except ValueError:
         return False
+
+
+_OF_KIND: dict[str, Shape] = {
+    "BOOLEAN": shapes.bool_schema(strict=True),
+    "FLOAT64": _checked(lambda v: (type(v) is float and v - v == 0) or v in _SPECIAL_FLOATS),
+    "UUID": shapes.str_schema(pattern=f"^{_UUID}$", strict=True),
+    "STRING": _checked(lambda v: type(v) is str and len(v.encode()) <= _MAX_STRING_BYTES),
+    "BYTES": _checked(_is_base64),
+}
