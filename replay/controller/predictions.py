@@ -8,13 +8,13 @@ Vectorised, in pieces that fit the processor's cache.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array
-from replay.arrow.sets import joined, resize, same, same_set, size, take, where
+from replay.arrow.sets import joined, resize, same, same_set, take, where
 from replay.cluster.broker_events import nearest
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION
 from replay.controller.alike import Alike, alike
@@ -164,15 +164,7 @@ class _Piece:
         self.found = list(hypotheses(self.transitions, bucket.facts.broker_events))
         offset, profiles = self.transitions.change.place[0], bucket.profiles
         self.may_be = {name: profiles.may_be(name, offset) for name in profiles.names}
-        # Where the profiles cannot differ, one answer serves them all.
-        self.sensitive = _sensitive(self.transitions)
-        self.common = self.answer(NEWEST, ~self.sensitive)
-        self.answers = {name: self._answer_of(PROFILES[name], mask) for name, mask in self.may_be.items()}
-
-    def _answer_of(self, profile: Profile, wanted: Array) -> ProfilePredictions:
-        own, plain = self.answer(profile, wanted & self.sensitive), ~self.sensitive & wanted
-        pairs = [(getattr(self.common, f.name), getattr(own, f.name)) for f in fields(ProfilePredictions)]
-        return ProfilePredictions(*(np.where(plain, common, value) for common, value in pairs))
+        self.answers = {name: self.answer(PROFILES[name], mask) for name, mask in self.may_be.items()}
 
     def answer(
         self,
@@ -218,7 +210,7 @@ class _Piece:
         open_release = explained & differs
         difference[open_release] = PROFILES_DISAGREE
         reason[open_release] = self._agreeing(open_release)
-        newest = self._answer_of(NEWEST, explained)
+        newest = self.answer(NEWEST, explained)
         for ticket, hit in self._bugs(explained & ~newest.as_recorded):
             difference[hit], reason[hit] = KNOWN_BUG, ticket
         for name, hit in self._unknown(~explained):
@@ -280,7 +272,7 @@ class _Piece:
         for ticket, fix in FIXES.items():
             for name, answer in self.answers.items():
                 fixed = replace(PROFILES[name], **fix)
-                wanted = rows & self.may_be[name] & answer.as_recorded & self.sensitive
+                wanted = rows & self.may_be[name] & answer.as_recorded
                 if fixed == PROFILES[name] or not wanted.any():
                     continue
                 yield ticket, wanted & ~self.answer(fixed, wanted).as_recorded
@@ -311,7 +303,7 @@ class _Piece:
             for value in range(1, widest + 1):
                 yield MIN_ISR, profile, mask & assumed, self.found, _with_min_isr(value)
         for name, profile in PROFILES.items():
-            other = self.sensitive & ~self.may_be.get(name, np.zeros(len(self.rows), bool))
+            other = ~self.may_be.get(name, np.zeros(len(self.rows), bool))
             yield "release", profile, other, self.found, None
 
     def _predicted_instead(self, difference: Array, newest: ProfilePredictions) -> tuple[Array, Array, State]:
@@ -336,15 +328,6 @@ class _Piece:
                     cases = self._input(hypothesis, at, PROFILES[name])
                     _put(state, hypothesis.rows[at], state_after(cases, predict(cases, PROFILES[name])))
         return by, differs, state
-
-
-def _sensitive(transitions: Transitions) -> Array:
-    """True where the profiles may differ: only with ELR, in reassignments and in directory assignments."""
-    before, after = transitions.before, transitions.after
-    assigned = [size(s.adding) + size(s.removing) > 0 for s in (before, after)]
-    moved = ~same(before.replicas, after.replicas) | ~same(before.directories, after.directories)
-    found: Array = before.elr_enabled | assigned[0] | assigned[1] | moved | (size(before.elr) > 0)
-    return found
 
 
 def _no_states(count: int, width: int) -> State:
