@@ -20,7 +20,7 @@ from evidence.capture.files import EvidenceFile
 from evidence.capture.sniff import HEAD_BYTES, sniff
 from evidence.dump_log.scan import scan_dump
 from evidence.errors import Damage, KraftForensicsError, spelled_out
-from evidence.metadata_log.columns import Array, decode_arrow, item_batches
+from evidence.metadata_log.columns import decode_arrow, item_batches
 from evidence.metadata_log.record_text import with_text
 from evidence.metadata_log.rows import PAYLOADS, ByteRange, byte_ranges, to_json
 from evidence.metadata_log.scan import batches_of
@@ -104,7 +104,7 @@ def _work(path: Path, data: bytes) -> tuple[list[Damage], list[ByteRange]]:
     return dump.damage, [*byte_ranges(batches_of(file, batches), _SPLIT_BYTES), *unplaced, rest]
 
 
-def _lines(path: Path, rows: pa.RecordBatch) -> tuple[pa.Array, Array]:
+def _lines(path: Path, rows: pa.RecordBatch) -> tuple[pa.Array, Any]:
     """The line of each of the DECODED rows with text, and the position of what it shows."""
     end = f',"file":{_encoded(str(path))},"position":'
     parts: list[Any] = []

@@ -22,7 +22,8 @@ from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from evidence.limits import MAX_TIME_MS
 from evidence.metadata_log import batch_kernel, columns, compiled_reader
-from evidence.metadata_log.columns import DECODED, CompiledDecoder, decode_arrow
+from evidence.metadata_log.columns import DECODED, decode_arrow
+from evidence.metadata_log.compiled_reader import CompiledDecoder
 from evidence.metadata_log.inspect import inspect_file, print_file
 from evidence.metadata_log.rows import ByteRange, to_json, work_of
 from evidence.metadata_log.scan import scan_files
@@ -181,7 +182,8 @@ def test_chunks_may_end_anywhere(values: list[bytes], max_rows: int, max_bytes: 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
             patch.setattr(compiled_reader, name, value)
-        patch.setattr(columns, "_CHUNK_ROWS", 1)
+        patch.setattr(columns, "CHUNK_ROWS", 1)
+        patch.setattr(compiled_reader, "CHUNK_ROWS", 1)
         assert len(same_both_ways(data)) == len(values)
         decoder = CompiledDecoder(data, whole(data), "c")
         assert all(len(found) <= max_rows for found in decoder.decode())
