@@ -31,7 +31,7 @@ DECODED = pa.schema([*tables.SNAPSHOT_RECORDS, pa.field("holds", pa.string()), p
 # time even if they are loaded.
 COMPILED_FROM_BYTES = 512 << 10
 LOADED_FROM_BYTES = 8 << 10
-CHUNK_ROWS = 20_000
+_CHUNK_ROWS = 20_000
 
 
 def decode_arrow(
@@ -57,7 +57,7 @@ def decode_arrow(
 def arrow_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows as record batches of limited size."""
     rows = iter(rows)
-    while chunk := list(islice(rows, CHUNK_ROWS)):
+    while chunk := list(islice(rows, _CHUNK_ROWS)):
         yield from pa.Table.from_pylist(chunk, schema=schema).to_batches()
 
 

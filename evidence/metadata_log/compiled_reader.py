@@ -1,10 +1,9 @@
-"""Run the compiled loops over a range of consecutive batches: rows of partition records, and, in the order of the file,
-what the loops leave to evidence/wire/records.py.
-"""
+"""Decode a range of consecutive batches with the compiled loops, and what these leave with evidence/wire/records.py."""
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -15,7 +14,7 @@ from evidence import tables
 from evidence.errors import Damage
 from evidence.metadata_log import batch_kernel, partition_kernel
 from evidence.metadata_log.batch_kernel import Array
-from evidence.metadata_log.columns import CHUNK_ROWS, DECODED, item_batches
+from evidence.metadata_log.columns import DECODED, item_batches
 from evidence.metadata_log.partition_kernel import Columns
 from evidence.metadata_log.rows import ByteRange, heads, record_row
 from evidence.tables import Row
@@ -24,113 +23,19 @@ from evidence.wire.records import Record, read_record, read_records
 
 _LIST_NAMES = ("replicas", "isr", "removing_replicas", "adding_replicas", "elr", "last_known_elr", "directories")
 _SCALAR_NAMES = ("leader", "leader_epoch", "partition_epoch", "leader_recovery_state")
-# Batches are grouped until they hold so many records or bytes. A Parsed has at most _MAX_ROWS rows, and its records at
-# most _MAX_BYTES bytes.
+# Batches are grouped until they hold so many records or bytes. A call of the loop gives at most _MAX_ROWS rows, whose
+# records have at most _MAX_BYTES bytes.
 _GROUP_RECORDS, _GROUP_BYTES = 32_768, 4 << 20
 _MAX_ROWS, _MAX_BYTES = 65_536, 8 << 20
 
 
-class Left(NamedTuple):
-    """A record that the loop did not read, as in partition_kernel.Columns.left. number -1: the whole batch."""
-
-    batch: Batch
-    number: int
-    position: int
-    body: int
-    end: int
-
-
-class Parsed(NamedTuple):
-    """The rows of one call of the loop, in the order of the file. columns: `rows` of them are filled."""
-
-    rows: int
-    columns: Columns
-
-
-class CompiledReader:
-    """Reads the batches of data[start:end). data: the whole file, or rows.read_byte_range's view of it. path: for
-    errors."""
-
-    def __init__(self, data: bytes, start: int, end: int, path: str) -> None:
-        self.data, self.start, self.end, self.path = data, start, end, path
-        self.bytes = np.frombuffer(data, dtype=np.uint8)
-        self.bytes.flags.writeable = False  # the compiled loops get one array type, for any buffer
-
-    def read(self) -> Iterator[tuple[Parsed | None, list[Left]]]:
-        """All batches in the order of the file: rows, and what was left before, between and after them, by position.
-
-        Errors: CaptureError when there is no good batch where one is expected: the file changed.
-        """
-        position = self.start
-        while position < self.end:
-            found, following = self._heads(position)
-            if not len(found):
-                # Not a batch that the compiled loop accepts: the Python reader decodes it or raises.
-                whole = self._whole(position)
-                yield None, [whole]
-                position = whole.end
-                continue
-            position = following
-            is_left = found[:, batch_kernel.STATE] == batch_kernel.LEFT_BATCH
-            for run in np.split(found, np.flatnonzero(np.diff(is_left)) + 1):
-                if run[0, batch_kernel.STATE] == batch_kernel.LEFT_BATCH:
-                    yield None, [self._whole(start) for start in run[:, batch_kernel.POSITION].tolist()]
-                    continue
-                resume = np.zeros(3, dtype=np.int64)
-                while resume[0] < len(run):
-                    yield self._parsed(run, resume)
-
-    def records(self, left: Left, show_secrets: bool = False) -> Iterator[Record | Damage]:
-        """What the loop left, read by the Python reader."""
-        if left.number < 0:
-            yield from read_records(self.data, left.batch, show_secrets)
-        else:
-            yield read_record(self.data, *left, show_secrets)
-
-    def _heads(self, position: int) -> tuple[Array, int]:
-        """The heads of some batches from `position` on, and the position after them."""
-        found = np.empty((_GROUP_RECORDS, batch_kernel.HEAD_FIELDS), dtype=np.int64)
-        count, following = batch_kernel.find_heads(self.bytes, position, self.end, _GROUP_RECORDS, _GROUP_BYTES, found)
-        found = found[:count]
-        for i in np.flatnonzero(found[:, batch_kernel.STATE] == batch_kernel.PLAIN_UNCHECKED).tolist():
-            start, size = found[i, batch_kernel.POSITION].item(), found[i, batch_kernel.SIZE].item()
-            if google_crc32c.value(self.data[start + 21 : start + size]) != found[i, batch_kernel.CRC]:
-                return found[:i], start
-        return found, following
-
-    def _parsed(self, run: Array, resume: Array) -> tuple[Parsed | None, list[Left]]:
-        rows = min(int(run[:, batch_kernel.COUNT].sum()), _MAX_ROWS)
-        size = min(int(run[:, batch_kernel.SIZE].sum()), _MAX_BYTES)
-        columns = partition_kernel.columns(rows, size)
-        count, left = partition_kernel.parse(self.bytes, run, resume, size, columns)
-        return Parsed(count, columns) if count else None, self._left(run, columns.left[:left])
-
-    def _left(self, run: Array, left: Array) -> list[Left]:
-        found: list[Left] = []
-        for head, number, position, body, end in left.tolist():
-            start = run[head, batch_kernel.POSITION].item()
-            if number < 0:
-                found.append(self._whole(start))
-            else:
-                same = found and found[-1].batch.position == start
-                found.append(Left(found[-1].batch if same else self._head(start), number, position, body, end))
-        return found
-
-    def _whole(self, position: int) -> Left:
-        batch = self._head(position)
-        return Left(batch, -1, position, position, batch.end)
-
-    def _head(self, position: int) -> Batch:
-        return next(heads(self.data, position, self.end, self.path))
-
-
 class CompiledDecoder:
-    """Decodes one range; see decode_arrow. compiled_rows: number of rows from the compiled loops so far."""
+    """Decodes one range; see columns.decode_arrow. compiled_rows: number of rows from the compiled loops so far."""
 
     def __init__(self, data: bytes, work: ByteRange, capture: str) -> None:
-        self.records = partition_kernel
         self.data, self.work, self.capture = data, work, capture
-        self.reader = CompiledReader(data, work.start, work.end, work.path)
+        self.bytes = np.frombuffer(data, dtype=np.uint8)
+        self.bytes.flags.writeable = False  # the compiled loops get one array type, for any buffer
         self.compiled_rows = 0
         constant: Row = {
             "capture": capture,
@@ -146,24 +51,89 @@ class CompiledDecoder:
         self.constants: dict[str, pa.Array] = {}
 
     def decode(self) -> Iterator[pa.RecordBatch]:
-        """All rows and damage of the range, from the compiled loops and, for the rest, from the Python reader."""
-        waiting: list[Row | Damage] = []
-        for parsed, left in self.reader.read():
-            if parsed:
-                self.compiled_rows += parsed.rows
-                yield self._arrow(parsed)
-            for found in left:
-                for item in self.reader.records(found, self.work.show_secrets):
-                    row = item if isinstance(item, Damage) else record_row(self.capture, self.work, found.batch, item)
-                    waiting.append(row)
-                    if len(waiting) == CHUNK_ROWS:
-                        yield from item_batches(waiting, self.data, self.work, self.capture)
-                        waiting = []
-        yield from item_batches(waiting, self.data, self.work, self.capture)
+        """All rows and damage of the range, from the compiled loops and, for the rest, from the Python reader.
 
-    def _arrow(self, parsed: Parsed) -> pa.RecordBatch:
-        """The rows of one call of the loop, as DECODED."""
-        kernel, columns, count = self.records, parsed.columns, parsed.rows
+        Errors: CaptureError when there is no good batch where one is expected: the file changed.
+        """
+        ready: list[pa.RecordBatch] = []
+
+        def left() -> Iterator[Row | Damage]:
+            for found in self._read():
+                if isinstance(found, pa.RecordBatch):
+                    ready.append(found)
+                else:
+                    yield found
+
+        for batch in item_batches(left(), self.data, self.work, self.capture):
+            yield from ready
+            ready.clear()
+            yield batch
+        yield from ready
+
+    def _read(self) -> Iterator[Any]:
+        """DECODED batches of the loops; a row or Damage of each record that these leave."""
+        position = self.work.start
+        while position < self.work.end:
+            found, following = self._heads(position)
+            if not len(found):
+                # Not a batch that the compiled loop accepts: the Python reader decodes it or raises.
+                batch = self._head(position)
+                yield from self._whole(batch)
+                position = batch.end
+                continue
+            position = following
+            is_left = found[:, batch_kernel.STATE] == batch_kernel.LEFT_BATCH
+            for run in np.split(found, np.flatnonzero(np.diff(is_left)) + 1):
+                if run[0, batch_kernel.STATE] == batch_kernel.LEFT_BATCH:
+                    for start in run[:, batch_kernel.POSITION].tolist():
+                        yield from self._whole(self._head(start))
+                    continue
+                resume = np.zeros(3, dtype=np.int64)
+                while resume[0] < len(run):
+                    yield from self._parsed(run, resume)
+
+    def _heads(self, position: int) -> tuple[Array, int]:
+        """The heads of some batches from `position` on, and the position after them."""
+        end, found = self.work.end, np.empty((_GROUP_RECORDS, batch_kernel.HEAD_FIELDS), dtype=np.int64)
+        count, following = batch_kernel.find_heads(self.bytes, position, end, _GROUP_RECORDS, _GROUP_BYTES, found)
+        found = found[:count]
+        for i in np.flatnonzero(found[:, batch_kernel.STATE] == batch_kernel.PLAIN_UNCHECKED).tolist():
+            start, size = found[i, batch_kernel.POSITION].item(), found[i, batch_kernel.SIZE].item()
+            if google_crc32c.value(self.data[start + 21 : start + size]) != found[i, batch_kernel.CRC]:
+                return found[:i], start
+        return found, following
+
+    def _parsed(self, run: Array, resume: Array) -> Iterator[Any]:
+        """As `_read`, of one call of the loop."""
+        rows = min(int(run[:, batch_kernel.COUNT].sum()), _MAX_ROWS)
+        size = min(int(run[:, batch_kernel.SIZE].sum()), _MAX_BYTES)
+        columns = partition_kernel.columns(rows, size)
+        count, left = partition_kernel.parse(self.bytes, run, resume, size, columns)
+        self.compiled_rows += count
+        if count:
+            yield self._arrow(columns, count)
+        batch: Batch | None = None
+        for head, number, at, body, end in columns.left[:left].tolist():
+            start = run[head, batch_kernel.POSITION].item()
+            batch = batch if batch and batch.position == start else self._head(start)
+            if number < 0:
+                yield from self._whole(batch)
+            else:
+                record = read_record(self.data[body:end], batch, number, at, end - at, self.work.show_secrets)
+                yield self._row(batch, record)
+
+    def _whole(self, batch: Batch) -> Iterator[Row | Damage]:
+        return (self._row(batch, item) for item in read_records(self.data, batch, self.work.show_secrets))
+
+    def _row(self, batch: Batch, item: Record | Damage) -> Row | Damage:
+        return item if isinstance(item, Damage) else record_row(self.capture, self.work, batch, item)
+
+    def _head(self, position: int) -> Batch:
+        return next(heads(self.data, position, self.work.end, self.work.path))
+
+    def _arrow(self, columns: Columns, count: int) -> pa.RecordBatch:
+        """The first rows of one call of the loop, as DECODED."""
+        kernel = partition_kernel
         longs, flags = columns.longs[:, :count], columns.flags[:, :count]
         arrays = self._constants(count) | {
             "offset": pa.array(longs[kernel.OFFSET]),
@@ -172,7 +142,7 @@ class CompiledDecoder:
             "type": kernel.TYPES.take(pa.array(flags[kernel.KIND])),
             "version": pa.array(flags[kernel.VERSION].astype(np.int16)),
             "payload": pc.if_else(pa.array(flags[kernel.KIND] == kernel.NO_OP), "{}", None),
-            "partition_change": partition_changes(parsed),
+            "partition_change": partition_changes(columns, count),
             "batch_base_offset": pa.array(longs[kernel.FIRST_OFFSET]),
             "batch_crc": pa.array(longs[kernel.BATCH_CRC]),
             "position": pa.array(longs[kernel.AT]),
@@ -187,10 +157,9 @@ class CompiledDecoder:
         return {name: array.slice(0, count) for name, array in self.constants.items()}
 
 
-def partition_changes(parsed: Parsed) -> pa.Array:
-    """The partition_change column of rows."""
+def partition_changes(columns: Columns, count: int) -> pa.Array:
+    """The partition_change column of the first rows."""
     kernel = partition_kernel
-    columns, count = parsed.columns, parsed.rows
     bits = np.packbits(columns.flags[: kernel.CHANGE_VALID + 1, :count], axis=1, bitorder="little")
     valid = [pa.py_buffer(row) for row in bits]
     ends = columns.ends[:, : count + 1]
@@ -231,5 +200,5 @@ def compile_loops() -> None:
     after_crc = struct.pack(">hiqqqhii", 0, 0, 0, 0, -1, -1, -1, 1) + bytes((2 * len(record),)) + record
     checked = struct.pack(">ibI", 0, 2, google_crc32c.value(after_crc)) + after_crc
     batch = struct.pack(">qi", 0, len(checked)) + checked
-    for _ in CompiledReader(batch, 0, len(batch), "").read():
+    for _ in CompiledDecoder(batch, ByteRange(Path(), "", "", "", 0, len(batch)), "").decode():
         pass

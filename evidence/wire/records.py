@@ -106,7 +106,7 @@ def _items(data: Bytes, batch: Batch, show_secrets: bool) -> Iterator[Record | D
             yield Damage(at, 0, offset, "larger_than_batch", message)
         if value_at - position > 1 and body[value_at - 1] == 0:  # Kafka's writer never does so
             yield Damage(at, 0, offset, "overlong_varint", "its length is written with more bytes than it needs")
-        yield _record_or_damage(body[value_at:end], batch, index, at, size, show_secrets)
+        yield read_record(body[value_at:end], batch, index, at, size, show_secrets)
         position = end
     if position != len(body):
         at = batch.position if start is None else start + position
@@ -115,17 +115,8 @@ def _items(data: Bytes, batch: Batch, show_secrets: bool) -> Iterator[Record | D
         yield Damage(at, batch.size_bytes if start is None else left, batch.last_offset, "trailing_bytes", message)
 
 
-def read_record(
-    data: bytes, batch: Batch, index: int, position: int, body: int, end: int, show_secrets: bool = False
-) -> Record | Damage:
-    """One record of an uncompressed batch whose framing is sound: data[position:end), with its length prefix up to
-    `body`. index: its number in the batch."""
-    return _record_or_damage(data[body:end], batch, index, position, end - position, show_secrets)
-
-
-def _record_or_damage(
-    body: bytes, batch: Batch, index: int, position: int, size: int, show_secrets: bool
-) -> Record | Damage:
+def read_record(body: bytes, batch: Batch, index: int, position: int, size: int, show_secrets: bool) -> Record | Damage:
+    """One record, without its length prefix. index: its number in the batch; size: with the prefix, for damage."""
     try:
         return _read_record(body, batch, index, position, show_secrets)
     except DecodeError as error:

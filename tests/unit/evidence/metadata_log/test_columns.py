@@ -182,8 +182,7 @@ def test_chunks_may_end_anywhere(values: list[bytes], max_rows: int, max_bytes: 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
             patch.setattr(compiled_reader, name, value)
-        patch.setattr(columns, "CHUNK_ROWS", 1)
-        patch.setattr(compiled_reader, "CHUNK_ROWS", 1)
+        patch.setattr(columns, "_CHUNK_ROWS", 1)
         assert len(same_both_ways(data)) == len(values)
         decoder = CompiledDecoder(data, whole(data), "c")
         assert all(len(found) <= max_rows for found in decoder.decode())
