@@ -256,10 +256,7 @@ def manifest(
     if output is None:
         print(text)
         return
-    try:
-        write_whole(output, text + "\n")
-    except OSError as error:
-        raise KraftForensicsError(f"{output}: cannot be written: {error.strerror or error}") from error
+    write_whole(output, text + "\n")
     show_message(f"manifest:  {output}")
     if key is not None:
         show_message(f"signature: {sign(output, key)}")

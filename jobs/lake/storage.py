@@ -168,14 +168,21 @@ def shown(target: Location) -> str:
     return str(target if isinstance(target, Remote) else target.resolve())
 
 
-def write_whole(target: Location, text: str) -> None:
-    """Write a file completely or not at all; missing folders are created. Errors: OSError."""
-    if isinstance(target, Remote):
-        system, path = _placed(target)
-        with system.open_output_stream(path) as file:
-            file.write(text.encode())
-        return
-    target = target.resolve()
+def write_whole(target: Location, text: str, advice: str = "") -> None:
+    """Write a file completely or not at all; missing folders are created. Errors: KraftForensicsError, with the
+    advice."""
+    try:
+        if isinstance(target, Remote):
+            system, path = _placed(target)
+            with system.open_output_stream(path) as file:
+                file.write(text.encode())
+        else:
+            _write_here(target.resolve(), text)
+    except OSError as error:
+        raise KraftForensicsError(f"{target}: cannot be written: {error.strerror or error}.{advice}") from error
+
+
+def _write_here(target: Path, text: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists() and not target.is_file():
         target.write_text(text, encoding="utf-8")  # e.g. a device

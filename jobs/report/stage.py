@@ -6,7 +6,6 @@ from enum import StrEnum
 from urllib.parse import quote
 
 from evidence.capture.remote import Location, Remote
-from evidence.errors import KraftForensicsError
 from jobs.incident.document import load_answer
 from jobs.incident.focus import ALL, Focus
 from jobs.lake.integrity import input_fingerprint, made_from
@@ -68,7 +67,9 @@ def write_report(
         return shown(output)
     progress(f"{cluster}: writing the report")
     known = document if document and document["made_from"] == made_from(lake, cluster) else None
-    return _write(output, _rendered(lake, form, load_report(lake, cluster, inputs, focus, known)))
+    # Completely or not at all: an incomplete page would have the fingerprint of a complete one.
+    write_whole(output, _rendered(lake, form, load_report(lake, cluster, inputs, focus, known)))
+    return shown(output)
 
 
 def report_texts(lake: Lake, form: ReportFormat, focus: Focus = ALL) -> Iterator[str]:
@@ -80,15 +81,6 @@ def report_texts(lake: Lake, form: ReportFormat, focus: Focus = ALL) -> Iterator
 def _inputs(lake: Lake, cluster: str, focus: Focus) -> str:
     identity = astuple(focus) if focus.narrows else ()
     return input_fingerprint(lake, cluster, TABLES_SHOWN, (cluster, PAGE_VERSION, *identity))
-
-
-def _write(output: Location, text: str) -> str:
-    try:
-        # Write it completely or not at all: an incomplete page would have the fingerprint of a complete one.
-        write_whole(output, text)
-    except OSError as error:
-        raise KraftForensicsError(f"{output}: the report cannot be written: {error.strerror or error}") from error
-    return shown(output)
 
 
 def write_pages(
@@ -111,7 +103,8 @@ def write_pages(
             (cluster, str(file).rpartition("/")[2], load_answer(lake, cluster, focus))
             for cluster, file in files.items()
         ]
-        pages.insert(0, _write(output, render_index(answers, focus)))
+        write_whole(output, render_index(answers, focus))
+        pages.insert(0, shown(output))
     return pages
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from evidence.capture.remote import Location, Remote, location
-from evidence.errors import KraftForensicsError
 from jobs.console.version import tool_version
 from jobs.incident.document import load_incident, log_range
 from jobs.lake.integrity import made_from
@@ -206,13 +205,8 @@ class VerdictFiles:
 
 def write_verdict(found: Row, path: Location) -> None:
     """Write a document completely or not at all. Errors: KraftForensicsError if it cannot be written."""
-    try:
-        # json.dumps writes ASCII, so a captured name cannot control a terminal.
-        write_whole(path, json.dumps(found, indent=2) + "\n")
-    except OSError as error:
-        raise KraftForensicsError(
-            f"{path}: cannot be written: {error.strerror or error}. Name another file with --verdict."
-        ) from error
+    # json.dumps writes ASCII, so a captured name cannot control a terminal.
+    write_whole(path, json.dumps(found, indent=2) + "\n", " Name another file with --verdict.")
 
 
 def _is_stream(path: Location) -> bool:

@@ -18,6 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
 
 from evidence.capture.remote import Location, Remote, location
+from evidence.errors import KraftForensicsError
 from evidence.tables import EVIDENCE_FILES, LOG_BATCHES, QUARANTINE
 from jobs.lake import data_files, marks
 from jobs.lake.data_files import write_file
@@ -332,9 +333,9 @@ def test_what_is_shown_has_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert shown(location("s3a://key:secret@bucket/lake")) == "s3://bucket/lake"
 
 
-@pytest.mark.parametrize("error", [OSError, ValueError])
+@pytest.mark.parametrize(("error", "raised"), [(OSError, KraftForensicsError), (ValueError, ValueError)])
 def test_what_fails_leaves_the_older_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], raised: type[Exception]
 ) -> None:
     file = tmp_path / "page.html"
     write_whole(file, "old")
@@ -344,7 +345,7 @@ def test_what_fails_leaves_the_older_file_and_nothing_else(
         raise error
 
     monkeypatch.setattr(Path, "write_text", half)
-    with pytest.raises(error):
+    with pytest.raises(raised):
         write_whole(file, "new")
     assert file.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [file]
