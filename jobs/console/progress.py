@@ -4,20 +4,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from jobs.console.log import DEBUG, allows_bar, show_message
 
-_bar: Progress | None = None
+_bar: progress.Progress | None = None
 
 
 @contextmanager
@@ -30,13 +22,13 @@ def progress_steps(total: int) -> Iterator[tuple[Callable[[str], None], Callable
     console = Console(stderr=True)
     live = console.is_terminal and allows_bar()
     columns = (
-        SpinnerColumn(),
-        BarColumn(20),
-        MofNCompleteColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        progress.SpinnerColumn(),
+        progress.BarColumn(20),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.description}", markup=False),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
     )
     last: tuple[str, float] | None = None
 
@@ -44,7 +36,7 @@ def progress_steps(total: int) -> Iterator[tuple[Callable[[str], None], Callable
         if last is not None:
             show_message(f"{last[0]}: {time.monotonic() - last[1]:.1f} s", DEBUG)
 
-    with Progress(*columns, console=console, transient=True, disable=not live) as bar:
+    with progress.Progress(*columns, console=console, transient=True, disable=not live) as bar:
         task = bar.add_task("starting", total=total)
 
         def describe(message: str) -> None:

@@ -26,27 +26,7 @@ from replay.controller.transitions import Bucket
 from replay.offsets.partition_rows import evidence_of
 from replay.offsets.topic_ids import LIFETIME_COLUMNS, lifetimes_of, with_topic_ids
 from replay.plan.step import joined
-from replay.whatif.ahead import (
-    EFFECTS,
-    ELECT,
-    NO_CONTROLLER,
-    OPENS_WINDOW,
-    REPLACED_DIRECTORY,
-    SET,
-    START,
-    STOP,
-    UNCLEAN,
-    ClusterAction,
-    Now,
-    Possibility,
-    after,
-    branches,
-    is_safe,
-    loss_bound,
-    newest,
-    restart_order,
-    rows_of,
-)
+from replay.whatif import ahead as model
 
 _STATE = pc.field("end_offset").is_null() & ~pc.field("removed")
 
@@ -73,10 +53,14 @@ class AheadAnswer:
 
     @property
     def safe(self) -> bool:
-        return not self.stuck and NO_CONTROLLER not in self.unknown and all(is_safe(r["effects"]) for r in self.rows)
+        return (
+            not self.stuck
+            and model.NO_CONTROLLER not in self.unknown
+            and all(model.is_safe(r["effects"]) for r in self.rows)
+        )
 
 
-def parse_set(text: str, topic: str | None) -> ClusterAction:
+def parse_set(text: str, topic: str | None) -> model.ClusterAction:
     """`min.insync.replicas=1`. Errors: AheadError."""
     key, _, value = (part.strip() for part in text.partition("="))
     if key not in (MIN_ISR, UNCLEAN_LEADER_ELECTION):
@@ -84,26 +68,26 @@ def parse_set(text: str, topic: str | None) -> ClusterAction:
     value = value.lower()
     if not (value in ("true", "false") if key != MIN_ISR else is_usable(key, value) and int(value) > 0):
         raise AheadError(f"--set {text!r}: {value!r} is no value of {key}")
-    return ClusterAction(SET, topic=topic, key=key, value=value)
+    return model.ClusterAction(model.SET, topic=topic, key=key, value=value)
 
 
-def parse_elect(text: str) -> ClusterAction:
+def parse_elect(text: str) -> model.ClusterAction:
     """`topic-0=2`. Errors: AheadError."""
     found = re.fullmatch(r"(.+)-(\d+)=(\d+)", text)
     if not found:
         raise AheadError(f"--elect {text!r}: expected PARTITION=BROKER, e.g. orders-0=2")
-    return ClusterAction(ELECT, int(found[3]), found[1], int(found[2]))
+    return model.ClusterAction(model.ELECT, int(found[3]), found[1], int(found[2]))
 
 
 def ahead(
-    lake: Lake, cluster: str, steps: Sequence[ClusterAction], restart_all: bool, settings: Settings
+    lake: Lake, cluster: str, steps: Sequence[model.ClusterAction], restart_all: bool, settings: Settings
 ) -> AheadAnswer:
     """What the steps would do, in order. restart_all: also find an order to restart all brokers. Errors: AheadError for
     a broker, topic or partition that the newest state lacks, or without a state."""
     clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
     state, facts = judging_inputs(lake, cluster, settings, clocks)
     bucket = Bucket(lake.read("partition_history", cluster, schemas.PARTITION_HISTORY.names, _STATE), facts)
-    now, configs = newest(bucket), facts.known_configs()
+    now, configs = model.newest(bucket), facts.known_configs()
     if not len(now.names):
         raise AheadError(f"{lake.root}: no state of a partition. Run `kraft-forensics replay` first.")
     _check(steps, now, facts)
@@ -113,7 +97,7 @@ def ahead(
     voters = frozenset(quorum.get("voters") or ())
     timelines = configs.min_isr, configs.unclean
     clean = _stopped_cleanly(lake, cluster, facts)
-    possible = branches(bucket, steps, clean)
+    possible = model.branches(bucket, steps, clean)
     brokers = sorted(s.broker_id for s in facts.brokers.latest() if s.incarnation_id is not None)
     down = voters & {*brokers} - now.active
     found = {
@@ -121,14 +105,14 @@ def ahead(
     }
     answer.rows = _merged(found, answer.steps)
     if restart_all:
-        starts = [ClusterAction(START, broker) for broker in brokers if broker not in now.active]
-        given = branches(bucket, starts, clean)
+        starts = [model.ClusterAction(model.START, broker) for broker in brokers if broker not in now.active]
+        given = model.branches(bucket, starts, clean)
         nows = [(now, branch) for branch in given]
         leader = quorum.get("leader_id")
-        answer.order, answer.stuck = restart_order(nows, brokers, -1 if leader is None else leader, timelines)
+        answer.order, answer.stuck = model.restart_order(nows, brokers, -1 if leader is None else leader, timelines)
     _bound(lake, cluster, bucket, now, clean, answer)
     answer.unknown |= dict(_unknown(answer, bucket, steps, restart_all))
-    if voters & {s.broker for s in steps if s.kind == STOP} or (restart_all and voters & set(answer.order or ())):
+    if voters & {s.broker for s in steps if s.kind == model.STOP} or (restart_all and voters & set(answer.order or ())):
         answer.unknown["quorum"] = "whether the other controllers run: a broker that stops is one of them"
     return answer
 
@@ -141,33 +125,33 @@ def _stopped_cleanly(lake: Lake, cluster: str, facts: ClusterFacts) -> frozenset
     return frozenset(s.broker_id for s in facts.brokers.latest() if (s.broker_id, s.broker_epoch) in left)
 
 
-def _check(steps: Sequence[ClusterAction], now: Now, facts: ClusterFacts) -> None:
+def _check(steps: Sequence[model.ClusterAction], now: model.Now, facts: ClusterFacts) -> None:
     places = set(zip(now.names["topic"].to_pylist(), now.names["partition"].to_pylist(), strict=True))
     topics, brokers = {topic for topic, _ in places}, set(facts.brokers.states)
     for step in steps:
-        if step.kind == ELECT and (step.topic, step.partition) not in places:
+        if step.kind == model.ELECT and (step.topic, step.partition) not in places:
             raise AheadError(f"no partition {step.topic}-{step.partition} in the newest state")
-        if step.kind == SET and step.topic is not None and step.topic not in topics:
+        if step.kind == model.SET and step.topic is not None and step.topic not in topics:
             raise AheadError(f"no topic {step.topic!r} in the newest state")
-        if step.kind != SET and step.broker not in brokers:
+        if step.kind != model.SET and step.broker not in brokers:
             known = ", ".join(map(str, sorted(brokers)))
             raise AheadError(f"no broker {step.broker} is registered; the metadata log knows {known or 'none'}")
 
 
-def _idle(steps: Sequence[ClusterAction], active: frozenset[int]) -> Iterator[str]:
+def _idle(steps: Sequence[model.ClusterAction], active: frozenset[int]) -> Iterator[str]:
     """A sentence about each stop and start that changes nothing."""
-    for step in (s for s in steps if s.kind in (STOP, START)):
-        if (step.broker in active) == (step.kind == START):
-            known = "may lead already" if step.kind == START else "has stopped already"
+    for step in (s for s in steps if s.kind in (model.STOP, model.START)):
+        if (step.broker in active) == (step.kind == model.START):
+            known = "may lead already" if step.kind == model.START else "has stopped already"
             yield f"broker {step.broker} {known}: '{step}' changes nothing"
-        active = active | {step.broker} if step.kind == START else active - {step.broker}
+        active = active | {step.broker} if step.kind == model.START else active - {step.broker}
 
 
 def _played(
-    now: Now,
-    steps: Sequence[ClusterAction],
-    branch: Possibility,
-    possible: Sequence[Possibility],
+    now: model.Now,
+    steps: Sequence[model.ClusterAction],
+    branch: model.Possibility,
+    possible: Sequence[model.Possibility],
     quorum: tuple[frozenset[int], frozenset[int]],
     configs: Any,
     answer: AheadAnswer,
@@ -177,19 +161,19 @@ def _played(
     voters, down = quorum
     stopped = set(down)
     for step in steps:
-        stopped = (stopped | {step.broker} if step.kind == STOP else stopped - {step.broker}) & voters
+        stopped = (stopped | {step.broker} if step.kind == model.STOP else stopped - {step.broker}) & voters
         if voters and len(stopped) > (len(voters) - 1) // 2:
-            answer.unknown[NO_CONTROLLER] = (
+            answer.unknown[model.NO_CONTROLLER] = (
                 f"after '{step}' no majority of the controllers {sorted(voters)} runs, for {joined(sorted(stopped))} "
                 "do not: nobody is elected, and nothing of the steps after it is predicted"
             )
             return
-        then = after(now, step, branch, configs)
-        yield from rows_of(now, then, step, _condition(branch, possible))
+        then = model.after(now, step, branch, configs)
+        yield from model.rows_of(now, then, step, _condition(branch, possible))
         now = then
 
 
-def _condition(branch: Possibility, possible: Sequence[Possibility]) -> str | None:
+def _condition(branch: model.Possibility, possible: Sequence[model.Possibility]) -> str | None:
     """What distinguishes a branch from the other possible ones."""
     words = []
     if len({b.profile.name for b in possible}) > 1:
@@ -199,7 +183,7 @@ def _condition(branch: Possibility, possible: Sequence[Possibility]) -> str | No
     return ", ".join(words) or None
 
 
-def _merged(found: dict[Possibility, list[Row]], steps: Sequence[str]) -> list[Row]:
+def _merged(found: dict[model.Possibility, list[Row]], steps: Sequence[str]) -> list[Row]:
     """The rows of all branches; those that every branch has, once and without a condition."""
 
     def key(row: Row) -> str:
@@ -215,10 +199,12 @@ def _merged(found: dict[Possibility, list[Row]], steps: Sequence[str]) -> list[R
     )
 
 
-def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, clean: frozenset[int], answer: AheadAnswer) -> None:
+def _bound(
+    lake: Lake, cluster: str, bucket: Bucket, now: model.Now, clean: frozenset[int], answer: AheadAnswer
+) -> None:
     """Set loss_max of elections from outside ISR and ELR where log ends bound it."""
-    wanted = [r for r in answer.rows if UNCLEAN in r["effects"] and r["recorded_leader"] < 0]
-    wanted = [r for r in wanted if REPLACED_DIRECTORY not in r["effects"]]
+    wanted = [r for r in answer.rows if model.UNCLEAN in r["effects"] and r["recorded_leader"] < 0]
+    wanted = [r for r in wanted if model.REPLACED_DIRECTORY not in r["effects"]]
     if not wanted:
         return
     topics = pc.field("topic").isin(sorted({r["topic"] for r in wanted}))
@@ -234,11 +220,11 @@ def _bound(lake: Lake, cluster: str, bucket: Bucket, now: Now, clean: frozenset[
             continue
         since_ms = now.names["timestamp_ms"][at].as_py()
         own, brokers = evidence[int(bucket.states.key[at])], bucket.facts.brokers
-        row["loss_max"] = loss_bound(own, brokers, holder, row["leader"], since_ms, bucket.facts.clock)
+        row["loss_max"] = model.loss_bound(own, brokers, holder, row["leader"], since_ms, bucket.facts.clock)
 
 
 def _unknown(
-    answer: AheadAnswer, bucket: Bucket, steps: Sequence[ClusterAction], restart_all: bool
+    answer: AheadAnswer, bucket: Bucket, steps: Sequence[model.ClusterAction], restart_all: bool
 ) -> Iterator[tuple[str, str]]:
     """(code, sentence) of what the evidence cannot say and the answer depends on."""
     at = f"metadata offset {answer.offset}" + (f", {utc(answer.timestamp_ms)} UTC" if answer.timestamp_ms else "")
@@ -262,9 +248,9 @@ def _unknown(
             MIN_ISR,
             "min.insync.replicas of some topics is assumed to be Kafka's default: no controller's file was captured",
         )
-    if any(step.kind == START for step in steps) or restart_all:
+    if any(step.kind == model.START for step in steps) or restart_all:
         yield "restart", "whether a broker that comes back still has the end of its logs: it may have stopped uncleanly"
-    if any(UNCLEAN in r["effects"] and r["loss_max"] is None for r in answer.rows):
+    if any(model.UNCLEAN in r["effects"] and r["loss_max"] is None for r in answer.rows):
         yield "log_ends", "log ends that bound what an election from outside ISR and ELR loses"
 
 
@@ -276,7 +262,7 @@ def print_answer(answer: AheadAnswer, form: DocumentFormat) -> None:
     """As JSON: one object with all rows. As a table: the partitions that change, what that means, and what is not
     known."""
     if form == "json":
-        rows = [{**row, "opens_window": bool(set(row["effects"]) & set(OPENS_WINDOW))} for row in answer.rows]
+        rows = [{**row, "opens_window": bool(set(row["effects"]) & set(model.OPENS_WINDOW))} for row in answer.rows]
         print(json.dumps(plain({"safe": answer.safe, **asdict(answer), "rows": rows}), ensure_ascii=False))
         return
     if answer.rows:
@@ -293,7 +279,7 @@ def print_answer(answer: AheadAnswer, form: DocumentFormat) -> None:
         print(note)
     of_partitions = {(e, r["topic_id"], r["partition"]) for r in answer.rows for e in r["effects"]}
     for effect, count in sorted(Counter(effect for effect, *_ in of_partitions).items()):
-        print(f"{count} partition{'' if count == 1 else 's'}: {EFFECTS[effect]}")
+        print(f"{count} partition{'' if count == 1 else 's'}: {model.EFFECTS[effect]}")
     if answer.order is not None:
         _print_order(answer)
     print("safe, as far as the evidence goes" if answer.safe else "not safe")
@@ -310,15 +296,15 @@ def _print_order(answer: AheadAnswer) -> None:
         place = printable(f"{row['topic']}-{row['partition']}")
         more = len({(r["topic"], r["partition"]) for r in rows}) - 1
         also = f", and {more} more partitions" if more else ""
-        print(f"broker {broker} cannot be stopped: {place} {EFFECTS[_worst(row)]}{also}")
+        print(f"broker {broker} cannot be stopped: {place} {model.EFFECTS[_worst(row)]}{also}")
 
 
 def _worst(row: Row) -> str:
-    return next((effect for effect in EFFECTS if effect in row["effects"]), "")
+    return next((effect for effect in model.EFFECTS if effect in row["effects"]), "")
 
 
 def _worst_first(rows: Sequence[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: [*EFFECTS, ""].index(_worst(row)))
+    return sorted(rows, key=lambda row: [*model.EFFECTS, ""].index(_worst(row)))
 
 
 def _shown(row: Row) -> Row:

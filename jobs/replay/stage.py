@@ -13,16 +13,8 @@ import pyarrow.compute as pc
 
 from jobs.config.settings import Settings
 from jobs.ingest.records import RECORDS, SNAPSHOTS
+from jobs.lake import integrity
 from jobs.lake.data_files import DataFile, gathered, write_file
-from jobs.lake.integrity import (
-    CODE_VERSION,
-    completion,
-    input_fingerprint,
-    is_up_to_date,
-    require_bytes,
-    require_unchanged,
-    unchanged_heads,
-)
 from jobs.lake.lake import Lake
 from jobs.lake.marks import undisturbed
 from jobs.lake.tables import REPLAYED, TABLES
@@ -72,15 +64,15 @@ def replay(
 
 def _replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None], start: str) -> Replayed:
     since = {name: lake.cluster_version(name, cluster) for name in REPLAYED}
-    inputs = input_fingerprint(lake, cluster, _INPUTS, (start,))
-    if is_up_to_date(lake, cluster, REPLAYED, inputs):
+    inputs = integrity.input_fingerprint(lake, cluster, _INPUTS, (start,))
+    if integrity.is_up_to_date(lake, cluster, REPLAYED, inputs):
         return Replayed(cluster, 0, True)
-    require_bytes(lake, cluster, _INPUTS)
+    integrity.require_bytes(lake, cluster, _INPUTS)
     progress(f"{cluster}: resolving cluster-wide records")
     try:
         state = load_cluster_state(lake, cluster, start)
     except LogConflictError as error:
-        require_unchanged(inputs, lake, cluster, _INPUTS, (start,))
+        integrity.require_unchanged(inputs, lake, cluster, _INPUTS, (start,))
         found = pa.Table.from_pylist([conflict(cluster, str(error), error.batches)], schema=FINDINGS)
         lake.put("findings", cluster, found)
         for name in (HISTORY, "elections", "rule_differences", "invariant_violations", "counterfactuals"):
@@ -89,13 +81,13 @@ def _replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     progress(f"{cluster}: replaying partitions")
     course = course_of(state)
     results, removed, about, resumed_at = _partitions(lake, cluster, state, course, settings, start)
-    require_unchanged(inputs, lake, cluster, _INPUTS, (start,))
+    integrity.require_unchanged(inputs, lake, cluster, _INPUTS, (start,))
     lake.commit(HISTORY, cluster, [r.history for r in results if r.history], removed, about, since[HISTORY])
     progress(f"{cluster}: building the cluster-wide histories")
     lake.replace(_METRICS, cluster, _metrics(lake, results, course), since=since[_METRICS])
     for name, table in _cluster_histories(lake, cluster, state, results):
         clipped = clip_validity(table, state.shape.runs, state.shape.log_end)
-        done = completion(lake, cluster, _INPUTS, REPLAYED, inputs) if name == _LAST else None
+        done = integrity.completion(lake, cluster, _INPUTS, REPLAYED, inputs) if name == _LAST else None
         lake.put(name, cluster, clipped, done, since[name])
     return Replayed(cluster, sum(r.rows for r in results), False, resumed_at)
 
@@ -137,8 +129,8 @@ def _partitions(
     them, and `resumed_at` as in Replayed."""
     static = static_files(lake, cluster)
     point = resume_point(state, static)
-    rules = {"code": CODE_VERSION, "start": start}
-    made = {} if unchanged_heads(lake, cluster, [HISTORY]) is None else lake.made(HISTORY, cluster)
+    rules = {"code": integrity.CODE_VERSION, "start": start}
+    made = {} if integrity.unchanged_heads(lake, cluster, [HISTORY]) is None else lake.made(HISTORY, cluster)
     earlier = ResumePoint(**made["resume"]) if made.get("resume") and rules.items() <= made.items() else None
     from_offset = earlier.offset if earlier and can_resume(state, static, earlier) else None
 

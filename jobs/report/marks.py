@@ -7,18 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from jobs.incident.events import is_usable
-from jobs.report.filters import (
-    brokers_text,
-    duration_text,
-    known_text,
-    leader_text,
-    loss_text,
-    partition_text,
-    topic_text,
-    utc_text,
-    visible,
-    window_text,
-)
+from jobs.report import filters
 from jobs.report.rows import broker_state, restarts, verdict_of
 from replay.findings.kinds import HWM_REGRESSION
 from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure
@@ -86,13 +75,13 @@ def _mark(
 
 
 def _times(start_ms: int, end_ms: int | None) -> list[tuple[str, object]]:
-    lasted = duration_text(start_ms, end_ms)
-    until = [("Until", utc_text(end_ms)), ("For", lasted)] if lasted else [("Until", "the end of the log")]
-    return [("From", utc_text(start_ms)), *until]
+    lasted = filters.duration_text(start_ms, end_ms)
+    until = [("Until", filters.utc_text(end_ms)), ("For", lasted)] if lasted else [("Until", "the end of the log")]
+    return [("From", filters.utc_text(start_ms)), *until]
 
 
 def _at(row: Row) -> list[tuple[str, object]]:
-    return [("At", utc_text(row["timestamp_ms"])), ("Metadata offset", row["offset"])]
+    return [("At", filters.utc_text(row["timestamp_ms"])), ("Metadata offset", row["offset"])]
 
 
 def term(row: Row, end: int) -> Mark:
@@ -128,13 +117,13 @@ def sessions(broker: int, rows: Sequence[Row], departures: Iterable[Departure], 
     for row in restarts(rows):
         how = row["restart_class"] or "unknown"
         look = how if how in ("clean", "unclean") else "unknown"
-        marks.append(mark(row, f"tick restart {look}", f"{visible(how)} restart", *_at(row)))
+        marks.append(mark(row, f"tick restart {look}", f"{filters.visible(how)} restart", *_at(row)))
     for gone in departures:
         if gone.broker_id == broker:
             name, look, follows = _WAYS[gone.way]
             deduced, nature = (" (deduced)", ESTIMATE) if gone.deduced else ("", "")
             row = asdict(gone)
-            facts = *_at(row), ("Recorded", visible(gone.text)), ("Deduced", follows if gone.deduced else None)
+            facts = *_at(row), ("Recorded", filters.visible(gone.text)), ("Deduced", follows if gone.deduced else None)
             marks.append(mark(row, look, f"{name}{deduced}", *facts, nature=nature))
     return marks
 
@@ -143,8 +132,8 @@ def election(row: Row, finding_id: str | None) -> Mark:
     """finding_id: of the window that the election belongs to."""
     old, new, cause = row["previous_leader"], row["leader"], row["cause"] or ""
     look = _CAUSES.get(cause, "unclean" if cause.startswith("unclean") else "usual")
-    name = f"election {partition_text(row)}: leader {leader_text(old)} to {leader_text(new)}"
-    facts = ("Cause", visible(cause)), ("Leader epoch", row["leader_epoch"]), *_at(row)
+    name = f"election {filters.partition_text(row)}: leader {filters.leader_text(old)} to {filters.leader_text(new)}"
+    facts = ("Cause", filters.visible(cause)), ("Leader epoch", row["leader_epoch"]), *_at(row)
     return _mark(row, f"tick {look}", ELECTION, name, *facts, brokers=_known(old, new), finding_id=finding_id)
 
 
@@ -157,18 +146,18 @@ def finding(row: Row, look: str, name: str, end: int) -> Mark:
     start, until, leader = row["start_timestamp_ms"], row["end_timestamp_ms"], row["recorded_leader"]
     verdict = verdict_of(row).name
     is_window = row["kind"] == HWM_REGRESSION
-    of_window = (("Lost", f"{loss_text(row)} offsets"), ("Leader after it", leader_text(leader)))
+    of_window = (("Lost", f"{filters.loss_text(row)} offsets"), ("Leader after it", filters.leader_text(leader)))
     exact = not is_window or row["loss_min"] == row["loss_max"]
     return _mark(
         {"timestamp_ms": start, "topic": row["topic"]},
         look,
         row["kind"],
-        f"{name}: {partition_text(row)}",
+        f"{name}: {filters.partition_text(row)}",
         ("Verdict", verdict),
         *(of_window if is_window else ()),
-        ("Metadata offsets", window_text(row) if row["start_offset"] is not None else None),
+        ("Metadata offsets", filters.window_text(row) if row["start_offset"] is not None else None),
         *_times(start, until),
-        ("Finding", visible(row["finding_id"])),
+        ("Finding", filters.visible(row["finding_id"])),
         end_ms=end if until is None else until,
         verdict=verdict,
         brokers=_known(leader),
@@ -191,21 +180,21 @@ def states(history: Sequence[Row], finding_id: str, end: int) -> list[Mark]:
         leader, isr = row["leader"], row["isr"]
         few = isr is not None and len(isr) < max(2, row["min_isr"] or 1)
         look = "unknown" if leader is None else "leaderless" if leader < 0 else "few" if few else "up"
-        led_by = "no leader" if look == "leaderless" else f"leader {leader_text(leader)}"
+        led_by = "no leader" if look == "leaderless" else f"leader {filters.leader_text(leader)}"
         marks.append(
             _mark(
                 row,
                 f"strip {look}",
                 STATE,
-                f"state of {partition_text(row)}: {led_by}",
-                ("ISR", brokers_text(isr)),
-                ("ELR", brokers_text(row["elr"])),
-                ("Last known ELR", brokers_text(row["last_known_elr"])),
-                ("Replicas", brokers_text(row["replicas"])),
-                ("Min ISR", known_text(row["min_isr"])),
-                ("Leader epoch", known_text(row["leader_epoch"])),
-                ("Partition epoch", known_text(row["partition_epoch"])),
-                ("Recovery", known_text(row["leader_recovery_state"])),
+                f"state of {filters.partition_text(row)}: {led_by}",
+                ("ISR", filters.brokers_text(isr)),
+                ("ELR", filters.brokers_text(row["elr"])),
+                ("Last known ELR", filters.brokers_text(row["last_known_elr"])),
+                ("Replicas", filters.brokers_text(row["replicas"])),
+                ("Min ISR", filters.known_text(row["min_isr"])),
+                ("Leader epoch", filters.known_text(row["leader_epoch"])),
+                ("Partition epoch", filters.known_text(row["partition_epoch"])),
+                ("Recovery", filters.known_text(row["leader_recovery_state"])),
                 *_times(start, until if until is not None or is_last else start),
                 ("Metadata offset", row["offset"]),
                 end_ms=end if until is None and is_last else until,
@@ -220,24 +209,24 @@ def deleted(row: Row) -> Mark:
     """A topic that was deleted."""
     at, again = row["deleted_ms"], None
     if row["next_id"] is not None:
-        again = f"{utc_text(row['next_ms'])}, as topic id {row['next_id']}"
-    facts = ("Topic id", row["topic_id"]), ("At", utc_text(at)), ("Created again", again)
+        again = f"{filters.utc_text(row['next_ms'])}, as topic id {row['next_id']}"
+    facts = ("Topic id", row["topic_id"]), ("At", filters.utc_text(at)), ("Created again", again)
     then = {"timestamp_ms": at, "topic": row["topic"]}
-    return _mark(then, "tick failover", DELETED, f"deleted: topic {topic_text(row['topic'])}", *facts)
+    return _mark(then, "tick failover", DELETED, f"deleted: topic {filters.topic_text(row['topic'])}", *facts)
 
 
 def config(row: Row) -> Mark:
     """A setting that was changed."""
     of = row["resource_type"]
-    whose = f"{of} {visible(row['resource_name'])}" if row["resource_name"] else f"all {of}s"
-    is_now, was = ("not set" if row[name] is None else visible(row[name]) for name in ("value", "before"))
-    name, topic = f"config {visible(row['name'])} of {whose}: {was} to {is_now}", row["resource_name"]
+    whose = f"{of} {filters.visible(row['resource_name'])}" if row["resource_name"] else f"all {of}s"
+    is_now, was = ("not set" if row[name] is None else filters.visible(row[name]) for name in ("value", "before"))
+    name, topic = f"config {filters.visible(row['name'])} of {whose}: {was} to {is_now}", row["resource_name"]
     return _mark(row, "tick config", CONFIG, name, *_at(row), topic=topic if of == "topic" else None)
 
 
 def captured(row: Row) -> Mark:
     """When files were captured."""
     at, nodes = row["captured_at_ms"], ", ".join(map(str, row["nodes"][:20]))
-    facts = ("Nodes", nodes or "unknown"), ("At", f"{utc_text(at)}, by the capturing machine's clock")
+    facts = ("Nodes", nodes or "unknown"), ("At", f"{filters.utc_text(at)}, by the capturing machine's clock")
     name = f"captured: {row['files']} files"
     return _mark({"timestamp_ms": at}, "tick captured", CAPTURED, name, *facts, place="evidence")

@@ -34,20 +34,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    LessThan,
-    LessThanOrEqual,
-)
+from pyspark.sql import SparkSession, datasource
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
@@ -108,7 +95,7 @@ class _Options:
 
 
 @dataclass
-class _Split(InputPartition):
+class _Split(datasource.InputPartition):
     """Consecutive batches of one file at bytes [start, end), and the damage before them."""
 
     source: Source
@@ -117,7 +104,7 @@ class _Split(InputPartition):
     damage: list[Damage]
 
 
-class KraftDataSource(DataSource):
+class KraftDataSource(datasource.DataSource):
     """The data source `kraft` (see the module docstring). `register` also lets the session push filters down, without
     which Spark refuses the option pushFilters."""
 
@@ -128,11 +115,11 @@ class KraftDataSource(DataSource):
     def schema(self) -> StructType:
         return spark_schema(_SCHEMA)
 
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: StructType) -> datasource.DataSourceReader:
         options = _options(self.options, schema)
         return _FilteredReader(options) if options.push_filters else _Reader(options)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+    def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:
         return _StreamReader(_options(self.options, schema))
 
 
@@ -207,39 +194,39 @@ def _columns(schema: StructType) -> tuple[str, ...]:
     return tuple(schema.names)
 
 
-class _Reader(DataSourceReader):
+class _Reader(datasource.DataSourceReader):
     def __init__(self, options: _Options) -> None:
         self.options = options
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def partitions(self) -> Sequence[datasource.InputPartition]:
         found = [split for file in _files(self.options) for split in _splits(file, self.options)]
         return found or [_Split(Path(), 0, 0, [])]  # of none Spark makes a partition that is no split
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self.options)
 
 
 class _FilteredReader(_Reader):
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+    def pushFilters(self, filters: list[datasource.Filter]) -> Iterable[datasource.Filter]:
         """Narrow the options by filters. Spark applies all of them again, so that rows of damage follow them, too."""
         for each in filters:
             self.options = _narrowed(self.options, each)
         return filters
 
 
-def _narrowed(options: _Options, given: Filter) -> _Options:
+def _narrowed(options: _Options, given: datasource.Filter) -> _Options:
     match given:
-        case EqualTo(("type",), str(name)):
+        case datasource.EqualTo(("type",), str(name)):
             return _of_types(options, [name])
-        case In(("type",), names):
+        case datasource.In(("type",), names):
             return _of_types(options, names)
-        case EqualTo((column,), int(value)):
+        case datasource.EqualTo((column,), int(value)):
             return _within(options, column, value, value)
-        case In((column,), (int(), *_) as values) if None not in values:
+        case datasource.In((column,), (int(), *_) as values) if None not in values:
             return _within(options, column, min(values), max(values))
-        case GreaterThan((column,), int(value)) | GreaterThanOrEqual((column,), int(value)):
+        case datasource.GreaterThan((column,), int(value)) | datasource.GreaterThanOrEqual((column,), int(value)):
             return _within(options, column, value, INT64_MAX)
-        case LessThan((column,), int(value)) | LessThanOrEqual((column,), int(value)):
+        case datasource.LessThan((column,), int(value)) | datasource.LessThanOrEqual((column,), int(value)):
             return _within(options, column, -INT64_MAX - 1, value)
     return options
 
@@ -257,7 +244,7 @@ def _within(options: _Options, column: str, lowest: int, highest: int) -> _Optio
     return replace(options, ranges={**options.ranges, column: (max(low, lowest), min(high, highest))})
 
 
-class _StreamReader(DataSourceStreamReader):
+class _StreamReader(datasource.DataSourceStreamReader):
     """Offsets: by a segment's path, the byte `position` up to which it was read, the byte and CRC32C of the last batch
     before that, by which a file that was cut off is recognised, and the metadata offset after it, `next`: the name of
     the segment that follows, if the file was read to its end."""
@@ -277,7 +264,7 @@ class _StreamReader(DataSourceStreamReader):
                 raise _deleted(path, start[path])
         return found
 
-    def partitions(self, start: Row, end: Row) -> Sequence[InputPartition]:
+    def partitions(self, start: Row, end: Row) -> Sequence[datasource.InputPartition]:
         found: list[_Split] = []
         for path, at in end.items():
             begin = start.get(path, {"position": 0})["position"]
@@ -291,7 +278,7 @@ class _StreamReader(DataSourceStreamReader):
                     raise _deleted(path, start.get(path, {})) from None
         return found
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self.options)
 
 
@@ -381,7 +368,7 @@ def _splits(source: Source, options: _Options, start: int = 0, end: int | None =
     return [*splits, _Split(source, 0, 0, waiting)] if waiting else splits
 
 
-def _read(split: InputPartition, options: _Options) -> Iterator[pa.RecordBatch]:
+def _read(split: datasource.InputPartition, options: _Options) -> Iterator[pa.RecordBatch]:
     assert isinstance(split, _Split)
     return (batch.select(options.columns) for batch in _whole_rows(split, options))
 
