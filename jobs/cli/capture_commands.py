@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,6 +19,10 @@ from jobs.console.output import printable, say
 
 if TYPE_CHECKING:
     from jobs.collect.targets import Target
+
+EXIT_MISSING = 3
+# For a whole node; and how long one that is followed may be silent.
+TIMEOUT_S, SILENCE_S = 600.0, 30.0
 
 
 def named_nodes(
@@ -31,11 +35,6 @@ def named_nodes(
     listed, via_of_file = read_nodes(nodes) if nodes else ([], None)
     everywhere = places_of(**places)
     return [*listed, *(parse_node(text, everywhere) for text in node or ())], via or via_of_file
-
-
-EXIT_MISSING = 3
-# For a whole node; and how long one that is followed may be silent.
-TIMEOUT_S, SILENCE_S = 600.0, 30.0
 
 
 def collect(
@@ -66,7 +65,13 @@ def collect(
     if follow:
         if output is None or since or replica_tails or replica_logs or light:
             raise typer.BadParameter("--follow copies metadata logs only, into the folder --output, which it needs")
-        _follow(targets, via, output, every, timeout or SILENCE_S, delete)
+        from jobs.collect.follow import Following
+
+        with Following(
+            targets, via, output, every, timeout or SILENCE_S, say, (lambda _: sys.maxsize) if delete else None
+        ):
+            while True:  # until a signal comes
+                time.sleep(3600)
     from jobs.collect.stage import Wishes
     from jobs.collect.stage import collect as collect_nodes
     from jobs.collect.targets import check_replicas, check_topics
@@ -83,17 +88,6 @@ def collect(
     typer.echo(done.path)
     if done.problems:
         raise typer.Exit(KraftForensicsError.exit_code)
-
-
-def _follow(
-    targets: "list[Target]", via: str | None, folder: Path, every_s: float, silence_s: float, delete: bool
-) -> NoReturn:
-    """Until a signal comes."""
-    from jobs.collect.follow import Following
-
-    with Following(targets, via, folder, every_s, silence_s, say, (lambda _: sys.maxsize) if delete else None):
-        while True:
-            time.sleep(3600)
 
 
 def check(capture: str, form: DocumentFormat = "table") -> None:
@@ -130,10 +124,6 @@ def check(capture: str, form: DocumentFormat = "table") -> None:
         raise typer.Exit(EXIT_MISSING)
 
 
-if TYPE_CHECKING:
-    from jobs.salvage.live import LiveCluster
-
-
 def salvage(
     source: Path | None = None,
     current: Path | None = None,
@@ -158,12 +148,34 @@ def salvage(
     """
     if produce_to is not None and (output is None or bootstrap is None):
         raise typer.BadParameter("--produce-to needs --output, the folder with the records, and --bootstrap")
-    if source is not None or produce_to is None:
-        if source is None:
-            raise typer.BadParameter("give --from, the copy of the old leader's log (docs/howto/salvage.md)")
+    if source is not None:
         if current is not None and bootstrap is not None and produce_to is None:
             raise typer.BadParameter("give --current or --bootstrap, not both: the log is compared with one of them")
-        _save(source, current or _live(bootstrap, client_config), lake, output, partition, cluster, form)
+        if current is None and bootstrap is None:
+            raise typer.BadParameter("give --current or --bootstrap, the log that won (docs/howto/salvage.md)")
+        from evidence.capture.remote import location
+        from jobs.cli.lakes import lake_to_show
+        from jobs.config.settings import load_settings
+        from jobs.report.rendering import for_terminal, rendered
+        from jobs.salvage import stage
+        from jobs.salvage.live import LiveCluster
+
+        won = current or LiveCluster(str(bootstrap), client_config)
+        files = lake_to_show(location(lake), cluster) if lake is not None else None
+        known = (files, files.one_cluster(cluster)) if files else None
+        limits = load_settings().limits.of_captures()
+        summary = stage.salvage(source, won, partition or (), known, output, say, limits)
+        if form == "json":
+            print(json.dumps(summary))
+        else:
+            text = rendered("salvage.txt.j2", for_terminal, partitions=summary["partitions"], output=output)
+            typer.echo(text, nl=False)
+        for note in (note for row in summary["partitions"] for note in row["notes"]):
+            show_message(printable(note), WARNING)
+        if any(row["partial"] for row in summary["partitions"]):
+            raise typer.Exit(1)
+    elif produce_to is None:
+        raise typer.BadParameter("give --from, the copy of the old leader's log (docs/howto/salvage.md)")
     if produce_to is not None and output is not None and bootstrap is not None:
         from jobs.salvage.produce import ProduceOptions, produce
 
@@ -171,43 +183,3 @@ def salvage(
         reasons = "".join(f", {count} left out: {why}" for why, count in sorted(done.left_out.items()))
         say(f"{produce_to}: {done.to_send} records, {done.before} sent before{reasons}")
         show_message(f"{done.sent} sent now" if send else "nothing was sent: --send does it")
-
-
-def _live(bootstrap: str | None, client_config: Path | None) -> "LiveCluster":
-    from jobs.salvage.live import LiveCluster
-
-    if bootstrap is None:
-        raise typer.BadParameter("give --current or --bootstrap, the log that won (docs/howto/salvage.md)")
-    return LiveCluster(bootstrap, client_config)
-
-
-def _save(
-    source: Path,
-    current: "Path | LiveCluster",
-    lake: Any,
-    output: Path | None,
-    partition: list[str] | None,
-    cluster: str | None,
-    form: DocumentFormat,
-) -> None:
-    from evidence.capture.remote import location
-    from jobs.cli.lakes import lake_to_show
-    from jobs.config.settings import load_settings
-    from jobs.report.rendering import for_terminal, rendered
-    from jobs.salvage.stage import salvage as compare
-
-    files = lake_to_show(location(lake), cluster) if lake is not None else None
-    known = (files, files.one_cluster(cluster)) if files else None
-    limits = load_settings().limits.of_captures()
-    only = partition or ()
-    summary = compare(source, current, only, known, output, say, limits)
-    if form == "json":
-        print(json.dumps(summary))
-    else:
-        text = rendered("salvage.txt.j2", for_terminal, partitions=summary["partitions"], output=output)
-        typer.echo(text, nl=False)
-    for row in summary["partitions"]:
-        for note in row["notes"]:
-            show_message(printable(note), WARNING)
-    if any(row["partial"] for row in summary["partitions"]):
-        raise typer.Exit(1)
