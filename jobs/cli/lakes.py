@@ -34,13 +34,13 @@ def lake_to_show(root: Location, cluster: str | None = None) -> "Lake":
 def recorded(command: str, root: Location) -> "Iterator[Run]":
     """Run a command; yields what takes its figures. What it raises is recorded and raised."""
     from jobs.lake.lake import Lake
-    from jobs.lake.runs import DONE, FAILED, STOPPED, Run, measured
+    from jobs.lake.runs import DONE, FAILED, STOPPED, Run
     from jobs.lake.storage import LakeError
 
     run, error = Run(command), None
     outcome, exit_code = DONE, 0
     try:
-        with measured(run.jobs), about(command=command, run_id=run.run_id):
+        with run.measured(), about(command=command, run_id=run.run_id):
             yield run
     except BaseException as raised:
         if isinstance(raised, typer.Exit):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -60,33 +60,8 @@ class TaskFigures:
         return ", ".join(known)
 
 
-@dataclass(frozen=True, slots=True)
-class Jobs:
-    """What the jobs of a run took, by name. run_id: as in the table `runs`, and in Spark's job groups and tags."""
-
-    run_id: str
-    figures: dict[str, list[TaskFigures]] = field(default_factory=dict)
-
-    def taken(self) -> dict[str, dict[str, Any]]:
-        """Of each job the number of its tasks and the slowest, the largest and the hungriest one; then none is known
-        any more."""
-        found = {name: _summary(tasks) for name, tasks in self.figures.items()}
-        self.figures.clear()
-        return found
-
-
-# What measures the jobs now; None if no run is recorded.
-current: ContextVar[Jobs | None] = ContextVar("current", default=None)
-
-
-@contextmanager
-def measured(jobs: Jobs) -> Iterator[None]:
-    """Measure the tasks of the block, as those of a run."""
-    token = current.set(jobs)
-    try:
-        yield
-    finally:
-        current.reset(token)
+# The run that the tasks of now are of; None if no run is recorded.
+current: ContextVar["Run | None"] = ContextVar("current", default=None)
 
 
 def _summary(tasks: Sequence[TaskFigures]) -> dict[str, Any]:
@@ -97,15 +72,15 @@ def _summary(tasks: Sequence[TaskFigures]) -> dict[str, Any]:
 
 
 class Run:
-    """A run of a command. captures: names of those that it was given. engine: what ran its tasks. jobs: what these took
-    since they were last noted."""
+    """A run of a command. run_id: also in Spark's job groups and tags. captures: names of those that it was given.
+    engine: what ran its tasks. figures: what these took since they were last noted, by job."""
 
     def __init__(self, command: str) -> None:
         self.command = command
         self.captures: list[str] = []
         self.run_id, self.started_ms = uuid4().hex[:16], time.time_ns() // 1_000_000
         self.engine: str | None = None
-        self.jobs = Jobs(self.run_id)
+        self.figures: dict[str, list[TaskFigures]] = {}
         self._of: dict[str, Row] = {}
 
     def of(self, cluster: str) -> Row:
@@ -125,7 +100,23 @@ class Run:
     def stage_ended(self, cluster: str, engine: str | None) -> None:
         """Note what ran a stage's tasks, and what they took."""
         self.engine = engine
-        self.of(cluster)["tasks"] |= self.jobs.taken()
+        self.of(cluster)["tasks"] |= self.taken()
+
+    def taken(self) -> dict[str, dict[str, Any]]:
+        """Of each job the number of its tasks and the slowest, the largest and the hungriest one; then none is known
+        any more."""
+        found = {name: _summary(tasks) for name, tasks in self.figures.items()}
+        self.figures.clear()
+        return found
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Measure the tasks of the block."""
+        token = current.set(self)
+        try:
+            yield
+        finally:
+            current.reset(token)
 
     @contextmanager
     def timed(self, stage: str, cluster: str) -> Iterator[Row]:

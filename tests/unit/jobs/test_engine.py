@@ -20,7 +20,7 @@ from jobs.config.settings import Settings, SettingsError, default_values, load_s
 from jobs.detect.stage import run_detect
 from jobs.ingest.stage import ingest
 from jobs.lake.lake import Lake
-from jobs.lake.runs import Jobs, Size, measured
+from jobs.lake.runs import Run, Size
 from jobs.replay.stage import replay
 from jobs.spark.session import SessionError, _configuration
 from jobs.spark.tasks import engine, is_local, run_tasks
@@ -65,19 +65,19 @@ def took(mib: int) -> int:
 
 
 def test_a_run_knows_the_slowest_and_the_largest_task_of_each_job() -> None:
-    jobs = Jobs("r1")
-    with measured(jobs):
+    run = Run("take")
+    with run.measured():
         found = run_tasks(took, [1, 200, 3], 3, load_settings("local"), "take", lambda mib: Size(10 * mib, mib))
         run_tasks(took, [1], 1, load_settings("local"), "take again")
     assert found == [_MIB, 200 * _MIB, 3 * _MIB]
-    taken, again = jobs.taken()["take"], jobs.taken()
+    taken, again = run.taken()["take"], run.taken()
     assert (taken["tasks"], taken["largest"]["rows"], taken["largest"]["bytes"]) == (3, 2000, 200)
     assert taken["slowest"]["seconds"] >= 0
     # Of its own: what the process took before does not count.
     assert 200 * _MIB < taken["peak_memory_bytes"] == taken["largest"]["peak_memory_bytes"]
     assert again == {}
     run_tasks(took, [1], 1, load_settings("local"), "take")
-    assert jobs.taken() == {}
+    assert run.taken() == {}
 
 
 def test_the_largest_task_begins_first(tmp_path: Path) -> None:
