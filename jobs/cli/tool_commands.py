@@ -111,18 +111,14 @@ def setup(s3: bool = False, source: Path | None = None) -> None:
 
 def doctor(lake: Any = DEFAULT_LAKE, form: Format = Format.TABLE) -> None:
     """Check Java, packages, jars, disk and permissions."""
-    from jobs.config.doctor import run_checks
+    from jobs.config.doctor import FAILED, run_checks
     from jobs.config.settings import load_settings
     from jobs.lake.storage import check_root
 
     check_root(lake)
-    checks = run_checks(load_settings(), lake)
-    rows = [
-        {"check": c.what, "ok": "ok" if c.ok else "FAILED", "found": c.found, "what to do": "" if c.ok else c.advice}
-        for c in checks
-    ]
+    rows = run_checks(load_settings(), lake)
     print_rows(list(rows[0]), rows, form)
-    if not all(c.ok for c in checks):
+    if any(row["ok"] == FAILED for row in rows):
         raise typer.Exit(1)
 
 

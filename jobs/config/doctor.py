@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -15,25 +14,21 @@ from jobs.config.settings import Settings
 
 _PACKAGES = ("pyspark", "delta-spark", "pyarrow", "pandas", "numpy", "great_expectations")
 _MIN_FREE_BYTES = 1 << 30
+FAILED = "FAILED"
+Row = dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """The result of one check. advice: what to do if it is not ok."""
-
-    what: str
-    ok: bool
-    found: str
-    advice: str = ""
-
-
-def run_checks(settings: Settings, lake: Location) -> list[Diagnosis]:
-    """Run every check; the most important ones come first."""
+def run_checks(settings: Settings, lake: Location) -> list[Row]:
+    """Run every check; the most important ones come first. Rows {check, ok, found, what to do}, for people."""
     place = [_store(lake)] if isinstance(lake, Remote) else _folder(lake)
     return [_python(), _java(settings), *map(_package, _PACKAGES), _jars(settings), *place]
 
 
-def _store(lake: Remote) -> Diagnosis:
+def _row(what: str, ok: bool, found: str, advice: str = "") -> Row:
+    return {"check": what, "ok": "ok" if ok else FAILED, "found": found, "what to do": "" if ok else advice}
+
+
+def _store(lake: Remote) -> Row:
     """Whether a file can be written to the object store and deleted again."""
     from pyarrow.fs import FileSystem  # slow to import
 
@@ -44,13 +39,13 @@ def _store(lake: Remote) -> Diagnosis:
             file.write(b"kraft-forensics doctor")
         system.delete_file(f"{path}/.doctor")
     except OSError as error:
-        return Diagnosis("store", False, f"{lake}: {type(error).__name__}", advice)
-    return Diagnosis("store", True, f"{lake}: can be written")
+        return _row("store", False, f"{lake}: {type(error).__name__}", advice)
+    return _row("store", True, f"{lake}: can be written")
 
 
-def _python() -> Diagnosis:
+def _python() -> Row:
     found = ".".join(map(str, sys.version_info[:3]))
-    return Diagnosis("Python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer")
+    return _row("Python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer")
 
 
 def java() -> str | None:
@@ -59,44 +54,44 @@ def java() -> str | None:
     return shutil.which(str(Path(home) / "bin" / "java") if home else "java")
 
 
-def _java(settings: Settings) -> Diagnosis:
+def _java(settings: Settings) -> Row:
     if settings.engine == "local":
-        return Diagnosis("Java", True, "not needed: engine = local")
+        return _row("Java", True, "not needed: engine = local")
     binary = java()
     advice = "install Java 17 (Spark 4 needs 17 or newer) and set JAVA_HOME or PATH"
     if not binary:
-        return Diagnosis("Java", False, "not found", advice)
+        return _row("Java", False, "not found", advice)
     try:
         out = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
     except (OSError, subprocess.SubprocessError) as error:
-        return Diagnosis("Java", False, f"{binary}: {error}", advice)
+        return _row("Java", False, f"{binary}: {error}", advice)
     match = re.search(r'version "(\d+)', out)
     is_new = match is not None and int(match[1]) >= 17
-    return Diagnosis("Java", is_new, out.splitlines()[0] if out else "?", advice)
+    return _row("Java", is_new, out.splitlines()[0] if out else "?", advice)
 
 
-def _package(name: str) -> Diagnosis:
+def _package(name: str) -> Row:
     try:
-        return Diagnosis(name, True, version(name))
+        return _row(name, True, version(name))
     except PackageNotFoundError:
-        return Diagnosis(name, False, "not installed", "install the wheel again, or run `make setup` in a checkout")
+        return _row(name, False, "not installed", "install the wheel again, or run `make setup` in a checkout")
 
 
-def _jars(settings: Settings) -> Diagnosis:
+def _jars(settings: Settings) -> Row:
     if settings.spark.jars_mode != "jars":
-        return Diagnosis("Delta's jars", True, f"jars_mode = {settings.spark.jars_mode}")
+        return _row("Delta's jars", True, f"jars_mode = {settings.spark.jars_mode}")
     folder, listed = settings.spark.jars_path(), delta_jars()
     wrong = listed.differences(folder)
     found = f"{folder}: {wrong[0]}" if wrong else f"{len(listed.sha256)} in {folder}, SHA-256 as listed"
-    return Diagnosis("Delta's jars", not wrong, found, "run `kraft-forensics setup`, or set spark.jars_dir")
+    return _row("Delta's jars", not wrong, found, "run `kraft-forensics setup`, or set spark.jars_dir")
 
 
-def _folder(lake: Path) -> list[Diagnosis]:
+def _folder(lake: Path) -> list[Row]:
     """Whether the folder, or the nearest one above it that exists, has room and can be written to."""
     folder = next(each for each in (lake.resolve(), *lake.resolve().parents) if each.exists())
     free = shutil.disk_usage(folder).free
     room, advice = f"{free / 2**30:.1f} GiB free for {lake}", "free at least 1 GiB, or choose another --lake"
     return [
-        Diagnosis("disk", free > _MIN_FREE_BYTES, room, advice),
-        Diagnosis("permissions", os.access(folder, os.W_OK), f"{folder}", "choose a --lake that you can write to"),
+        _row("disk", free > _MIN_FREE_BYTES, room, advice),
+        _row("permissions", os.access(folder, os.W_OK), f"{folder}", "choose a --lake that you can write to"),
     ]
