@@ -307,7 +307,8 @@ class Drill:
         """Whole logs of all topics, in a folder beside the captures."""
         targets = [Target(id=node, at=f"{transport}:", path=str(self.cluster.nodes[node].home)) for node in ids]
         wishes = Wishes(light=True, replicas=tuple(self.scenario.partitions))
-        return collect(targets, wishes, self.out / name, int(time.time() * 1000), lambda line: None).path
+        collect(targets, wishes, self.out / name, int(time.time() * 1000), lambda line: None)
+        return self.out / name
 
     def clear(self) -> None:
         """Nobody is frozen, cut off or without space, and all controllers run."""

@@ -80,13 +80,13 @@ def collect(
     replicas = check_replicas(replica_logs or ())
     wishes = Wishes(check_topics(replica_tails or ()), since, via, timeout or TIMEOUT_S, light, replicas)
     path = output or Path(f"capture-{now:%Y%m%dT%H%M%SZ}.tar.gz")
-    done = collect_nodes(targets, wishes, path, int(time.time() * 1000), say)
-    for line in done.problems:
+    problems = collect_nodes(targets, wishes, path, int(time.time() * 1000), say)
+    for line in problems:
         say(line)
     if wishes.producers_data:
-        say(f"{done.path} holds producers' data: only its owner can read it")
-    typer.echo(done.path)
-    if done.problems:
+        say(f"{path} holds producers' data: only its owner can read it")
+    typer.echo(path)
+    if problems:
         raise typer.Exit(KraftForensicsError.exit_code)
 
 

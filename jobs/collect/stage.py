@@ -55,14 +55,6 @@ class Wishes:
         return bool(self.tails or self.replicas)
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """path: the capture. problems: by node, what is missing in it and why."""
-
-    path: Path
-    problems: list[str]
-
-
 def check_output(path: Path) -> None:
     """Errors: CollectError if the path exists, or its folder does not, or if it names another kind of archive."""
     if is_packed(path) and not path.name.endswith(tuple(_COMPRESSIONS)):
@@ -73,8 +65,9 @@ def check_output(path: Path) -> None:
         raise CollectError(f"{path}: there is no folder {path.absolute().parent} to write it into.")
 
 
-def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int, progress: Progress) -> Collected:
-    """Visit all nodes and write the capture. now_ms: the time to which wishes.since_ms is compared.
+def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int, progress: Progress) -> list[str]:
+    """Visit all nodes and write the capture; returns what is missing in it and why, by node. now_ms: the time to which
+    wishes.since_ms is compared.
 
     Errors: CollectError for nodes or an output that cannot be used, or if no node sent a file; nothing is left then.
     """
@@ -103,7 +96,7 @@ def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int
         shutil.rmtree(work, ignore_errors=True)
     sent = {Path(name).parent.name for found in visits for name in found.received.files if name.endswith(".log")}
     unsent = (f"{n}: no log directory that was read has this replica" for n in wishes.replicas if n not in sent)
-    return Collected(output, [*(line for found in visits for line in _problems(found)), *unsent])
+    return [*(line for found in visits for line in _problems(found)), *unsent]
 
 
 def _visit_one(folder: Path, wishes: Wishes, minutes: int | None, progress: Progress, target: Target) -> Visit:
