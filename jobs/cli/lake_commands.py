@@ -105,7 +105,7 @@ def forget(
 
 
 def _forget_old(files: "Lake", wanted: str | None, older_ms: int, keeps: bool, yes: bool) -> None:
-    from jobs.custody.retention import keep_findings, remove, retention_of, settle_findings
+    from jobs.custody.forget import keep_findings, remove, retention_of, settle_findings
     from jobs.pipeline import Pipeline
 
     now_ms = time.time_ns() // 1_000_000

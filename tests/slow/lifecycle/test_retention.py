@@ -14,7 +14,7 @@ import pytest
 from typer.testing import Result
 
 from jobs.config.settings import load_settings
-from jobs.custody.retention import remove, retention_of
+from jobs.custody.forget import remove, retention_of
 from jobs.custody.tables import check_tables
 from jobs.lake.integrity import receipts
 from jobs.lake.lake import Lake
