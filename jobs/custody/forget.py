@@ -26,7 +26,6 @@ from evidence import kinds
 from evidence.capture.files import capture_name, open_capture
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
-from evidence.kinds import DUMP_LOG, METADATA_SEGMENT
 from jobs.config.settings import Settings
 from jobs.ingest.captures import TABLE as CAPTURES
 from jobs.ingest.captures import files_digest, found_in, person
@@ -45,7 +44,6 @@ from replay.cluster.log import LogBatches
 from replay.cluster.state import ConflictError, log_shape
 
 Progress = Callable[[str], None]
-RowFilter = Callable[[pa.Table], pa.ChunkedArray]
 _LAST = INGESTED[-1]
 _DERIVED = tuple(name for stage, tables in STAGES.items() if stage != "ingest" for name in tables)
 _SEEN = (FIRST_SEEN, ACKNOWLEDGEMENTS)
@@ -140,9 +138,7 @@ def forget(lake: Lake, plan: ForgetPlan, again: Sequence[Location], settings: Se
         for name in (*_DERIVED, *_SEEN, KEPT_FINDINGS):
             lake.replace(name, plan.cluster_id, [])
     for name in (_LAST, *INGESTED[:-1]):
-        remove_rows(
-            lake, name, plan.cluster_id, lambda rows: is_of_others(rows, plan.removed), about if name == _LAST else None
-        )
+        remove_rows(lake, name, plan.cluster_id, of_others(plan.removed), about if name == _LAST else None)
     for place in again:
         ingest(lake, place, settings, progress)
     if plan.cluster_id not in lake.clusters():
@@ -161,9 +157,9 @@ def forgotten(
     return {"forgotten": about}
 
 
-def is_of_others(rows: pa.Table, captures: Sequence[str]) -> pa.ChunkedArray:
-    """Mask of the rows that other captures brought."""
-    return pc.invert(pc.is_in(rows["capture"], value_set=pa.array(captures, pa.string())))
+def of_others(captures: Sequence[str]) -> pc.Expression:
+    """The rows that other captures brought."""
+    return ~pc.field("capture").isin(captures)
 
 
 def findings_of(lake: Lake, cluster: str) -> set[tuple[str | None, ...]]:
@@ -183,15 +179,17 @@ def forget_findings(lake: Lake, cluster: str) -> None:
         change(lake, name, cluster, kept)
 
 
-def remove_rows(lake: Lake, name: str, cluster: str, stays: RowFilter, about: dict[str, object] | None = None) -> None:
-    """Remove a cluster's rows of a table, also of one that is append-only. stays: mask of the rows that stay. about:
-    what the commit says; None: there is no commit where nothing is removed."""
+def remove_rows(
+    lake: Lake, name: str, cluster: str, stays: pc.Expression, about: dict[str, object] | None = None
+) -> None:
+    """Remove a cluster's rows of a table, also of one that is append-only. stays: the rows that stay. about: what the
+    commit says; None: there is no commit where nothing is removed."""
 
     def once() -> None:
         since, old, new = lake.cluster_version(name, cluster), [], []
         for file in lake.files(name, cluster):
             rows = lake.dataset_of(name, [file.path]).to_table()
-            kept = rows.filter(stays(rows))
+            kept = rows.filter(stays)
             if len(kept) < len(rows):
                 old.append(file)
                 new += [write_file(lake.storage, name, kept)] if len(kept) else []
@@ -232,7 +230,6 @@ def _unfinished(lake: Lake, cluster: str, capture: str) -> dict[str, str]:
     return {}
 
 
-_FILES = INGESTED[-1]
 _PLACE = ("capture", "path", "sha256")
 # The column that says where in the metadata log a row is; from_offset is compared with it.
 _OFFSETS = {
@@ -268,7 +265,9 @@ def retention_of(lake: Lake, cluster: str, before_ms: int) -> Retention:
         return Retention(cluster, before_ms)
     offset, first_ms = _log_from(lake, cluster, old, before_ms)
     found = Retention(cluster, before_ms, old, offset, first_ms)
-    rows = {name: _count(lake, found, name) for name in INGESTED if name not in (CAPTURES, _FILES)}
+    tables = [name for name in INGESTED if name not in (CAPTURES, _LAST)]
+    stay = {name: lake.count(name, cluster, _staying(lake, found, name)) for name in tables}
+    rows = {name: lake.count(name, cluster) - count for name, count in stay.items()}
     return replace(found, rows={name: count for name, count in rows.items() if count})
 
 
@@ -281,9 +280,8 @@ def _log_from(lake: Lake, cluster: str, old: list[str], before_ms: int) -> tuple
     limit = pc.min(young["base_offset"]).as_py() if len(young) else shape.log_end
     voters = pc.field("type").isin(VOTER_TYPES) & pc.field("offset").is_valid()
     named: int | None = pc.max(lake.read("metadata_records", cluster, ("offset",), voters)["offset"]).as_py()
-    of_logs = pc.field("kind").isin((METADATA_SEGMENT, DUMP_LOG))
-    segments = lake.read(_FILES, cluster, ("capture", "base_offset"), of_logs)
-    segments = segments.filter(is_of_others(segments, old))
+    of_logs = pc.field("kind").isin((kinds.METADATA_SEGMENT, kinds.DUMP_LOG))
+    segments = lake.read(_LAST, cluster, ("base_offset",), of_logs & of_others(old))
     limit = min(each for each in (limit, named, pc.min(segments["base_offset"]).as_py()) if each is not None)
     for end, epoch in sorted(shape.snapshots, reverse=True):
         kept = table.filter(pc.greater_equal(table["base_offset"], end))
@@ -299,44 +297,29 @@ def _log_from(lake: Lake, cluster: str, old: list[str], before_ms: int) -> tuple
     return 0, None
 
 
-def _filter_of(lake: Lake, what: Retention, name: str) -> RowFilter:
+def _staying(lake: Lake, what: Retention, name: str) -> pc.Expression:
     """The rows of a table that stay: those of younger captures, also if an older one brought the same file first, and
     the log from from_offset on."""
-    files = lake.read(_FILES, what.cluster_id, ("capture", "sha256"))
-    shared = files.filter(is_of_others(files, what.captures))["sha256"].unique()
-    if "captured_at_ms" in TABLES[name].key:  # each capture has rows of its own
-        shared = shared.slice(0, 0)
-
-    def stays(rows: pa.Table) -> pa.ChunkedArray:
-        young = pc.or_(is_of_others(rows, what.captures), pc.is_in(rows["sha256"], value_set=shared))
-        if name not in _OFFSETS:
-            return young
-        offset = rows[_OFFSETS[name]]
-        kept = pc.greater_equal(offset, what.from_offset)
-        if name in ("metadata_records", "log_batches"):  # younger captures have no segment before from_offset
-            return pc.coalesce(kept, young)
-        return pc.or_(pc.fill_null(kept, False), young)
-
-    return stays
-
-
-def _count(lake: Lake, what: Retention, name: str) -> int:
-    stays, columns = _filter_of(lake, what, name), ["capture", "sha256", *filter(None, [_OFFSETS.get(name)])]
-    parts = lake.parts(name, what.cluster_id, columns)
-    return sum(len(part) - (pc.sum(stays(part)).as_py() or 0) for part in parts)
+    young = of_others(what.captures)
+    if "captured_at_ms" not in TABLES[name].key:  # else each capture has rows of its own
+        shared = lake.read(_LAST, what.cluster_id, ("sha256",), young)["sha256"].unique()
+        young |= pc.field("sha256").isin(shared)
+    if name not in _OFFSETS:
+        return young
+    kept = pc.field(_OFFSETS[name]) >= what.from_offset
+    if name in ("metadata_records", "log_batches"):  # younger captures have no segment before from_offset
+        return pc.coalesce(kept, young)
+    return pc.coalesce(kept, pc.scalar(False)) | young
 
 
 def remove(lake: Lake, what: Retention, settings: Settings) -> None:
     """Remove the rows. Derived tables are as they were: their stages find out."""
     about = forgotten(settings, what.captures, None, {}, before_ms=what.before_ms, from_offset=what.from_offset)
     for name in what.rows:
-        remove_rows(lake, name, what.cluster_id, _filter_of(lake, what, name))
+        remove_rows(lake, name, what.cluster_id, _staying(lake, what, name))
     needed = _needed_files(lake, what)
-
-    def stays(rows: pa.Table) -> pa.ChunkedArray:
-        return pc.or_(is_of_others(rows, what.captures), pc.is_in(_places(rows), value_set=needed))
-
-    remove_rows(lake, _FILES, what.cluster_id, stays, about)
+    is_needed = pc.binary_join_element_wise(*map(pc.field, _PLACE), pc.scalar("\0")).isin(needed)
+    remove_rows(lake, _LAST, what.cluster_id, of_others(what.captures) | is_needed, about)
     undisturbed(partial(_write_captures, lake, what, needed))
 
 
@@ -344,7 +327,7 @@ def _needed_files(lake: Lake, what: Retention) -> pa.Array:
     """The files of old captures that rows of other tables name, and those captures' manifests."""
     found = set[str]()
     for name in INGESTED:
-        if name not in (CAPTURES, _FILES):
+        if name not in (CAPTURES, _LAST):
             for part in lake.parts(name, what.cluster_id, _PLACE, pc.field("capture").isin(what.captures)):
                 found |= set(_places(part).unique().to_pylist())
     captures = pa.array(sorted({place.partition("\0")[0] for place in found}), pa.string())
@@ -360,7 +343,7 @@ def _places(rows: pa.Table) -> pa.ChunkedArray:
 def _write_captures(lake: Lake, what: Retention, needed: pa.Array) -> None:
     """The captures that still have files, with what is left of them."""
     since, old = lake.cluster_version(CAPTURES, what.cluster_id), set(what.captures)
-    files = lake.read(_FILES, what.cluster_id)
+    files = lake.read(_LAST, what.cluster_id)
     left = files.filter(pc.is_in(_places(files), value_set=needed)).to_pylist()
     rows = []
     for row in lake.rows(CAPTURES, what.cluster_id, TABLES[CAPTURES].file_schema.names):
