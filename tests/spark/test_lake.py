@@ -20,7 +20,7 @@ from jobs.config.settings import Settings, load_settings
 from jobs.custody.maintain import adopt
 from jobs.custody.tables import check_tables, rewritten
 from jobs.detect.stage import run_detect
-from jobs.ingest import broker_logs
+from jobs.ingest import stage
 from jobs.lake.marks import ChangedTableError
 from jobs.lake.tables import TABLES, Table
 from jobs.pipeline import Pipeline
@@ -132,8 +132,8 @@ def test_delta_rejects_a_file_whose_byte_counts_do_not_add_up(job: Job) -> None:
 def test_spark_tasks_read_logs_of_nodes_as_the_driver_does(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker_logs, "_LARGE_BYTES", 4000)  # some of the capture's files are smaller
+    monkeypatch.setattr(stage, "_LARGE_BYTES", 4000)  # some of the capture's files are smaller
     with open_capture(CAPTURES / "logs-4.0.2.tar.xz") as capture:
-        by_tasks = broker_logs.read_logs(capture, load_settings())
+        by_tasks = stage.read_logs(capture, load_settings())
         here = read_broker_logs(capture.name, capture.files, is_collected=capture.is_collected)
     assert by_tasks == here

@@ -14,9 +14,8 @@ from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from jobs.config.settings import load_settings
 from jobs.custody.derived import check_capture
-from jobs.ingest.broker_logs import read_logs
 from jobs.ingest.captures import found_in
-from jobs.ingest.stage import Ingested, ingest
+from jobs.ingest.stage import Ingested, ingest, read_logs
 from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import EARLIEST, load_cluster_state
 from jobs.report.load import load_captured
