@@ -83,10 +83,9 @@ def report(
 ) -> None:
     """Write the incident report: a page, a ticket, a postmortem or JSON. With several clusters also an index page."""
     from jobs.incident.focus import Focus, parse_span
-    from jobs.report.stage import ReportFormat, report_texts, write_pages
+    from jobs.report.stage import report_texts, write_pages
 
     try:
-        chosen = ReportFormat("md" if form == "markdown" else form)
         focus = Focus(*(parse_span(incident) if incident is not None else (None, None)), topic)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
@@ -94,12 +93,12 @@ def report(
         files, began = lake_to_show(lake), time.monotonic()
         if output == Path("-"):
             with reader_may_leave():
-                for text in report_texts(files, chosen, focus):
+                for text in report_texts(files, form, focus):
                     sys.stdout.write(text)
             return
         clusters = files.clusters()
         with progress_steps(len(clusters)) as (describe, _):
-            pages = write_pages(files, clusters, output, describe, chosen, focus)
+            pages = write_pages(files, clusters, output, describe, form, focus)
         for path in pages:
             typer.echo(path)
         for cluster in clusters:

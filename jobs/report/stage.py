@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple
-from enum import StrEnum
 from urllib.parse import quote
 
 from evidence.capture.remote import Location, Remote
+from jobs.console.options import PageFormat
 from jobs.incident.document import load_answer
 from jobs.incident.focus import ALL, Focus
 from jobs.lake.integrity import input_fingerprint, made_from
@@ -20,27 +20,15 @@ from jobs.report.texts import as_json, as_postmortem, as_ticket, document_of
 PAGE_VERSION = 13
 
 
-class ReportFormat(StrEnum):
-    """--format of a report. MARKDOWN: a ticket."""
-
-    HTML = "html"
-    MARKDOWN = "md"
-    POSTMORTEM = "postmortem"
-    JSON = "json"
+# Where it is written in the lake, unless another file is named. Markdown is a ticket.
+_FILES = {"html": "report.html", "json": "report.json", "postmortem": "postmortem.md"}
 
 
-# Where it is written in the lake, unless another file is named.
-_FILES = {ReportFormat.HTML: "report.html", ReportFormat.JSON: "report.json", ReportFormat.POSTMORTEM: "postmortem.md"}
-
-
-def _rendered(lake: Lake, form: ReportFormat, report: Row) -> str:
-    match form:
-        case ReportFormat.HTML:
-            return render_report(report)
-        case ReportFormat.JSON:
-            return as_json(report)
+def _rendered(lake: Lake, form: PageFormat, report: Row) -> str:
+    if form in ("html", "json"):
+        return render_report(report) if form == "html" else as_json(report)
     document = document_of(report, page_in(lake, report["cluster_id"]))
-    return as_postmortem(document, report["causes"]) if form is ReportFormat.POSTMORTEM else as_ticket(document)
+    return as_postmortem(document, report["causes"]) if form == "postmortem" else as_ticket(document)
 
 
 def page_in(lake: Lake, cluster: str) -> str | None:
@@ -54,7 +42,7 @@ def write_report(
     cluster: str,
     output: Location,
     progress: Callable[[str], None],
-    form: ReportFormat = ReportFormat.HTML,
+    form: PageFormat = "html",
     focus: Focus = ALL,
     document: Row | None = None,
 ) -> str:
@@ -62,7 +50,7 @@ def write_report(
     it is. document: its verdict, whose answer and plan the report has if the tables are still the same. Errors:
     KraftForensicsError if it cannot be written."""
     inputs = _inputs(lake, cluster, focus)
-    if form is ReportFormat.HTML and fingerprint_in(first_bytes(output, HEAD_BYTES)) == inputs:
+    if form == "html" and fingerprint_in(first_bytes(output, HEAD_BYTES)) == inputs:
         progress(f"{cluster}: the report is up to date")
         return shown(output)
     progress(f"{cluster}: writing the report")
@@ -72,7 +60,7 @@ def write_report(
     return shown(output)
 
 
-def report_texts(lake: Lake, form: ReportFormat, focus: Focus = ALL) -> Iterator[str]:
+def report_texts(lake: Lake, form: PageFormat, focus: Focus = ALL) -> Iterator[str]:
     """The report of each cluster, one after the other."""
     for cluster in lake.clusters():
         yield _rendered(lake, form, load_report(lake, cluster, _inputs(lake, cluster, focus), focus))
@@ -88,7 +76,7 @@ def write_pages(
     clusters: Sequence[str],
     output: Location | None,
     progress: Callable[[str], None],
-    form: ReportFormat = ReportFormat.HTML,
+    form: PageFormat = "html",
     focus: Focus = ALL,
     documents: Mapping[str, Row] | None = None,
 ) -> list[str]:
@@ -98,7 +86,7 @@ def write_pages(
     files = {cluster: page_of(output, cluster, clusters) for cluster in clusters}
     known = documents or {}
     pages = [write_report(lake, c, file, progress, form, focus, known.get(c)) for c, file in files.items()]
-    if len(clusters) > 1 and form is ReportFormat.HTML:
+    if len(clusters) > 1 and form == "html":
         answers = [
             (cluster, str(file).rpartition("/")[2], load_answer(lake, cluster, focus))
             for cluster, file in files.items()
@@ -108,7 +96,7 @@ def write_pages(
     return pages
 
 
-def report_in(lake: Lake, form: ReportFormat = ReportFormat.HTML, focus: Focus = ALL) -> Location:
+def report_in(lake: Lake, form: PageFormat = "html", focus: Focus = ALL) -> Location:
     """The file that is written unless another is named. A narrowed report never replaces the whole one."""
     stem, dot, kind = _FILES.get(form, "report.md").partition(".")
     return within(lake.root, f"{stem}{'-narrowed' if focus.narrows else ''}{dot}{kind}")

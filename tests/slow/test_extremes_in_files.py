@@ -8,15 +8,17 @@ import re
 import shutil
 import struct
 from pathlib import Path
+from typing import get_args
 
 import google_crc32c
 import pytest
 
 from evidence.limits import MAX_INT32, MAX_INT64, MAX_TIME_MS
+from jobs.console.options import PageFormat
 from jobs.lake.lake import Lake
 from jobs.queries.explain import explain
 from jobs.queries.flagged_windows import flagged_windows
-from jobs.report.stage import ReportFormat, write_pages, write_report
+from jobs.report.stage import write_pages, write_report
 from jobs.verdict.document import document
 from tests.slow.test_crashes import run
 from tests.support.hostile_logs import hostile_capture
@@ -90,7 +92,7 @@ def test_every_stage_and_every_answer_bears_them(small: Path, tmp_path: Path, se
         assert explain(lake, row["finding_id"])["finding_id"] == row["finding_id"]
     flagged_windows(lake, every=True)
     document(lake, cluster)
-    for form in ReportFormat:
+    for form in get_args(PageFormat):
         write_report(lake, cluster, tmp_path / f"report.{form}", lambda _: None, form)
 
 

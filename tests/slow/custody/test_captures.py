@@ -17,7 +17,7 @@ from jobs.ingest.captures import person
 from jobs.ingest.stage import ingest_opened
 from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake
-from jobs.report.stage import ReportFormat, write_report
+from jobs.report.stage import write_report
 from tests.support.invoked import invoke
 from tests.support.nodes import state
 from tests.unit.jobs.conftest import remake
@@ -135,7 +135,7 @@ def test_the_manifest_has_who_with_what_when_and_every_file(lake: Lake, cluster:
     # The report shows the same, of the tables that it is made from.
     page, document = capture.with_name("page.html"), capture.with_name("report.json")
     write_report(lake, cluster, page, lambda _: None)
-    write_report(lake, cluster, document, lambda _: None, ReportFormat.JSON)
+    write_report(lake, cluster, document, lambda _: None, "json")
     shown, of_page = json.loads(document.read_text())["made_from"], page.read_text()
     assert shown["captures"] == made_from(lake, cluster)["captures"]
     assert shown["tables"].items() <= made_from(lake, cluster)["tables"].items()
