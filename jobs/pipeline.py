@@ -78,10 +78,13 @@ class Pipeline:
 
     def run(self, report: Path | None = None, start: str = EARLIEST, verdict: Path | None = None) -> RunOutcome:
         """Run every stage, with a progress bar. report, verdict: files to write; None: in the lake. Errors: as the
-        stages."""
+        stages; KraftForensicsError if no metadata log of a capture's cluster is in the lake."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
             given = self._ingest(describe, advance, is_checked=True)
-            _require_log(self.lake, given)
+            missing = set(without_log(self.lake))
+            for each in given:
+                if each.cluster_id in missing:
+                    raise KraftForensicsError(f"{each.capture}: cluster {each.cluster_id} has {_NO_LOG}")
             return self._judge(describe, advance, report, verdict, lambda _: start)
 
     def remake(self) -> RunOutcome:
@@ -99,7 +102,7 @@ class Pipeline:
     ) -> RunOutcome:
         """Replay, detect, quality and report."""
         clusters = self._clusters()
-        files = self._verdict_files(verdict, clusters)
+        files = VerdictFiles(verdict or within(self.root, "verdict.json"), clusters)
         places = {c: page_of(report or report_in(self.lake), c, clusters) for c in clusters}
         for cluster in clusters:
             self._replay(cluster, files, describe, start_of(cluster))
@@ -185,16 +188,13 @@ class Pipeline:
         clusters = self._clusters()
         if set(without_log(self.lake)) >= set(clusters):
             raise KraftForensicsError(f"{self.root}: {_NO_LOG}")
-        files = self._verdict_files(verdict, clusters)
+        files = VerdictFiles(verdict or within(self.root, "verdict.json"), clusters)
         lines = []
         with progress_steps(len(clusters)) as (describe, advance):
             for cluster in clusters:
                 lines.append(self._detect(cluster, files, describe, files.report_of(cluster)))
                 advance()
         return RunOutcome(self._found(clusters), [], lines)
-
-    def _verdict_files(self, verdict: Path | None, clusters: list[str]) -> VerdictFiles:
-        return VerdictFiles(verdict or within(self.root, "verdict.json"), clusters)
 
     def _found(self, clusters: Sequence[str]) -> set[str]:
         """The levels of this run. Then its findings count as seen: what fails before is new again in the next run."""
@@ -256,15 +256,6 @@ _NO_LOG = (
 )
 
 
-def _require_log(lake: Lake, given: Sequence[Ingested]) -> None:
-    """Check that each cluster of these captures has a metadata log, of this capture or another one. Errors:
-    KraftForensicsError."""
-    missing = set(without_log(lake))
-    for each in given:
-        if each.cluster_id in missing:
-            raise KraftForensicsError(f"{each.capture}: cluster {each.cluster_id} has {_NO_LOG}")
-
-
 def without_log(lake: Lake) -> list[str]:
     """The clusters of which no file of a metadata log was captured, readable or not."""
     files = lake.read("evidence_files", None, (CLUSTER_ID, "kind"))
@@ -276,9 +267,7 @@ def _size_bytes(path: Location) -> int:
     """Bytes of a file or of everything in a folder; 0 if the path is missing."""
     if isinstance(path, Remote):
         return remote.size_bytes(path)
-    if path.is_file():
-        return path.stat().st_size
-    return sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
+    return sum(f.stat().st_size for f in (path, *path.rglob("*")) if f.is_file())
 
 
 def _report_ingested(result: Ingested) -> None:
