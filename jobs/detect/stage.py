@@ -87,8 +87,10 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     files = BucketFiles(lake, cluster, (HISTORY, RECORDS, SNAPSHOTS))
     rows = files.rows(HISTORY)
     wanted = buckets(lake, cluster, settings, state, rows)
-    most = settings.limits.topic_windows
-    task = DetectTask(lake.storage, state.for_tasks(), facts, question, _comparable(state), most)
+    ends = [end for end, _ in state.shape.snapshots if any(run.start <= end <= run.end for run in state.shape.runs)]
+    # Without the feature, writers omit the ELR from snapshots.
+    has_elr = {end: state.elr_enabled(end - 1) for end in ends}
+    task = DetectTask(lake.storage, state.for_tasks(), facts, question, has_elr, settings.limits.topic_windows)
     lifetimes = topic_lifetimes(lake, cluster)
     lines = judging_events(lake, cluster, state.shape, clocks, lifetimes)
     with write_evidence(lake, cluster, len(wanted), lines, lifetimes) as evidence_of:
@@ -146,13 +148,6 @@ def _check_findings(cluster: str, results: list[JudgedBucket], others: int, most
 
 def _total(results: list[JudgedBucket], name: str) -> Counter[str]:
     return sum((Counter(result.counts[name]) for result in results), Counter())
-
-
-def _comparable(state: ClusterState) -> dict[int, bool]:
-    """End offset of each snapshot at which the state is known -> whether the ELR can be compared. Without the feature,
-    writers omit it from snapshots."""
-    ends = (end for end, _ in state.shape.snapshots if any(run.start <= end <= run.end for run in state.shape.runs))
-    return {end: state.elr_enabled(end - 1) for end in ends}
 
 
 def _mismatch(cluster: str, state: ClusterState, row: Row) -> Row:
