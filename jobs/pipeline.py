@@ -133,9 +133,10 @@ class Pipeline:
     ) -> list[Ingested]:
         """Ingest every capture. Spark starts while a large one is unpacked and hashed, unless the lake already has
         captures of all these names. is_checked: quality follows, so what it needs is imported meanwhile, too."""
-        done, is_known = [], self._all_known()
+        done, named = [], {capture_name(source) for source in self.captures}
+        known = self.lake.read("evidence_files", None, ("capture",))["capture"] if self.lake.exists() else pa.array([])
         with ThreadPoolExecutor(1) as pool:
-            if not is_known:
+            if not named <= set(known.unique().to_pylist()):
                 pool.submit(copy_context().run, self._start_early, is_checked)
             for source in self.captures:
                 began = time.monotonic()
@@ -158,12 +159,6 @@ class Pipeline:
     def _stage_ended(self, cluster: str) -> None:
         release()
         self.record.stage_ended(cluster, engine(self.settings))
-
-    def _all_known(self) -> bool:
-        if not self.lake.exists():
-            return False
-        known = self.lake.read("evidence_files", None, ("capture",))["capture"].unique().to_pylist()
-        return {capture_name(source) for source in self.captures} <= set(known)
 
     def replay(self, start: str = EARLIEST) -> None:
         for cluster in self._clusters():

@@ -134,11 +134,6 @@ class Lake:
             opened = self._opened[name] = OpenedTable(name, table, self._stamp(name, table.version()))
         return opened
 
-    def _taken(self, name: str) -> OpenedTable:
-        """The same for a commit, which changes it: nobody else gets this one."""
-        opened = self.opened(name)
-        return opened if self._opened.pop(name, None) is opened else OpenedTable(name, self._open(name), None)
-
     def _stamp(self, name: str, version: int) -> Stamp | None:
         """What tells the state of a table's log from any other; None if this version is not the newest. In a store,
         where every look is a request, commits that were read are taken as not changed."""
@@ -349,7 +344,9 @@ class Lake:
             *(AddAction(f.name, f.size_bytes, partition, now_ms, data_change, statistics(of.bounds, f)) for f in add),
         ]
         for attempts_left in reversed(range(_ATTEMPTS)):
-            opened = self._taken(name)
+            opened = self.opened(name)
+            if self._opened.pop(name, None) is not opened:  # a commit changes it: nobody else gets this one
+                opened = OpenedTable(name, self._open(name), None)
             version = opened.cluster_version(cluster_id)
             if since not in (None, version):
                 raise ChangedMeanwhileError(
