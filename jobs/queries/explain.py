@@ -68,7 +68,11 @@ def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Locati
     finding = find_finding(lake, wanted, cluster)
     cluster = finding["cluster_id"]
     rows = [dict(r) for r in finding.pop("evidence") or []]
-    policies = lake.read("counterfactuals", cluster, where=_about(finding)).sort_by("policy")
+    about = pc.field("finding_id") == finding["finding_id"]
+    if finding["policy"] is not None and finding["election_offset"] is not None:  # a prediction: all of its election
+        place = {"topic_id": "topic_id", "partition": "partition", "offset": "election_offset"}
+        about |= reduce(and_, (pc.field(column) == finding[name] for column, name in place.items()))
+    policies = lake.read("counterfactuals", cluster, where=about).sort_by("policy")
     evidence = _looked_up(lake, cluster, finding, rows)
     causes = load_causes(lake, cluster, [finding]).get(finding["finding_id"], [])
     gone = next((row for row in load_deleted(lake, cluster) if row["topic_id"] == finding["topic_id"]), None)
@@ -79,16 +83,6 @@ def explain(lake: Lake, wanted: str, cluster: str | None = None, capture: Locati
         "evidence": with_bytes(evidence, capture) if capture else evidence,
         "commands": list(dict.fromkeys(command for row in evidence for command in row["commands"])),
     }
-
-
-def _about(finding: Row) -> pc.Expression:
-    """Condition for the counterfactuals of a finding; for a prediction, also those of the same election."""
-    of_finding = pc.field("finding_id") == finding["finding_id"]
-    if finding["policy"] is None or finding["election_offset"] is None:
-        return of_finding
-    place = {"topic_id": "topic_id", "partition": "partition", "offset": "election_offset"}
-    topic, partition, offset = (pc.field(column) == finding[name] for column, name in place.items())
-    return of_finding | (topic & partition & offset)
 
 
 def _looked_up(lake: Lake, cluster: str, finding: Row, evidence: list[Row]) -> list[Row]:

@@ -118,7 +118,10 @@ def acknowledge(
     lake.create()
     said = {"note": note, "acknowledged_by": by, "acknowledged_ms": now_ms}
     if wanted is None:
-        found = [row for each in lake.clusters() if cluster in (None, each) for row in _unacknowledged(lake, each)]
+        found = []
+        for each in lake.clusters() if cluster is None else [cluster]:
+            rated = with_status(lake, each, lake.read("findings", each, (CLUSTER_ID, *KEY)))
+            found += rated.filter(pc.not_equal(rated[STATUS], ACKNOWLEDGED)).to_pylist()
     else:
         found = [find_finding(lake, each, cluster) for each in wanted]
     rows = [{"cluster_id": f["cluster_id"], **{name: f[name] for name in KEY}, **said} for f in found]
@@ -142,11 +145,6 @@ def listed(lake: Lake, cluster: str | None) -> list[Row]:
     clusters = lake.clusters() if cluster is None else [cluster]
     rows: list[Row] = [row for each in clusters for row in rows_of(lake, ACKNOWLEDGEMENTS, each).to_pylist()]
     return sorted(rows, key=lambda row: (row["acknowledged_ms"], row["cluster_id"], row["finding_id"]))
-
-
-def _unacknowledged(lake: Lake, cluster: str) -> list[Row]:
-    found = with_status(lake, cluster, lake.read("findings", cluster, (CLUSTER_ID, *KEY)))
-    return found.filter(pc.not_equal(found[STATUS], ACKNOWLEDGED)).to_pylist()
 
 
 def _replace(lake: Lake, cluster: str, new: Mapping[str, Row | None]) -> None:

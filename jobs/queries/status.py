@@ -37,7 +37,7 @@ LOST, MAY_HAVE_LOST, NOT_KNOWN, NOT_JUDGED, NOTHING_LOST = ANSWERS = (
 def status_of(lake: Lake, now_ms: int, most_runs: int = 0, with_captures: bool = False) -> Row:
     """The state of a lake, as JSON types.
 
-    lake; clusters: see `_cluster`, with `bytes` of its files in tables, the worst first; runs: the newest `most_runs`
+    lake; clusters: see `_cluster`, the worst first; runs: the newest `most_runs`
     rows of `runs`, the newest first; captures: of each cluster, the one ingested last first; both with the columns of
     the table, empty if not asked for; tables: `table`, `rows`, `files` and `bytes` by the table's log, for those that
     have rows; bytes: of all tables; other_bytes: of everything else in the lake's folder (files that no commit needs,
@@ -45,13 +45,13 @@ def status_of(lake: Lake, now_ms: int, most_runs: int = 0, with_captures: bool =
     """
     lake.require()
     found = {name: lake.opened(name) for name in TABLES}
-    listings = {name: table.listed for name, table in found.items()}
-    tables = [_size(name, rows) for name, rows in listings.items()]
+    tables = []
+    for name, table in found.items():
+        rows, size = (sum(file[column] or 0 for file in table.listed) for column in ("num_records", "size_bytes"))
+        tables.append({"table": name, "rows": rows, "files": len(table.listed), "bytes": size})
     size = sum(row["bytes"] for row in tables)
     runs = lake.read(_RUNS, None, (CLUSTER_ID, *_RUN, *_MORE)).to_pylist()
-    clusters = [
-        {**_cluster(lake, each, found, runs, now_ms), "bytes": _bytes(listings, each)} for each in lake.clusters()
-    ]
+    clusters = [_cluster(lake, each, found, runs, now_ms) for each in lake.clusters()]
     captures = lake.read(_CAPTURES, None, TABLES[_CAPTURES].schema.names).to_pylist() if with_captures else []
     folder = lake.root.rglob("*") if isinstance(lake.root, Path) else None
     return {
@@ -71,22 +71,11 @@ def gravity(cluster: Row) -> tuple[int, int, int, str]:
     return ANSWERS.index(found["answer"]), -found["lost_records"], -found["open"], cluster["cluster_id"]
 
 
-def _bytes(listings: Mapping[str, list[Row]], cluster: str) -> int:
-    """Of the files that tables have for a cluster."""
-    own = (file for files in listings.values() for file in files if file.get(f"partition.{CLUSTER_ID}") == cluster)
-    return sum(file["size_bytes"] for file in own)
-
-
-def _size(name: str, files: list[Row]) -> Row:
-    rows, size = (sum(file[column] or 0 for file in files) for column in ("num_records", "size_bytes"))
-    return {"table": name, "rows": rows, "files": len(files), "bytes": size}
-
-
 def _cluster(lake: Lake, cluster: str, tables: Mapping[str, OpenedTable], runs: list[Row], now_ms: int) -> Row:
     """cluster_id; captures: their number; found: see `_found`; log_until_ms, log_age_ms: of the newest record of the
     captured metadata log, null if there is none; last_run: the newest row of `runs`, null if there is none; valid,
     quality_failed: of the newest run that judged, or checked; evidence: for each kind of file its number, the newest
-    capture time and its age, null if no file says; out_of_date: see `_out_of_date`."""
+    capture time and its age, null if no file says; out_of_date: see `_out_of_date`; bytes: of its files in tables."""
     of_cluster = sorted((row for row in runs if row[CLUSTER_ID] == cluster), key=lambda row: row["ended_ms"])
     kinds = ask("queries/evidence", (lake, cluster), {"now": now_ms})
     times = [row["until_ms"] for row in kinds if row["kind"] in _LOGS and row["until_ms"] is not None]
@@ -103,6 +92,7 @@ def _cluster(lake: Lake, cluster: str, tables: Mapping[str, OpenedTable], runs: 
         "quality_failed": _newest(of_cluster, "quality_failed"),
         "evidence": [{name: row[name] for name in ("kind", "files", "newest_ms", "age_ms")} for row in kinds],
         "out_of_date": _out_of_date(lake, cluster, tables),
+        "bytes": sum(file.size_bytes for table in tables.values() for file in table.files(cluster)),
     }
 
 
