@@ -73,7 +73,9 @@ def load_report(
     """
     incident = document or load_incident(lake, cluster, focus)
     keys = _keys(lake, cluster, focus)
-    findings, totals = _findings(lake, cluster, keys), ask("report/totals", given=keys)
+    ids = pa.concat_tables(_firsts(keys).values())["finding_id"].to_pylist()
+    findings = listed(lake.read("findings", cluster, where=among("finding_id", ids)))
+    totals = ask("report/totals", given=keys)
     detailed = findings[Section.WINDOWS][:MAX_DETAILS]
     states, elections = _histories(lake, cluster, detailed)
     logs = load_node_logs(lake, cluster)
@@ -131,11 +133,6 @@ def _policies(lake: Lake, cluster: str, keys: pa.Table, focus: Focus) -> list[Ro
     if focus.narrows:
         rows = rows.filter(pc.is_in(rows["finding_id"], value_set=keys["finding_id"].combine_chunks()))
     return policy_totals(rows)
-
-
-def _findings(lake: Lake, cluster: str, keys: pa.Table) -> dict[Section, list[Row]]:
-    ids = pa.concat_tables(_firsts(keys).values())["finding_id"].to_pylist()
-    return listed(lake.read("findings", cluster, where=among("finding_id", ids)))
 
 
 def listed(findings: pa.Table) -> dict[Section, list[Row]]:

@@ -17,7 +17,6 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from jobs.incident.events import IncidentEvents
 from jobs.incident.focus import Focus
 from jobs.report import filters, words
 from jobs.report.rendering import rendered
@@ -80,6 +79,7 @@ def render_report(report: Row) -> str:
     details = [_detail(item, report, by_finding, by_partition) for item in lists[Section.WINDOWS] if item.detailed]
     totals = {section: found["total"] for section, found in report["findings"].items()}
     cluster, focus = report["cluster_id"], of_page["focus"]
+    drawn = (*events.windows, *events.exposures, *events.others) if events.log and events.shown else ()
     days = {moment(each["at_ms"])[:10] for each in report["page_one"]["timeline"]}
     return rendered(
         "report.html.j2",
@@ -93,7 +93,7 @@ def render_report(report: Row) -> str:
         scope=report["answer"]["text"][-1 - len(report["answer"]["deleted"]) :],
         ticket=as_ticket(document_of(report)),
         timeline=timeline_of(events, anchors, _states(details)),
-        marked=_marked(events),
+        marked={row["finding_id"] for row in drawn},
         lists=lists,
         further=further,
         policies=words.by_family(report["policies"]),
@@ -123,12 +123,6 @@ def _script(used: bool = True) -> dict[str, Any]:
     allowed = f"; script-src 'sha256-{digest}'" if used else ""
     policy = f"default-src 'none'; style-src 'unsafe-inline'{allowed}; base-uri 'none'; form-action 'none'"
     return {"script": Markup(text), "policy": policy}
-
-
-def _marked(events: IncidentEvents) -> set[str]:
-    """The findings that the timeline shows."""
-    shown = (*events.windows, *events.exposures, *events.others) if events.log and events.shown else ()
-    return {row["finding_id"] for row in shown}
 
 
 def fingerprint_in(head: bytes) -> str | None:

@@ -67,7 +67,10 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
     not give; groups: a row for each kind, verdict, severity and rule (_GROUP); witnesses: the worst findings of each
     kind, in order."""
     windows = [g for g in groups if g["kind"] == HWM_REGRESSION]
-    hidden = _are_hidden(groups, known["evidence"]["partition_states"])
+    conflicts = (g["kind"] != HWM_REGRESSION and (g["verdict"], g["severity"]) == (PROVEN, "critical") for g in groups)
+    # Windows may be missing: a gap in the evidence, a log that contradicts itself, or no state to judge.
+    gaps = any(conflicts) or any(g["kind"] == EVIDENCE_GAP for g in groups)
+    hidden = gaps or not known["evidence"]["partition_states"]
     kinds = sorted({g["kind"] for g in groups})
     by_kind = {kind: counted([g for g in groups if g["kind"] == kind], "verdict", VERDICTS) for kind in kinds}
     judged = counted(windows, "verdict", VERDICTS)
@@ -90,12 +93,6 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
         "evidence": known["evidence"],
         "made_from": known["made_from"],
     }
-
-
-def _are_hidden(groups: Sequence[Row], states: int) -> bool:
-    """Whether windows may be missing: a gap in the evidence, a log that contradicts itself, or no state to judge."""
-    conflicts = (g["kind"] != HWM_REGRESSION and (g["verdict"], g["severity"]) == (PROVEN, "critical") for g in groups)
-    return not states or any(conflicts) or any(g["kind"] == EVIDENCE_GAP for g in groups)
 
 
 def _valid(groups: Sequence[Row], hidden: bool) -> bool | str:
