@@ -388,19 +388,14 @@ def _whole_rows(split: _Split, options: _Options) -> Iterator[pa.RecordBatch]:
         # Damage with no bytes is a note on a record that is still used.
         bad = (_corrupt(path, d["message"], d, options) for d in damaged if d["length_bytes"])
         yield from arrow_batches(bad, _SCHEMA)
-        rows = batch.filter(_selected(batch, options))
+        bounds = [(batch.column(name), *of) for name, of in options.ranges.items()]
+        wanted = [pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high)) for column, low, high in bounds]
+        if options.types is not None:
+            wanted.append(pc.is_in(batch.column("type"), pa.array(sorted(options.types), pa.string())))
+        rows = batch.filter(reduce(pc.and_, wanted))
         rows = with_text(rows) if _PAYLOAD.name in options.columns else rows
         columns = [rows.column(n) if n in DECODED.names else pa.nulls(len(rows), pa.string()) for n in _SCHEMA.names]
         yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
-
-
-def _selected(batch: pa.RecordBatch, options: _Options) -> pa.Array:
-    """Mask of the records with the wanted offsets, times and types."""
-    bounds = [(batch.column(name), *of) for name, of in options.ranges.items()]
-    selected = [pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high)) for column, low, high in bounds]
-    if options.types is not None:
-        selected.append(pc.is_in(batch.column("type"), pa.array(sorted(options.types), pa.string())))
-    return reduce(pc.and_, selected)
 
 
 def _wanted(batch: Batch, options: _Options) -> bool:

@@ -71,12 +71,6 @@ class ReadOnlySql:
         forbid_reflection(session)
         return session
 
-    @property
-    def _database(self) -> str | None:
-        """Where tables and views get their names: a catalog that outlives the session has to stay as it is."""
-        catalog = self.spark.conf.get("spark.sql.catalogImplementation")
-        return DATABASE if catalog == "in-memory" else None
-
     def run(self, statement: str) -> tuple[list[str], list[Row]]:
         """The columns and rows of one statement; a `;` may end it.
 
@@ -86,7 +80,9 @@ class ReadOnlySql:
             named = tables_of(self.spark, statement)
             wanted = needed(set(TABLES) | set(views()) if named is None else named) - self.defined
             if wanted:
-                define_views(self.spark, [self.lake], wanted, self._database, self.cluster)
+                # A catalog that outlives the session has to stay as it is.
+                is_own = self.spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
+                define_views(self.spark, [self.lake], wanted, DATABASE if is_own else None, self.cluster)
                 self.defined |= wanted
             frame = self.spark.sql(statement)
             return frame.columns, frame.toArrow().to_pylist()
