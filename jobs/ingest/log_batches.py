@@ -84,9 +84,16 @@ def merged_batches(
     The result depends on the evidence, not on the order in which it was ingested.
     """
     schema = TABLES["log_batches"].file_schema
-    known = _in_order(lake.read("log_batches", cluster, schema.names, as_codes=True))
+    known = lake.read("log_batches", cluster, schema.names, as_codes=True)
+    if (order := in_order(keys_of(known))) is not None:
+        known = known.take(pa.array(order))
     rows, holders, is_changed = _merged(known, batches, capture.name)
-    found = _judge(lake, cluster, capture, rows, holders, control)
+    epoch, base, last = (rows[name].to_numpy().astype(np.int64) for name in ("epoch", "base_offset", "last_offset"))
+    reports = lake.rows("quorum_reports", cluster)
+    points = _snapshot_points(lake, cluster, capture)
+    reported = (r for r in reports if r["high_watermark"] and r["leader_epoch"] is not None)
+    points += [Point(r["high_watermark"], r["leader_epoch"]) for r in reported]
+    found = commit_states(epoch, base, last, holders, _voters(lake, cluster, control, reports), points)
     states = found.indices.to_numpy()
     is_changed = is_changed or not np.array_equal(_codes(known["commit_state"]), states)
     del known
@@ -114,11 +121,6 @@ def _codes(states: pa.ChunkedArray) -> Array:
 def _states_of(keys: Keys, states: Array, mask: Array) -> dict[BatchKey, str]:
     chosen = zip(*(column[mask].tolist() for column in keys), states[mask].tolist(), strict=True)
     return {(epoch, base, crc): COMMIT_STATES[state] for epoch, base, crc, state in chosen}
-
-
-def _in_order(rows: pa.Table) -> pa.Table:
-    order = in_order(keys_of(rows))
-    return rows if order is None else rows.take(pa.array(order))
 
 
 def _merged(known: pa.Table, batches: DistinctBatches, capture: str) -> tuple[pa.Table, Holders, bool]:
@@ -162,17 +164,6 @@ def commit_column(records: pa.Table, states: Mapping[BatchKey, str], usual: str 
     others = [usual] * len(at) if usual is not None else records["commit_state"].take(pa.array(at)).to_pylist()
     found = pa.array([states.get(key, other) for key, other in zip(keys, others, strict=True)], pa.string())
     return found.take(pa.array(np.cumsum(first) - 1))
-
-
-def _judge(
-    lake: Lake, cluster: str, capture: Capture, rows: pa.Table, holders: Holders, control: pa.Table
-) -> pa.DictionaryArray:
-    epoch, base, last = (rows[name].to_numpy().astype(np.int64) for name in ("epoch", "base_offset", "last_offset"))
-    reports = lake.rows("quorum_reports", cluster)
-    reported = (r for r in reports if r["high_watermark"] and r["leader_epoch"] is not None)
-    points = _snapshot_points(lake, cluster, capture)
-    points += [Point(r["high_watermark"], r["leader_epoch"]) for r in reported]
-    return commit_states(epoch, base, last, holders, _voters(lake, cluster, control, reports), points)
 
 
 def _voters(lake: Lake, cluster: str, control: pa.Table, reports: list[Row]) -> frozenset[int]:

@@ -218,9 +218,16 @@ def decode_records(
     unplaced = replace(task, usual_state="unknown", states={})
     results += [unplaced([work]) for work in plan.unplaced]
     files = _merged(lake, capture, [r.file for r in results if r.file], plan.rows, settings)
-    removed, corrected = _corrected(lake, cluster, states, settings)
     damage = [row for result in results for row in result.damage]
-    return Decodings(sum(file.rows for file in files), [*files, *corrected], removed, damage)
+    old, corrected = list[DataFile](), list[DataFile]()
+    if offsets := [base for _, base, _ in states.changed]:
+        lowest, highest = min(offsets), max(offsets)
+        of_cluster = lake.files(RECORDS, cluster)
+        old = [f for f in of_cluster if f.highest is None or (f.highest >= lowest and f.lowest <= highest)]
+        rows, name = sum(file.rows for file in old), f"ingest: commit states of {cluster}"
+        again = partial(_with_states, lake.storage, states.changed)
+        corrected = run_tasks(again, old, rows, settings, name, lambda file: Size(file.rows, file.size_bytes))
+    return Decodings(sum(file.rows for file in files), [*files, *corrected], old, damage)
 
 
 def _merged(lake: Lake, capture: str, files: list[DataFile], rows: int, settings: Settings) -> list[DataFile]:
@@ -263,18 +270,3 @@ def _with_states(storage: Storage, changed: Mapping[BatchKey, str], file: DataFi
         rows = pq.read_table(source, columns=TABLES[RECORDS].file_schema.names, use_threads=False)
     at = rows.schema.get_field_index(_STATE)
     return write_file(storage, RECORDS, rows.set_column(at, _STATE, commit_column(rows, changed)))
-
-
-def _corrected(
-    lake: Lake, cluster: str, states: CommitStates, settings: Settings
-) -> tuple[list[DataFile], list[DataFile]]:
-    """The files with a record whose commit state has changed, and the files that replace them."""
-    if not states.changed:
-        return [], []
-    offsets = [base for _, base, _ in states.changed]
-    lowest, highest = min(offsets), max(offsets)
-    files = lake.files(RECORDS, cluster)
-    old = [f for f in files if f.highest is None or (f.highest >= lowest and f.lowest <= highest)]
-    rows, name = sum(file.rows for file in old), f"ingest: commit states of {cluster}"
-    task = partial(_with_states, lake.storage, states.changed)
-    return old, run_tasks(task, old, rows, settings, name, lambda file: Size(file.rows, file.size_bytes))

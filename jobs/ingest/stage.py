@@ -91,11 +91,6 @@ def _ingest(write: "_Writer", capture: Capture, settings: Settings, progress: Pr
         cluster = next(iter(known.values()))
         heads_of(lake, cluster, INGESTED)
         return Ingested(capture.name, cluster, write.added, [], capture.refused, True)
-    return _ingest_new(write, capture, settings, progress)
-
-
-def _ingest_new(write: "_Writer", capture: Capture, settings: Settings, progress: Progress) -> Ingested:
-    lake = write.lake
     progress(f"{capture.name}: reading log-end offsets")
     duration_ms = settings.evidence.snapshot_duration_ms
     offsets = read_offsets(capture.name, capture.files, settings.metrics.names(), duration_ms, capture.limits)
