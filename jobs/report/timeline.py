@@ -86,6 +86,9 @@ def timeline_of(
         if lanes
     ]
     findings = (*events.windows, *events.exposures, *events.others)
+    left_out = [f"{count} {_LEFT_OUT[name][0]} ({_LEFT_OUT[name][1]})" for name, count in events.left_out.items()]
+    if events.no_time:
+        left_out.append(f"{events.no_time} findings and elections without a known time")
     kinds = dict.fromkeys([*([ELECTION] if events.elections else []), *sorted({row["kind"] for row in findings})])
     return {
         "first_ms": first,
@@ -97,7 +100,7 @@ def timeline_of(
         "topics": [topic_text(topic) for topic in topics],
         "brokers": list(events.brokers),
         "kinds": list(kinds),
-        "left_out": _left_out(events),
+        "left_out": left_out,
     }
 
 
@@ -202,10 +205,3 @@ def _other_lanes(events: IncidentEvents, end: int) -> Iterator[tuple[str, list[M
         rows = [row for row in events.others if kind_of(row["kind"]).section is section]
         if rows:
             yield name, [of.finding(row, "bar other", visible(row["kind"]), row["start_timestamp_ms"]) for row in rows]
-
-
-def _left_out(events: IncidentEvents) -> list[str]:
-    texts = [f"{count} {_LEFT_OUT[name][0]} ({_LEFT_OUT[name][1]})" for name, count in events.left_out.items()]
-    if events.no_time:
-        texts.append(f"{events.no_time} findings and elections without a known time")
-    return texts

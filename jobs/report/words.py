@@ -108,18 +108,12 @@ def policy_family(policy: str | None) -> str:
     return CONFIGURED if name.startswith("min_isr_") else PROPOSED
 
 
-def policy_rank(policy: str | None) -> tuple[int, int, str]:
-    """Sort key: by family, then in the order of POLICY_NAMES, then by name."""
-    known = list(POLICY_NAMES)
-    rank = known.index(policy) if policy in POLICY_NAMES else len(known)
-    return list(FAMILIES).index(policy_family(policy)), rank, policy or ""
-
-
 def by_family(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
-    """(title of a family of policies, its rows), each in the order of the page."""
-    ranked = sorted(rows, key=lambda row: policy_rank(row["policy"]))
+    """(title of a family of policies, its rows), in the order of FAMILIES, of POLICY_NAMES, then by name."""
+    rank = {policy: number for number, policy in enumerate(POLICY_NAMES)}
+    ranked = sorted(rows, key=lambda row: (rank.get(row["policy"], len(rank)), row["policy"] or ""))
     families = groups(ranked, lambda row: policy_family(row["policy"]))
-    return [(FAMILIES[family], found) for family, found in families.items()]
+    return [(title, families[family]) for family, title in FAMILIES.items() if family in families]
 
 
 def folded(step: Row) -> list[tuple[str, str]]:
