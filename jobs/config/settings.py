@@ -274,7 +274,11 @@ def effective_settings() -> list[dict[str, Any]]:
     """
     settings = load_settings()
     origins = dict.fromkeys(_leaves(site_values()), os.environ.get(CONF_VARIABLE))
-    origins |= {path: _variable(path) for path in _leaves(EnvSettingsSource(Settings)())}
+    present = {name.upper(): name for name in os.environ}  # case does not matter
+    for path in _leaves(EnvSettingsSource(Settings)()):
+        # Its own variable, or one with a whole section as JSON.
+        names = (_PREFIX + _DELIMITER.join(path[:depth]).upper() for depth in range(len(path), 0, -1))
+        origins[path] = next(present[name] for name in names if name in present)
     return [
         {"setting": ".".join(path), "value": _shown(path, value), "origin": origins.get(path, "default")}
         for path, value in _leaves(settings.model_dump(mode="json")).items()
@@ -287,13 +291,6 @@ def _leaves(tree: dict[str, Any], path: _Path = ()) -> dict[_Path, Any]:
     for name, value in tree.items():
         found |= _leaves(value, (*path, name)) if isinstance(value, dict) else {(*path, name): value}
     return found
-
-
-def _variable(path: _Path) -> str:
-    """The variable that sets a setting: its own, or one with a whole section as JSON. Case does not matter."""
-    present = {name.upper(): name for name in os.environ}
-    names = (_PREFIX + _DELIMITER.join(path[:depth]).upper() for depth in range(len(path), 0, -1))
-    return next(present[name] for name in names if name in present)
 
 
 def _shown(path: _Path, value: Any) -> Any:

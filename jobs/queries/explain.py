@@ -166,22 +166,18 @@ def print_explained(found: Row, form: DocumentFormat) -> None:
         print_rows([], [found], Format.JSON)
         return
     at = {row["offset"]: row["captured_at_ms"] for row in found["evidence"] if row["table"] == "partition_history"}
+    # Pieces of evidence with the same row and value are one entry, with all their roles.
+    same = groups(found["evidence"], lambda r: json.dumps({k: v for k, v in r.items() if k != "role"}, default=str))
     text = rendered(
         "explain.txt.j2",
         for_terminal,
         finding=found,
         elected_ms=at.get(found["election_offset"]),
-        entries=_entries(found["evidence"]),
+        entries=[([row["role"] or "evidence" for row in rows], rows[0]) for rows in same.values()],
         answers=same_answers(found["counterfactuals"]),
         fields=_fields,
     )
     sys.stdout.write(text.rstrip("\n") + "\n")
-
-
-def _entries(evidence: Sequence[Row]) -> list[tuple[list[str], Row]]:
-    """Pieces of evidence with their roles. Pieces with the same row and value are one entry, with all their roles."""
-    same = groups(evidence, lambda row: json.dumps({k: v for k, v in row.items() if k != "role"}, default=str))
-    return [([row["role"] or "evidence" for row in rows], rows[0]) for rows in same.values()]
 
 
 def _fields(row: Row) -> str:

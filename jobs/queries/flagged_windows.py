@@ -70,11 +70,12 @@ def print_windows(
 
 
 def _table_row(row: dict[str, Any], with_cluster: bool, is_deleted: bool) -> dict[str, Any]:
-    leans = row["likely"] in (LOST, KEPT)
+    leans, low, high = row["likely"] in (LOST, KEPT), row["loss_min"], row["loss_max"]
     return {
         "window": f"{row['topic']}-{row['partition']}{' (deleted)' if is_deleted else ''}",
         "verdict": row["verdict"],
-        "lost": _lost(row),
+        # A lower bound of 0 alone says nothing.
+        "lost": range_text((low or None) if high is None else low, high, unknown="not known"),
         "from offset": row["first_lost_offset"],
         "since (UTC)": moment(row["start_timestamp_ms"]),
         "finding": row["finding_id"][:8],
@@ -86,8 +87,3 @@ def _table_row(row: dict[str, Any], with_cluster: bool, is_deleted: bool) -> dic
         "leader": row["recorded_leader"],
         "longest log": row["would_be_leader"],
     }
-
-
-def _lost(row: Row) -> str:
-    known = row["loss_min"] or row["loss_max"] is not None
-    return range_text(row["loss_min"], row["loss_max"]) if known else "not known"

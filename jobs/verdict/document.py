@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 from evidence.capture.remote import Location, Remote, location
 from jobs.console.version import tool_version
@@ -74,6 +73,7 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
     kinds = sorted({g["kind"] for g in groups})
     by_kind = {kind: counted([g for g in groups if g["kind"] == kind], "verdict", VERDICTS) for kind in kinds}
     judged = counted(windows, "verdict", VERDICTS)
+    least, most = (int(sum(g[name] or 0 for g in windows)) for name in ("loss_min", "loss_max"))
     return {
         "valid": _valid(groups, hidden),
         "cluster_id": known["cluster_id"],
@@ -85,7 +85,12 @@ def assembled(known: Row, groups: Sequence[Row], witnesses: Sequence[Row]) -> Ro
         "severities": counted(groups, "severity", SEVERITIES),
         "status": known["status"],
         "windows": {"judged": sum(judged.values()), **judged},
-        "loss": {**_loss(windows, hidden), "by_topic": _by_topic(known["answer"])},
+        "loss": {
+            "acks_all_min": least,
+            # null if any window has no upper bound, or some may be missing
+            "acks_all_max": None if hidden or any(g["open_losses"] for g in windows) else most,
+            "by_topic": _by_topic(known["answer"]),
+        },
         "witnesses": {
             kind: [{n: row[n] for n in row if n != "kind"} for row in witnesses if row["kind"] == kind]
             for kind in kinds
@@ -103,13 +108,6 @@ def _valid(groups: Sequence[Row], hidden: bool) -> bool | str:
         return False
     undecided = any(g["kind"] == HWM_REGRESSION and g["verdict"] != EXCLUDED for g in groups)
     return "unknown" if undecided or hidden else True
-
-
-def _loss(windows: Sequence[Mapping[str, Any]], hidden: bool) -> dict[str, int | None]:
-    """Sums over all windows; the maximum is null if any of them has no upper bound, or some may be missing."""
-    is_open = hidden or any(g["open_losses"] for g in windows)
-    least, most = (int(sum(g[name] or 0 for g in windows)) for name in ("loss_min", "loss_max"))
-    return {"acks_all_min": least, "acks_all_max": None if is_open else most}
 
 
 def _by_topic(answer: Row) -> list[Row]:
