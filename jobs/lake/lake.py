@@ -242,9 +242,11 @@ class Lake:
         return self.read(name, cluster_id, columns, where).to_pylist()
 
     def count(self, name: str, cluster_id: str, where: Where = None) -> int:
-        """Number of rows that a table has for a cluster. Without `where` the table's log says it, if it can."""
-        if where is None and (known := self.opened(name).known_rows(cluster_id)) is not None:
-            return known
+        """Number of rows that a table has for a cluster. Without `where` the log says it, unless another program has
+        written a file without statistics."""
+        listed = [a for a in self.opened(name).listed if a[f"partition.{CLUSTER_ID}"] == cluster_id]
+        if where is None and all(a.get("num_records") is not None for a in listed):
+            return sum(a["num_records"] for a in listed)
         of_cluster = pc.field(CLUSTER_ID) == cluster_id
         return int(self.dataset(name).count_rows(filter=of_cluster if where is None else of_cluster & where))
 

@@ -133,12 +133,6 @@ class OpenedTable:
             if a.get(f"partition.{CLUSTER_ID}") == cluster_id
         ]
 
-    def known_rows(self, cluster_id: str) -> int | None:
-        """How many rows the log says that a cluster has; None if it does not say it: another program has written a file
-        without statistics."""
-        rows: list[Any] = [a.get("num_records") for a in self.listed if a[f"partition.{CLUSTER_ID}"] == cluster_id]
-        return None if None in rows else sum(rows)
-
     def cluster_version(self, cluster_id: str) -> int:
         """How often a cluster's rows were changed; 0 for never. It is the version of the Delta application transaction
         that has the cluster's id."""

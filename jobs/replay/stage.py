@@ -5,7 +5,7 @@ new part of the log is read and reduced, and only the files of buckets that it t
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import pyarrow as pa
@@ -85,23 +85,19 @@ def _replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
     lake.commit(HISTORY, cluster, [r.history for r in results if r.history], removed, about, since[HISTORY])
     progress(f"{cluster}: building the cluster-wide histories")
     lake.replace(_METRICS, cluster, _metrics(lake, results, course), since=since[_METRICS])
-    for name, table in _cluster_histories(lake, cluster, state, results):
+    columns = ("broker_id", "broker_epoch", "capture", "path", "sha256")
+    clean_stops = lake.rows("log_end_offsets", cluster, columns, pc.field("source") == "clean_shutdown")
+    histories = {
+        "broker_history": broker_history(state.records, pa.concat_tables(r.sessions for r in results), clean_stops),
+        "feature_history": feature_history(state.records),
+        "config_history": config_history(state.records, state.configs),
+        _LAST: quorum_history(state.records, state.shape),
+    }
+    for name, table in histories.items():
         clipped = clip_validity(table, state.shape.runs, state.shape.log_end)
         done = integrity.completion(lake, cluster, _INPUTS, REPLAYED, inputs) if name == _LAST else None
         lake.put(name, cluster, clipped, done, since[name])
     return Replayed(cluster, sum(r.rows for r in results), False, resumed_at)
-
-
-def _cluster_histories(
-    lake: Lake, cluster: str, state: ClusterState, results: list[ReplayedBucket]
-) -> Iterator[tuple[str, pa.Table]]:
-    columns = ("broker_id", "broker_epoch", "capture", "path", "sha256")
-    files = lake.rows("log_end_offsets", cluster, columns, pc.field("source") == "clean_shutdown")
-    evidence = pa.concat_tables(r.sessions for r in results)
-    yield "broker_history", broker_history(state.records, evidence, files)
-    yield "feature_history", feature_history(state.records)
-    yield "config_history", config_history(state.records, state.configs)
-    yield _LAST, quorum_history(state.records, state.shape)
 
 
 def _metrics(lake: Lake, results: list[ReplayedBucket], course: ClusterCourse) -> list[DataFile]:

@@ -85,8 +85,10 @@ def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
     ledger = _Ledger(folder / LEDGER, target.topic)
     if send:
         ledger.begin({number: log.end for number, log in sorted(logs.items())})
-    known = ((logs[number], end) for number, end in (ledger.ends or {}).items() if number in logs)
-    sent = ledger.sent.union(*(_origins(log, end) for log, end in known))
+    sent = set(ledger.sent)
+    for number, end in (ledger.ends or {}).items():
+        headers = (h for each in logs[number].records(end) for h in each.record.headers) if number in logs else ()
+        sent |= {value.decode() for name, value in headers if name == ORIGIN and value}
     result.before = sum(1 for row in chosen.rows() if _origin(row) in sent)
     if send:
         result.sent = _send(cluster, (row for row in chosen.rows() if _origin(row) not in sent), ledger)
@@ -111,12 +113,6 @@ def _refuse_short_retention(topic: str, config: dict[str, str], chosen: "_Chosen
 
 def _origin(row: Row) -> str:
     return f"{row['topic']}-{row['partition']}@{row['offset']}"
-
-
-def _origins(log: LiveLog, begin: int) -> set[str]:
-    """Those of the records in the target from an offset on."""
-    headers = (header for each in log.records(begin) for header in each.record.headers)
-    return {value.decode() for name, value in headers if name == ORIGIN and value}
 
 
 class _Chosen:
