@@ -32,10 +32,14 @@ def wrapped(text: str, first: str = "", indent: str = "  ") -> list[str]:
     """
     width = min(known_width() or _PROSE, _PROSE)
     room = width - max(len(first), len(indent))
-    words = " ".join(word if cell_len(word) <= room else shortened(word, room) for word in text.split(" "))
+    words = _with_short_words(text, room)
     return wrap(
         words, width, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
+
+
+def _with_short_words(text: str, width: int) -> str:
+    return " ".join(shortened(word, width) for word in text.split(" "))
 
 
 def shortened(text: str, width: int) -> str:
@@ -78,14 +82,13 @@ _LEAST_SENTENCE = 24
 
 @dataclass(slots=True)
 class _Column:
-    """least, most: columns of space that it needs, and that it can use."""
+    """width: columns of space that it gets, first what it needs; most: that it can use."""
 
     name: str
     cells: list[str]
     numeric: bool
-    least: int
+    width: int
     most: int
-    wraps: bool
 
 
 def print_text_table(
@@ -101,12 +104,12 @@ def print_text_table(
     found = [_column(name, [row[at] for row in cells], numeric[at]) for at, name in enumerate(columns)]
     left_out = _fit(found, width, drop)
     shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
-    for column, space in zip(found, _widths(found, width), strict=True):
+    for column in found:
         header = Text(column.name, overflow="fold")
         shown.add_column(
-            header, justify="right" if column.numeric else "left", width=space, overflow="fold", no_wrap=False
+            header, justify="right" if column.numeric else "left", width=column.width, overflow="fold", no_wrap=False
         )
-        column.cells = [_fitted(cell, space) for cell in column.cells]
+        column.cells = [_with_short_words(cell, column.width) for cell in column.cells]
     for row in zip(*(column.cells for column in found), strict=True):
         shown.add_row(*map(Text, row))
     console = Console(file=sys.stdout, width=max(width, 20), highlight=False)
@@ -128,11 +131,12 @@ def _column(name: str, cells: list[str], numeric: bool) -> _Column:
     wraps = not numeric and any(" " in cell and cell_len(cell) > _SENTENCE for cell in cells)
     words = max((cell_len(word) for cell in cells for word in cell.split(" ")), default=0) if wraps else widest
     least = max(header, words if numeric else min(words, _NAME), _LEAST_SENTENCE if wraps else 0)
-    return _Column(name, cells, numeric, least, max(cell_len(name), widest, least), wraps)
+    return _Column(name, cells, numeric, least, max(cell_len(name), widest, least))
 
 
 def _fit(found: list[_Column], width: int, drop: Sequence[str]) -> list[str]:
-    """Remove the columns that do not fit, then narrow the others. Returns the names of those removed."""
+    """Remove the columns that do not fit, then narrow the others, or give them what is left, those first that need
+    least of it. Returns the names of those removed."""
     every, removed = list(found), list[str]()
     for name in drop:
         if _total(found) <= width or len(found) == 1:
@@ -142,34 +146,18 @@ def _fit(found: list[_Column], width: int, drop: Sequence[str]) -> list[str]:
             found[:] = [column for column in found if column.name != name]
     for name in removed[-2::-1]:  # a narrow one may fit after all, with all headers on one line
         kept = [column for column in every if column in found or column.name == name]
-        if _total(kept) + sum(max(cell_len(c.name) - c.least, 0) for c in kept) <= width:
+        if _total(kept) + sum(max(cell_len(c.name) - c.width, 0) for c in kept) <= width:
             removed.remove(name)
             found[:] = kept
     while _total(found) > width:
-        widest = max((c for c in found if not c.numeric), key=lambda c: c.least, default=None)
-        if widest is None or widest.least <= _LEAST:
+        widest = max((c for c in found if not c.numeric), key=lambda c: c.width, default=None)
+        if widest is None or widest.width <= _LEAST:
             break
-        widest.least -= 1
+        widest.width -= 1
+    for column in sorted(found, key=lambda c: c.most - c.width):
+        column.width += max(min(column.most - column.width, width - _total(found)), 0)
     return removed
 
 
 def _total(found: Sequence[_Column]) -> int:
-    return sum(column.least for column in found) + _BETWEEN * (len(found) - 1)
-
-
-def _widths(found: Sequence[_Column], width: int) -> list[int]:
-    """Each column's width: what it needs, and of the rest, those that need least first."""
-    rest = width - _total(found)
-    widths = {column.name: column.least for column in found}
-    for column in sorted(found, key=lambda c: c.most - c.least):
-        more = max(min(column.most - column.least, rest), 0)
-        widths[column.name] += more
-        rest -= more
-    return [widths[column.name] for column in found]
-
-
-def _fitted(cell: str, width: int) -> str:
-    """The cell with every word that is too long shortened."""
-    if " " in cell and cell_len(cell) > width:
-        return " ".join(shortened(word, width) for word in cell.split(" "))
-    return shortened(cell, width)
+    return sum(column.width for column in found) + _BETWEEN * (len(found) - 1)
