@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,9 +77,10 @@ def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
     superseded = target.superseded
     if superseded is None and target.into_original and _COMPACT in config.get(_CLEANUP, _COMPACT):
         superseded = False
-    chosen = _Chosen(folder, summary, superseded)
-    result = Produced(sum(1 for _ in chosen.rows()), chosen.left_out)
-    _refuse_short_retention(target.topic, config, chosen)
+    left_out = Counter[str]()
+    chosen = partial(_chosen, folder, summary, superseded, left_out)
+    result = Produced(sum(1 for _ in chosen()), left_out)
+    _refuse_short_retention(target.topic, config, chosen())
     missing = [row["partition"] for row in summary["partitions"] if row["partition"] not in logs]
     if missing:
         raise SalvageError(f"{target.topic} has {len(logs)} partitions, and none with number {missing[0]}.")
@@ -89,13 +91,13 @@ def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
     for number, end in (ledger.ends or {}).items():
         headers = (h for each in logs[number].records(end) for h in each.record.headers) if number in logs else ()
         sent |= {value.decode() for name, value in headers if name == ORIGIN and value}
-    result.before = sum(1 for row in chosen.rows() if _origin(row) in sent)
+    result.before = sum(1 for row in chosen() if _origin(row) in sent)
     if send:
-        result.sent = _send(cluster, (row for row in chosen.rows() if _origin(row) not in sent), ledger)
+        result.sent = _send(cluster, (row for row in chosen() if _origin(row) not in sent), ledger)
     return result
 
 
-def _refuse_short_retention(topic: str, config: dict[str, str], chosen: "_Chosen") -> None:
+def _refuse_short_retention(topic: str, config: dict[str, str], chosen: Iterator[Row]) -> None:
     """Errors: SalvageError for records that the broker would delete again. By the time that they keep they are as old
     as they were (UnifiedLog.deleteRetentionMsBreachedSegments, 4.3.1)."""
     kept_ms = int(config.get("retention.ms", -1))
@@ -103,7 +105,7 @@ def _refuse_short_retention(topic: str, config: dict[str, str], chosen: "_Chosen
     if not deletes or kept_ms < 0:
         return
     oldest_ms = time.time() * 1000 - kept_ms
-    old = sum(1 for row in chosen.rows() if row["timestamp_ms"] is not None and row["timestamp_ms"] < oldest_ms)
+    old = sum(1 for row in chosen if row["timestamp_ms"] is not None and row["timestamp_ms"] < oldest_ms)
     if old:
         raise SalvageError(
             f"{topic}: {old} of the records are older than its retention.ms={kept_ms}: it would delete them again. Set "
@@ -115,25 +117,19 @@ def _origin(row: Row) -> str:
     return f"{row['topic']}-{row['partition']}@{row['offset']}"
 
 
-class _Chosen:
-    """The records to send, partition by partition in order of their offsets. left_out: why others are not, after
-    `rows` was read."""
-
-    def __init__(self, folder: Path, summary: Row, superseded: bool | None) -> None:
-        self.folder, self.summary, self.superseded = folder, summary, superseded
-        self.left_out = Counter[str]()
-
-    def rows(self) -> Iterator[Row]:
-        self.left_out.clear()
-        for of in self.summary["partitions"]:
-            send_all = not of["compacted"] if self.superseded is None else self.superseded
-            path = self.folder / f"{of['topic']}-{of['partition']}" / RECORDS
-            for part in pq.ParquetFile(path).iter_batches(_AT_ONCE):
-                for row in part.to_pylist():
-                    if (why := _why_not(row, send_all)) is None:
-                        yield row
-                    else:
-                        self.left_out[why] += 1
+def _chosen(folder: Path, summary: Row, superseded: bool | None, left_out: Counter[str]) -> Iterator[Row]:
+    """The records to send, partition by partition in order of their offsets. left_out: is filled with why others are
+    not."""
+    left_out.clear()
+    for of in summary["partitions"]:
+        send_all = not of["compacted"] if superseded is None else superseded
+        path = folder / f"{of['topic']}-{of['partition']}" / RECORDS
+        for part in pq.ParquetFile(path).iter_batches(_AT_ONCE):
+            for row in part.to_pylist():
+                if (why := _why_not(row, send_all)) is None:
+                    yield row
+                else:
+                    left_out[why] += 1
 
 
 def _why_not(row: Row, superseded: bool) -> str | None:

@@ -6,6 +6,7 @@ import json
 import stat
 import tarfile
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.errors import KraftForensicsError
-from jobs.salvage.produce import _Chosen, _Ledger
+from jobs.salvage.produce import _chosen, _Ledger
 from jobs.salvage.stage import salvage
 from tests.support.data_logs import TIME_MS, Written, write_copy
 from tests.support.invoked import invoke
@@ -280,9 +281,10 @@ def test_what_is_left_out_when_records_are_produced(tmp_path: Path) -> None:
     reasons = {"in an aborted transaction": 1, "in an open transaction": 1, "sent again by its producer": 2}
     for superseded, compacted, more in ((None, None, 0), (None, True, 1), (True, True, 0), (False, None, 1)):
         summary["partitions"][0]["compacted"] = compacted
-        chosen = _Chosen(tmp_path / "out", summary, superseded)
-        assert [row["offset"] for row in chosen.rows()] == ([3] if not more else []) + [4, 5]
-        assert chosen.left_out == reasons | ({"its key has a newer value": 1} if more else {})
+        left_out = Counter[str]()
+        chosen = _chosen(tmp_path / "out", summary, superseded, left_out)
+        assert [row["offset"] for row in chosen] == ([3] if not more else []) + [4, 5]
+        assert left_out == reasons | ({"its key has a newer value": 1} if more else {})
 
 
 def test_a_ledger_goes_on_after_its_last_whole_line(tmp_path: Path) -> None:
