@@ -27,6 +27,9 @@ _BATCH_COLUMNS = (
 EARLIEST, NEWEST_CHECKPOINT = "earliest", "newest-checkpoint"
 # A record whose body cannot be read (a type or version that this release does not know) has it as raw bytes.
 _RAW = pc.starts_with(pc.field("payload"), '{"raw":')
+# Unreadable records that may carry partition state; an unknown type may.
+_STATEFUL = pc.starts_with(pc.field("type"), "UNKNOWN") | pc.field("type").isin(sorted(STATE_TYPES))
+_CARRIES_STATE = _RAW & ~pc.field("is_control") & _STATEFUL
 _ASKED = ("offset", "type", "payload", "is_control", "snapshot_end_offset")  # the columns that such conditions read
 _PLACED, _OF_SNAPSHOT = pc.field("offset").is_valid(), pc.field("snapshot_end_offset").is_valid()
 
@@ -51,7 +54,7 @@ def load_cluster_state(lake: Lake, cluster: str, start: str) -> ClusterState:
     Errors: LogConflictError if captures contradict each other.
     """
     batches = LogBatches(lake.read("log_batches", cluster, _BATCH_COLUMNS, as_codes=True))
-    wanted = _one_of(CLUSTER_TYPES | {"SNAPSHOT_HEADER"}) & ~_RAW
+    wanted = pc.field("type").isin(sorted(CLUSTER_TYPES | {"SNAPSHOT_HEADER"})) & ~_RAW
     columns = ("snapshot_end_offset", "snapshot_epoch", *_COLUMNS)
     snapshot = _of_cluster(lake, "snapshot_records", cluster, columns, _OF_SNAPSHOT & wanted)
     ends = {(r["snapshot_end_offset"], r["snapshot_epoch"]) for r in snapshot}
@@ -92,17 +95,8 @@ def static_files(lake: Lake, cluster: str) -> dict[int, dict[str, str]]:
     return {node: of_all_captures(list(own.values())) for node, own in files.items()}
 
 
-def _one_of(types: frozenset[str] | set[str]) -> pc.Expression:
-    return pc.field("type").isin(sorted(types))
-
-
 def _parsed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "data": json.loads(row["payload"])} for row in rows]
-
-
-def _carries_state() -> pc.Expression:
-    """Unreadable records that may carry partition state; an unknown type may."""
-    return _RAW & ~pc.field("is_control") & (pc.starts_with(pc.field("type"), "UNKNOWN") | _one_of(STATE_TYPES))
 
 
 def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
@@ -113,14 +107,14 @@ def _unusable_snapshots(lake: Lake, cluster: str) -> dict[tuple[int, int], str]:
             f"the snapshot at {r['snapshot_end_offset']} holds a {r['type']} of version {r['version']}, which this "
             "release does not know; it is not used as state"
         )
-        for r in _of_cluster(lake, "snapshot_records", cluster, columns, _OF_SNAPSHOT & _carries_state())
+        for r in _of_cluster(lake, "snapshot_records", cluster, columns, _OF_SNAPSHOT & _CARRIES_STATE)
     }
 
 
 def _holes(lake: Lake, cluster: str) -> list[Hole]:
     """Records of the log after which partition state is unknown."""
     columns = ("offset", "epoch", "type", "version")
-    unknown = _of_cluster(lake, "metadata_records", cluster, columns, _PLACED & _carries_state())
+    unknown = _of_cluster(lake, "metadata_records", cluster, columns, _PLACED & _CARRIES_STATE)
     holes = [
         Hole(
             r["offset"],
