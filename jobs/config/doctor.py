@@ -21,7 +21,9 @@ Row = dict[str, str]
 def run_checks(settings: Settings, lake: Location) -> list[Row]:
     """Run every check; the most important ones come first. Rows {check, ok, found, what to do}, for people."""
     place = [_store(lake)] if isinstance(lake, Remote) else _folder(lake)
-    return [_python(), _java(settings), *map(_package, _PACKAGES), _jars(settings), *place]
+    found = ".".join(map(str, sys.version_info[:3]))
+    python = _row("Python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer")
+    return [python, _java(settings), *map(_package, _PACKAGES), _jars(settings), *place]
 
 
 def _row(what: str, ok: bool, found: str, advice: str = "") -> Row:
@@ -41,11 +43,6 @@ def _store(lake: Remote) -> Row:
     except OSError as error:
         return _row("store", False, f"{lake}: {type(error).__name__}", advice)
     return _row("store", True, f"{lake}: can be written")
-
-
-def _python() -> Row:
-    found = ".".join(map(str, sys.version_info[:3]))
-    return _row("Python", sys.version_info >= (3, 11), found, "install Python 3.11 or newer")
 
 
 def java() -> str | None:

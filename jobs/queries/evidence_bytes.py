@@ -131,9 +131,10 @@ def _shown(row: Row, data: bytes) -> Row:
     if position is None or position >= len(data):
         return _line(row, None)
     if kind in (*_LOGS, kinds.REPLICA_SEGMENT, kinds.OTHER, None):
-        head = _head(row, data)
-        raw = head or _stretch(row, data)
-        if not head and _is_secret(row, raw):
+        # The header of a batch has no user data.
+        is_batch = kind == kinds.REPLICA_SEGMENT or isinstance(read_head(data, position), Batch)
+        raw = data[position : position + HEAD_BYTES] if is_batch else _stretch(row, data)
+        if not is_batch and _is_secret(row, raw):
             return _of_bytes("not shown: these bytes may contain a secret")
         return _of_bytes(hexed=hex_lines(raw[:SHOWN_BYTES], position))
     end = data.find(b"\n", position)
@@ -147,13 +148,6 @@ def _line(row: Row, line: bytes | None, most: int = SHOWN_CHARACTERS) -> Row:
     if _is_secret(row, line):
         return _of_bytes("not shown: this line may contain a secret")
     return _of_bytes(text=line.decode("utf-8", "backslashreplace")[:most])
-
-
-def _head(row: Row, data: bytes) -> bytes | None:
-    """The header of the batch at the position, which has no user data; None if no batch starts there."""
-    position = row["position"]
-    is_batch = row["file_kind"] == kinds.REPLICA_SEGMENT or isinstance(read_head(data, position), Batch)
-    return data[position : position + HEAD_BYTES] if is_batch else None
 
 
 def _stretch(row: Row, data: bytes) -> bytes:

@@ -183,18 +183,13 @@ def _window_lanes(
         rest = ranked[MOST_WINDOW_LANES - 1 :]
         others = [row for _, rows in rest for row in rows]
         ranked = [*ranked[: MOST_WINDOW_LANES - 1], (f"{len(rest)} more topics", others)]
-    painted = (
-        (name, sorted(rows, key=lambda row: (_PAINTED_LAST[verdict_of(row).name], row["start_timestamp_ms"])))
-        for name, rows in ranked
-    )
-    shown = states if is_few else {}
-
-    def marks(name: str, rows: Sequence[Row]) -> list[Mark]:
-        finding_id, history = shown.get(name, ("", ()))
+    drawn = []
+    for name, rows in ranked:
+        finding_id, history = states.get(name, ("", ())) if is_few else ("", ())
+        rows = sorted(rows, key=lambda row: (_PAINTED_LAST[verdict_of(row).name], row["start_timestamp_ms"]))
         bars = [of.finding(row, f"bar {verdict_of(row).name}", "window", end) for row in rows]
-        return [*of.states(history, finding_id, end), *bars]
-
-    return [(name, marks(name, rows)) for name, rows in painted]
+        drawn.append((name, [*of.states(history, finding_id, end), *bars]))
+    return drawn
 
 
 def _other_lanes(events: IncidentEvents, end: int) -> Iterator[tuple[str, list[Mark]]]:
