@@ -14,23 +14,21 @@ from jobs.incident.lookup import KEYS, among, ordered
 from jobs.ingest.captures import named_releases
 from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake
-from jobs.report.rows import (
-    CONTEXT_STATES,
-    ELECTION_COLUMNS,
-    MAX_DETAILS,
-    MAX_FILES,
-    MAX_GROUPS,
-    MAX_LISTED,
-    MAX_QUALITY_RUNS,
-    MAX_STATES,
-    Row,
-    counted,
-)
+from jobs.report.rows import MAX_DETAILS, MAX_LISTED, MAX_STATES, Row, counted
 from jobs.views.in_duckdb import ask
 from replay.arrow.runs import groups
 from replay.controller.profiles import kafka_release
 from replay.findings.kinds import Section, of_section
 
+MAX_FILES = 300
+MAX_QUALITY_RUNS = 10
+MAX_GROUPS = 100  # of exposures
+CONTEXT_STATES = 10  # before a window that is too long to show completely
+# The columns of elections that the page shows.
+ELECTION_COLUMNS = (
+    *("topic_id", "partition", "offset", "timestamp_ms", "cause", "previous_leader", "leader", "leader_epoch"),
+    *("isr_before", "elr_before", "candidates"),
+)
 _COUNTED = (
     "evidence_files",
     "metadata_records",

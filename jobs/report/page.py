@@ -20,19 +20,7 @@ from markupsafe import Markup
 from jobs.incident.focus import Focus
 from jobs.report import filters, words
 from jobs.report.rendering import rendered
-from jobs.report.rows import (
-    MAX_CAPTURES,
-    MAX_DETAILS,
-    MAX_EVIDENCE,
-    MAX_LISTED,
-    VERDICTS,
-    Row,
-    Verdict,
-    broker_life,
-    exposure_groups,
-    same_answers,
-    verdict_of,
-)
+from jobs.report.rows import MAX_DETAILS, MAX_LISTED, VERDICTS, Row, Verdict, broker_life, same_answers, verdict_of
 from jobs.report.texts import as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from jobs.report.words import reason_by_nature
@@ -42,6 +30,8 @@ from replay.incident.answer import LOST, NOT_KNOWN, NOT_LOST
 from replay.incident.causes import labelled
 from replay.plan.step import moment
 
+MAX_EVIDENCE = 50  # pieces in a detail
+MAX_CAPTURES = 20  # in the head
 QUALITY_ORDER = ("success", "suite", "table", "column", "expectation")
 _STATUSES = (LOST, NOT_KNOWN, NOT_LOST)
 
@@ -133,6 +123,15 @@ def fingerprint_in(head: bytes) -> str | None:
 
 def _listed(row: Row, detailed: bool) -> Listed:
     return Listed(row, verdict_of(row), detailed, reason_by_nature(row) if "reason" in row else [])
+
+
+def exposure_groups(items: Sequence[Any], totals: Sequence[Row]) -> list[Row]:
+    """The listed exposures by kind and topic: rows {total, listed}. total: of the report's `exposures`; the
+    last one, of groups without it, has None. items: with `row`."""
+    by_key = groups(items, lambda item: (item.row["kind"], item.row["topic"]))
+    found = [{"total": total, "listed": by_key.pop((total["kind"], total["topic"]), [])} for total in totals]
+    rest = [item for others in by_key.values() for item in others]
+    return [*found, {"total": None, "listed": rest}] if rest else found
 
 
 def _windows(totals: Iterable[Row], verdict: Verdict) -> Iterator[int]:

@@ -15,25 +15,13 @@ from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
 
 Row = dict[str, Any]
 
-# A section shows at most this many rows, a detail so many pieces of evidence and states, a finding so many statements
-# of its reason, the head so many captures. The page states how many it leaves out, and which command lists them.
+# A section shows at most this many rows, so many details, a detail so many states, a finding so many statements of its
+# reason. The page states how many it leaves out, and which command lists them.
 MAX_LISTED = 300
 MAX_DETAILS = 50
-MAX_EVIDENCE = 50
 MAX_STATES = 60
-CONTEXT_STATES = 10  # before a window that is too long to show completely
 MAX_STATEMENTS = 40
-MAX_CAPTURES = 20
-MAX_FILES = 300
 MAX_SESSIONS = 100  # rows of a broker's history
-MAX_QUALITY_RUNS = 10
-MAX_GROUPS = 100  # of exposures
-
-# The columns of elections that the page shows.
-ELECTION_COLUMNS = (
-    *("topic_id", "partition", "offset", "timestamp_ms", "cause", "previous_leader", "leader", "leader_epoch"),
-    *("isr_before", "elr_before", "candidates"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +65,6 @@ def counted(groups: Iterable[Mapping[str, Any]], column: str, names: Iterable[st
 
 _ANSWER = ("outcome", "leader", "last_written_leader_epoch", "log_end_offset", "loss_min", "loss_max", "explanation")
 EXPOSURE_NAMES = {LEADERLESS: "without a leader", LAST_REPLICA: "one replica left"}
-
-
-def exposure_groups(items: Sequence[Any], totals: Sequence[Row]) -> list[Row]:
-    """The listed exposures by kind and topic: rows {total, listed}. total: of the report's `exposures`; the
-    last one, of groups without it, has None. items: with `row`."""
-    by_key = groups(items, lambda item: (item.row["kind"], item.row["topic"]))
-    found = [{"total": total, "listed": by_key.pop((total["kind"], total["topic"]), [])} for total in totals]
-    rest = [item for others in by_key.values() for item in others]
-    return [*found, {"total": None, "listed": rest}] if rest else found
 
 
 def same_answers(counterfactuals: Iterable[Row]) -> list[Row]:

@@ -16,15 +16,8 @@ import pytest
 
 from evidence.tables import QUARANTINE
 from jobs.report.filters import topic_text
-from jobs.report.page import fingerprint_in, render_report
-from jobs.report.rows import (
-    MAX_CAPTURES,
-    MAX_DETAILS,
-    MAX_EVIDENCE,
-    MAX_LISTED,
-    MAX_STATEMENTS,
-    MAX_STATES,
-)
+from jobs.report.page import MAX_CAPTURES, MAX_EVIDENCE, fingerprint_in, render_report
+from jobs.report.rows import MAX_DETAILS, MAX_LISTED, MAX_STATEMENTS, MAX_STATES
 from replay.arrow.schemas import FINDINGS
 from replay.findings.statements import statement
 from tests.support.report_page import Page, without_style
