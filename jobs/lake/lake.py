@@ -17,13 +17,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.dataset import (
-    Dataset,
-    FileSystemDataset,
-    ParquetFileFormat,
-    ParquetFragmentScanOptions,
-    ParquetReadOptions,
-)
+import pyarrow.dataset as ds
 from pyarrow.fs import SubTreeFileSystem
 
 from evidence.capture.remote import Location, Remote
@@ -164,7 +158,7 @@ class Lake:
 
     # Reading
 
-    def dataset(self, name: str, as_codes: bool = False) -> Dataset:
+    def dataset(self, name: str, as_codes: bool = False) -> ds.Dataset:
         """The newest version of a table. as_codes: columns of strings are dictionary-encoded.
 
         Arrow's own file system reads the files. With deltalake's file system, a Python object, Arrow threads call
@@ -179,7 +173,7 @@ class Lake:
         ]
         return self._dataset(name, TABLES[name].schema, found, as_codes)
 
-    def dataset_of(self, name: str, files: Iterable[str]) -> Dataset:
+    def dataset_of(self, name: str, files: Iterable[str]) -> ds.Dataset:
         """The rows of some files of a table (DataFile.path), without cluster_id. A column that a file of another
         program lacks is null."""
         return self._dataset(name, TABLES[name].file_schema, [(file, None, None) for file in files])
@@ -190,16 +184,16 @@ class Lake:
         schema: pa.Schema,
         files: Iterable[tuple[str, pc.Expression | None, int | None]],
         as_codes: bool = False,
-    ) -> Dataset:
+    ) -> ds.Dataset:
         """files: for each its path, what holds of all of its rows, and its size, which a store is else asked for."""
         system = SubTreeFileSystem(self.storage.path(name), self.storage.system)
         texts = [field.name for field in schema if as_codes and pa.types.is_string(field.type)]
         for text in texts:
             schema = schema.set(schema.get_field_index(text), pa.field(text, pa.dictionary(pa.int32(), pa.string())))
-        form = ParquetFileFormat(
-            ParquetReadOptions(dictionary_columns=texts), ParquetFragmentScanOptions(pre_buffer=True)
+        form = ds.ParquetFileFormat(
+            ds.ParquetReadOptions(dictionary_columns=texts), ds.ParquetFragmentScanOptions(pre_buffer=True)
         )
-        return FileSystemDataset(
+        return ds.FileSystemDataset(
             [form.make_fragment(file, system, holds, file_size=size) for file, holds, size in files],
             schema,
             form,
