@@ -70,8 +70,8 @@ def score(lakes: Sequence[Path], ledger: Ledger, described: Sequence[Row]) -> Ro
 
     Returns of result.json: lost: by partition, how many records acknowledged with acks=all; found: what was found of
     each of these partitions; verdicts: number of windows by verdict; open: number of open windows by what they lack, a
-    statement code (docs/findings.md); these three also as `..._without_logs` and `..._monitored`. states: how many described states were
-    compared; wrong: as `wrong` makes them; windows.
+    statement code (docs/findings.md); these three also as `..._without_logs` and `..._monitored`. states: how many
+    described states were compared; wrong: as `wrong` makes them; windows.
     """
     lost = ledger.lost()
     result: Row = {"lost": {of.name: len(of.lost) for of in lost.values()}}
