@@ -29,7 +29,7 @@ from replay.offsets.evidence import Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.offsets.partition_rows import evidence_of
 
-_RULE_VERSION = 7
+_RULE_VERSION = 8
 
 
 @dataclass(frozen=True, slots=True)
