@@ -20,7 +20,7 @@ from drill.errors import DrillError, call
 from drill.follow import follow, follow_carelessly
 from drill.ledger import Ledger
 from drill.network import CLIENT, Places, network
-from drill.nodes import BROKERS, CONTROLLERS, NODES, check_memory, cluster, fetch, wait_for
+from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, NODES, check_memory, cluster, fetch, wait_for
 from drill.salvage import salvage_all
 from drill.scenario import DrillScenario
 from drill.score import DECIDED, JUDGED, lake_of, score
@@ -98,6 +98,7 @@ def _play(scenario: DrillScenario, jars: Path, seed: int, folder: Path, out: Pat
                 "all topics have leaders", lambda: topics <= {r["topic"] for r in drill.partitions() if r["leader"] > 0}
             )
             (out / MONITOR).mkdir()
+            (out / MONITOR / "capture.toml").write_text(f'cluster_id = "{CLUSTER_ID}"\n', encoding="utf-8")
             asked.ask("monitor", str(out / MONITOR), MONITOR_MS)
             with watching(drill) if scenario.watch else contextlib.nullcontext():
                 drill.play(scenario.steps)
@@ -144,7 +145,7 @@ def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, describe
     """
     without = shutil.ignore_patterns("logs")
     bare = [Path(shutil.copytree(each, out / WITHOUT_LOGS / each.name, ignore=without)) for each in captures]
-    monitored = [*captures, out / MONITOR] if any((out / MONITOR).glob("*")) else []
+    monitored = [*captures, out / MONITOR] if (out / MONITOR).exists() else []
     given = {name: each for name, each in zip(LAKES, (captures, bare, monitored), strict=True) if each}
     for name, each in given.items():
         lake_of(out / name, each)
