@@ -12,7 +12,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,21 +29,36 @@ _ENOUGH_LINES = 30
 _MOST_TAIL = 2048
 
 _STAMP = re.sub(r"\?P<(\w+)>", r"?P<stamp_\1>", ISO.replace("[T ]", "T"))
-# What may stand before an event's own text: kubectl --prefix, docker compose, a container's time with CRI's stream and
-# flag, syslog and journald (short, short-iso, RFC 5424).
+# What may stand before an event's own text: kubectl --prefix, stern (pod and container), docker compose; Grafana's
+# milliseconds; a time, with CRI's stream and flag, logcli's labels or the stream of `aws logs tail`; syslog and
+# journald (short, -precise, -full, -iso, -unix, -monotonic; RFC 5424).
 _PREFIX = (
-    r"(?:\[pod/[^\]\n]{1,300}\] )?(?:[a-zA-Z0-9._-]{1,100} +\| ?)?"
-    rf"(?:{_STAMP} (?:(?:stdout|stderr) (?P<flag>[FP]) )?)?"
-    r"(?:(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )?[a-zA-Z0-9._-]{1,100} [a-zA-Z0-9._@/-]{1,100}(?:\[\d{1,10}\])?: |"
-    r"<\d{1,3}>1 \S{1,40} \S{1,100} \S{1,100} \S{1,40} \S{1,40} (?:-|\[[^\]\n]{0,500}\]) )?"
+    r"(?:\[pod/(?P<from_pod>[^\]\n]{1,300})\] |(?P<from_stern>(?:[a-z0-9][a-z0-9.-]* ){1,2}[a-z0-9][a-z0-9-]*) |"
+    r"(?P<from_service>[a-zA-Z0-9._-]{1,100}) +\| ?)?(?:\d\d-\d\d \d\d:\d\d:\d\d )?"
+    rf"(?:\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{{3}}\t|(?:\d{{13}}\t)?{_STAMP}[ \t]"
+    r"(?:(?:stdout|stderr) (?P<flag>[FP]) |\{(?P<labels>[^}\n]*)\} +|(?P<from_stream>[^\s\[{]+) )?)?"
+    r"(?:(?:(?:[A-Z][a-z]{2} )?(?:[A-Z][a-z]{2} [ \d]\d|\d{4}-\d\d-\d\d) \d\d:\d\d:\d\d(?:\.\d{1,6})? (?:[A-Z]{3,5} )?|"
+    r"\d{10}\.\d{6} |\[ *\d{1,9}\.\d{6}\] )?"
+    r"(?P<from_host>[a-zA-Z0-9._-]{1,100}) [a-zA-Z0-9._@/-]{1,100}(?:\[\d{1,10}\])?: |"
+    r"<\d{1,3}>1 \S{1,40} (?P<from_sender>\S{1,100}) \S{1,100} \S{1,40} \S{1,40} (?:-|\[[^\]\n]{0,500}\]) )?"
 )
+_FROM_LABEL = re.compile(r'(?:^|[ ,])(?:pod|pod_name|host|hostname|instance)="([^"]*)"')
 _LEVEL = r"(?P<level>[A-Z]{4,8})"
 _CONVERSION = re.compile(r"%(?:-?\d*(?:\.-?\d+)?)(?P<word>[a-zA-Z]+)(?P<options>(?:\{[^}]*\})*)|(?P<text>[^%]+|%%)")
 _MESSAGE = ("m", "msg", "message")
 _SKIPPED = ("n", "ex", "exception", "throwable", "xEx", "rEx", "notEmpty")
-_JSON_MESSAGE = ("message", "MESSAGE", "msg", "short_message", "log", "line", "_raw", "@message", "body")
+_JSON_MESSAGE = (
+    *("message", "MESSAGE", "msg", "short_message", "log", "line", "Line", "_raw", "@message", "body"),
+    *("textPayload", "Message"),
+)
+# What an archive puts around an event: elasticdump, Splunk, Cloud Logging.
+_JSON_OUTER = ("_source", "result", "jsonPayload")
 _JSON_LEVEL = ("level", "log.level", "severity", "loglevel", "thread_level", "_level")
 _JSON_LOGGER = ("loggerName", "logger_name", "log.logger", "logger", "_logger", "category")
+_JSON_FROM = (
+    *("podName", "pod", "pod_name", "kubernetes.pod_name", "labels.pod", "fields.pod", "logStreamName", "@logStream"),
+    *("_HOSTNAME", "hostname", "host.name", "host", "Host", "instance"),
+)
 _JSON_TIME = ("timeMillis", "@timestamp", "timestamp", "time", "_time", "ts", "date", "__REALTIME_TIMESTAMP")
 _NO_TIME: Times = (None, None)
 _EPOCH = datetime(1970, 1, 1)
@@ -55,7 +70,8 @@ class EventHead:
     """What the first line of an event says. logged_at_ms: its wall-clock time in ms, as if its zone were UTC;
     logged_at_utc_ms: the time itself, None where no zone is printed. None: not printed. A time in whole seconds says
     too little (is_rounded): both are None then, unless a container's own time before the line is finer. is_cut: what
-    the layout prints after a message is missing: the message may lack its end, and a number there digits."""
+    the layout prints after a message is missing: the message may lack its end, and a number there digits. source: the
+    pod, host or stream that a container's runtime or a log archive names."""
 
     logged_at_ms: int | None
     logged_at_utc_ms: int | None
@@ -64,6 +80,7 @@ class EventHead:
     message: str
     is_rounded: bool = False
     is_cut: bool = False
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +177,10 @@ def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Lay
         if wall_ms is not None and (utc_ms is None or is_whole_s):
             wall_ms, utc_ms = _stamped(wall_ms, utc_ms, is_whole_s, groups)
         is_cut = bool(after) and end is None
-        return EventHead(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip(), is_whole_s, is_cut)
+        source = next((text for name, text in groups.items() if text and name.startswith("from_")), None)
+        if source is None and (label := _FROM_LABEL.search(groups.get("labels") or "")):
+            source = label[1]
+        return EventHead(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip(), is_whole_s, is_cut, source)
 
     return Layout(name, "^" + _for_re2(_PREFIX + before), read, begin=plain)
 
@@ -222,18 +242,22 @@ def _for_re2(expression: str) -> str:
 
 
 def json_layout(inner: Sequence[Layout]) -> Layout:
-    """An object a line. The message may be a line of Kafka's own pattern (Docker's files, an archive's export)."""
+    """An object a line, or of an object over lines the one with the message, which must have the time. The message may
+    be a line of Kafka's own pattern (Docker's files, an archive's export)."""
 
     def read(line: bytes) -> EventHead | None:
         if line[-1:] in b",]" or line[:1] in b"[,":  # of a JSON array
             line = line.strip().lstrip(b"[,").rstrip(b",]")
+        if line.lstrip()[:1] == b'"':
+            line = b"{" + line + b"}"
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
             return None
         return _of_fields(value, inner) if isinstance(value, dict) else None
 
-    return Layout("json", r"^\s*(?:\[\s*|,\s*)?\{", read, shows_its_end=True)
+    member = f'"(?:{"|".join(_JSON_MESSAGE)})"\\s*:\\s*"'
+    return Layout("json", rf"^\s*(?:(?:\[\s*|,\s*)?\{{\s*[^\s]|{member})", read, shows_its_end=True)
 
 
 def csv_layout(header: bytes, inner: Sequence[Layout]) -> Layout | None:
@@ -258,15 +282,20 @@ def csv_layout(header: bytes, inner: Sequence[Layout]) -> Layout | None:
 
 
 def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> EventHead | None:
+    for name in _JSON_OUTER:
+        if isinstance(own := fields.get(name), dict):
+            fields = {**fields, **own}
     message = _first(fields, _JSON_MESSAGE)
     if not isinstance(message, str):
         return None
     (wall_ms, utc_ms), is_whole_s = _time_of(fields)
     line = message.split("\n", 1)[0].rstrip("\r").encode("utf-8", "replace")
     stamp = b"" if utc_ms is None else f"{_EPOCH + timedelta(milliseconds=utc_ms):%Y-%m-%dT%H:%M:%S.%f}Z ".encode()
+    source = _first(fields, _JSON_FROM)
+    source = None if source is None else str(source)
     for layout in inner:
         if (head := layout.read(stamp + line) or layout.read(line)) is not None:
-            return head
+            return replace(head, source=source or head.source)
     level, logger = _first(fields, _JSON_LEVEL), _first(fields, _JSON_LOGGER)
     return EventHead(
         wall_ms,
@@ -275,6 +304,7 @@ def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> EventHead 
         logger if isinstance(logger, str) else None,
         message.rstrip(),
         is_whole_s,
+        source=source,
     )
 
 

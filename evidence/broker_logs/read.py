@@ -31,6 +31,7 @@ _CHUNK_ROWS = 50_000
 # What Kafka prints anew at every start may be longer than a chunk: some layouts are known only by a later line.
 _MAX_HEAD_BYTES = 4 * HEAD_BYTES
 _IN_COLOUR = ", or remove the terminal's colours"
+_IN_ONE_VALUE = "; of JSON an object a line is read, as jq -c '.[]' or '.events[]' prints it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,13 @@ class BrokerLogTables:
 @dataclass(slots=True)
 class _FileRows:
     """is_whole: copied and read whole, without damage. is_contiguous: undamaged, and a node's
-    own file by its layout: what a container's runtime or a log archive gives may have gaps."""
+    own file by its layout: what a container's runtime or a log archive gives may have gaps. sources: EventHead.source
+    of rows."""
 
     rows: list[Row] = field(default_factory=list)
     batches: list[pa.RecordBatch] = field(default_factory=list)
     speakers: Counter[int] = field(default_factory=Counter)
+    sources: set[str | None] = field(default_factory=set)
     boots: BootTracker = field(default_factory=BootTracker)
     count: int = 0
     is_whole: bool = False
@@ -96,9 +99,9 @@ def read_broker_logs(
         if scanner is None or scanner.damage or stream.broken_at is not None:
             found.is_contiguous = False
         speakers[file.path] = frozenset(found.speakers)
-        node = _only(found.speakers) if found.speakers else file.node_id
+        node = None if len(found.sources) > 1 else _only(found.speakers) if found.speakers else file.node_id
         events += [_of_file(batch, node, found.is_whole) for batch in found.batches]
-        if file.kind == kinds.SERVER_LOG and len(found.speakers) <= 1:
+        if file.kind == kinds.SERVER_LOG and len(found.speakers) <= 1 and len(found.sources) <= 1:
             place |= {"node_id": node, "whole_until_ms": _whole_until_ms(file) if found.is_whole else None}
             for row in found.boots.rows:
                 begins = row["begins_in_file"] and (found.is_whole or found.is_contiguous)
@@ -185,7 +188,7 @@ def _row(line: Line, layout: Layout, scanner: LineScanner) -> Row | None:
     if event is None:
         return None
     event["logged_at_ms"], event["logged_at_utc_ms"] = head.logged_at_ms, head.logged_at_utc_ms
-    event["level"], event["logger"] = head.level, head.logger
+    event["level"], event["logger"], event["source"] = head.level, head.logger, head.source
     event["position"], event["length_bytes"] = line.position, line.length_bytes
     event["message"] = text[:_EXAMINED_CHARS]
     return event
@@ -195,6 +198,7 @@ def _add(row: Row, line: Line, scanner: LineScanner, found: _FileRows) -> None:
     speaker = row.pop("speaker_id", None)
     if speaker is not None:
         found.speakers[speaker] += 1
+    found.sources.add(row.pop("source"))
     if not found.boots.rows and scanner.first is not None:
         found.boots.begin_file(_at(scanner.first, scanner.layout))
     before = _at(line.before, scanner.layout) if line.before and is_marker(row) else None
@@ -261,7 +265,8 @@ def _account(file: EvidenceFile, stream: TextStream, scanner: LineScanner | None
         code = "bad_compression" if stream.reason else "unknown_layout"
         with file.slices() as data:
             start = data[:2]
-        reason = IN_UTF_16 if start in UTF_16 else f"{reason}{_IN_COLOUR}" if start == b"\x1b[" else reason
+            reason += _IN_COLOUR if b"\x1b[" in data[:HEAD_BYTES] else ""
+        reason = IN_UTF_16 if start in UTF_16 else reason + _IN_ONE_VALUE if start[:1] in b"{[" else reason
         damage = [Damage(0, file.size_bytes, None, code, reason)]
         return Account(0, file.size_bytes, 0, reason, damage)
     notes = [*scanner.notes, *_about_nodes(file, found)]
@@ -286,7 +291,7 @@ def _in_text(damage: Damage) -> str:
 
 def _about_nodes(file: EvidenceFile, found: _FileRows) -> list[str]:
     if file.node_id is None:
-        many = len(found.speakers) > 1
+        many = len(found.speakers) > 1 or len(found.sources) > 1
         named = "lines of several nodes" if many else "" if found.speakers else "nothing says which node this is from"
         return [named] if named else []
     others = sorted(set(found.speakers) - {file.node_id})
