@@ -30,6 +30,8 @@ _EXAMINED_CHARS = 2 * MAX_MESSAGE_CHARS
 _CHUNK_ROWS = 50_000
 # What Kafka prints anew at every start may be longer than a chunk: some layouts are known only by a later line.
 _MAX_HEAD_BYTES = 4 * HEAD_BYTES
+# Threads write their lines some ms after they took their times.
+_OUT_OF_ORDER_MS = 1000
 _IN_COLOUR = ", or remove the terminal's colours"
 _IN_ONE_VALUE = "; of JSON an object a line is read, as jq -c '.[]' or '.events[]' prints it"
 
@@ -49,14 +51,15 @@ class BrokerLogTables:
 
 @dataclass(slots=True)
 class _FileRows:
-    """is_whole: copied and read whole, without damage. is_contiguous: undamaged, and a node's
-    own file by its layout: what a container's runtime or a log archive gives may have gaps. sources: EventHead.source
-    of rows."""
+    """is_whole: copied and read whole, without damage. is_contiguous: undamaged, a node's own file by its layout, and
+    its times do not go back: what a container's runtime or a log archive gives may have gaps, or the newest first.
+    sources: EventHead.source of rows. latest_ms: the latest time of a row, by the wall clock."""
 
     rows: list[Row] = field(default_factory=list)
     batches: list[pa.RecordBatch] = field(default_factory=list)
     speakers: Counter[int] = field(default_factory=Counter)
     sources: set[str | None] = field(default_factory=set)
+    latest_ms: int = 0
     boots: BootTracker = field(default_factory=BootTracker)
     count: int = 0
     is_whole: bool = False
@@ -199,6 +202,9 @@ def _add(row: Row, line: Line, scanner: LineScanner, found: _FileRows) -> None:
     if speaker is not None:
         found.speakers[speaker] += 1
     found.sources.add(row.pop("source"))
+    at_ms = row["logged_at_ms"] or found.latest_ms
+    found.is_contiguous = found.is_contiguous and at_ms + _OUT_OF_ORDER_MS >= found.latest_ms
+    found.latest_ms = max(at_ms, found.latest_ms)
     if not found.boots.rows and scanner.first is not None:
         found.boots.begin_file(_at(scanner.first, scanner.layout))
     before = _at(line.before, scanner.layout) if line.before and is_marker(row) else None
