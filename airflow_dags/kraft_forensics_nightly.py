@@ -13,7 +13,7 @@
 
 import json
 import textwrap
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import get_current_context, task, task_group
@@ -22,6 +22,7 @@ from kraft_forensics_dags.captures import captures_of, folders_of
 from kraft_forensics_dags.command import log, printable, run_command
 from kraft_forensics_dags.hook import call_hook
 from kraft_forensics_dags.launch import launch
+from kraft_forensics_dags.lineage import FAIL
 from kraft_forensics_dags.params import dag_of, run_params
 from kraft_forensics_dags.settings import application_limits, schedule, setting
 from pydantic import NonNegativeInt, PositiveInt
@@ -36,16 +37,15 @@ def discover() -> list[dict[str, Any]]:
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
     late, found = timedelta(days=params["late_days"]), []
     for name, folder in (params["clusters"] or folders_of(params["captures"])).items():
+        lake = f"{params['lakes'].rstrip('/')}/{name}"
         try:
             chosen = captures_of(folder, start, end, late)
+            log.info("%s: %d captures from %s until %s", name, len(chosen), start, end)
+            command = ["run", "--lake", lake, "--fail-on", params["fail_on"], "--", *chosen] if chosen else []
         except OSError as error:
-            # Its run fails, as no capture of the day is there; the other clusters' go on.
-            log.error("%s: %s", name, error)
-            chosen = [f"{folder.rstrip('/')}/{start or datetime.now(UTC):%Y-%m-%d}"]
-        log.info("%s: %d captures from %s until %s", name, len(chosen), start, end)
-        if chosen:
-            lake = f"{params['lakes'].rstrip('/')}/{name}"
-            command = ["run", "--lake", lake, "--fail-on", params["fail_on"], "--", *chosen]
+            command = [FAIL, f"{name}: its captures cannot be listed: {error}"]  # the other clusters' runs go on
+            log.error("%s", command[1])
+        if command:
             found.append({"name": name, "lake": lake, "arguments": command})
     return found
 

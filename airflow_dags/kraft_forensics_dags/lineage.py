@@ -1,4 +1,5 @@
-"""What a run reads and writes, for Airflow's OpenLineage provider.
+"""What all operators that run a command have: they fail instead, if a task before says so, and tell Airflow's
+OpenLineage provider what a run reads and writes.
 
 The provider asks an operator by the method `get_openlineage_facets_on_complete`; without it nobody calls this.
 Sources: the provider's guide "Implementing OpenLineage in Operators"; OpenLineage's spec of dataset names.
@@ -8,8 +9,11 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
+from airflow.sdk.exceptions import AirflowFailException
+
 from kraft_forensics_dags.command import printable, run_command, without_secrets
 
+FAIL = "fail"  # instead of a command: with a message
 _COUNTED = ("answer", "lost_records", "proven", "open", "excluded", "new")
 
 
@@ -17,6 +21,13 @@ class Lineage:
     """A mixin for operators that run a command. command_field: the attribute that has the command and its arguments."""
 
     command_field = "arguments"
+
+    def pre_execute(self, context: Any) -> None:
+        """Errors: AirflowFailException with the message that stands instead of a command."""
+        first, *others = getattr(self, self.command_field)
+        if first == FAIL:
+            context["label"] = others[0]
+            raise AirflowFailException(others[0])
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """The provider's OperatorLineage of `run --lake LAKE ... -- CAPTURE...`; None for any other command.

@@ -240,14 +240,16 @@ def test_no_captures_for_the_interval_is_a_good_run(tmp_path: Path) -> None:
 
 
 def test_a_cluster_whose_folder_is_missing_fails_alone(
-    kraft_forensics: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The other one has no captures, so it has no run."""
     (tmp_path / "alpha").mkdir()
     clusters = {name: str(tmp_path / name) for name in ("alpha", "beta")}
     states = tasks_of(load().test(run_conf={"clusters": clusters, "lakes": str(tmp_path / "lakes")}))
-    assert (states["discover"][0], states["cluster.run[0]"]) == ("success", ("failed", 2))
-    assert f"beta: [Errno 2] No such file or directory: '{tmp_path / 'beta'}'" in caplog.text
+    assert (states["discover"][0], states["cluster.run[0]"]) == ("success", ("failed", 1))
+    reason = f"beta: its captures cannot be listed: [Errno 2] No such file or directory: '{tmp_path / 'beta'}'"
+    assert reason in caplog.text
+    assert f"AirflowFailException: {reason}" in capfd.readouterr().out
 
 
 def test_a_night_with_findings_by_spark_submit(
