@@ -148,10 +148,10 @@ def describe(
     files = lake_to_show(lake, cluster)
     only = files.one_cluster(cluster)
     rows = partitions_at(files, only, topic, at_offset, at_ms)
-    if form is Format.TABLE:
-        typer.echo(as_kafka_topics(rows, known_width()))
-    else:
+    if form is not Format.TABLE:
         print_rows(COLUMNS, rows, form)
+    elif rows:
+        typer.echo(as_kafka_topics(rows, known_width()))
     if outside := outside_log(log_range(files, only), at_offset, at_ms):
         show_message(outside, WARNING)
         raise typer.Exit(1)

@@ -82,7 +82,7 @@ def report(
     topic: str | None = None,
 ) -> None:
     """Write the incident report: a page, a ticket, a postmortem or JSON. With several clusters also an index page."""
-    from jobs.incident.focus import Focus, parse_span
+    from jobs.incident.focus import Focus, parse_span, require_topic
     from jobs.report.stage import report_texts, write_pages
 
     try:
@@ -91,6 +91,7 @@ def report(
         raise typer.BadParameter(str(error)) from error
     with recorded("report", lake) as record:
         files, began = lake_to_show(lake), time.monotonic()
+        require_topic(files, None, topic)
         if output == Path("-"):
             with reader_may_leave():
                 for text in report_texts(files, form, focus):

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from evidence.errors import KraftForensicsError
 from jobs.console.output import utc_ms
+from jobs.lake.lake import Lake
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +58,13 @@ def parse_span(text: str) -> tuple[int | None, int | None]:
     if from_ms is not None and to_ms is not None and from_ms > to_ms:
         raise ValueError(f"{text!r} ends before it begins")
     return from_ms, to_ms
+
+
+def require_topic(lake: Lake, cluster: str | None, topic: str | None) -> None:
+    """For what is narrowed to a topic. cluster: null: all of them. Errors: KraftForensicsError if nothing is known of
+    the topic."""
+    of_topic = pc.field("topic") == topic
+    if topic is not None and not any(
+        len(lake.read(name, cluster, ["topic"], of_topic)) for name in ("partition_history", "findings")
+    ):
+        raise KraftForensicsError(f"no history of topic {topic!r}: check the name, or run `kraft-forensics replay`")

@@ -97,8 +97,8 @@ def require_bytes(lake: Lake, cluster: str, tables: Iterable[str]) -> None:
 
 
 def require_as_written(lake: Lake, cluster: str) -> Iterator[str]:
-    """Check a cluster's tables before a command shows them. Yields a warning for each stage whose tables are older than
-    what they are made from. Errors: ChangedTableError if another program has changed a table."""
+    """Check a cluster's tables before a command shows them. Yields a warning for each stage that has not run, or whose
+    tables are older than what they are made from. Errors: ChangedTableError if another program has changed a table."""
     every = (*INGESTED, *REPLAYED, *DETECTED)
     for name, is_there in zip(every, lake.storage.answers(lake.has, every), strict=True):
         if not is_there:
@@ -108,6 +108,8 @@ def require_as_written(lake: Lake, cluster: str) -> Iterator[str]:
     heads = newest_heads(lake, cluster, every)
     require_bytes(lake, cluster, heads)
     for stage, row in made.items():
+        if "inputs" not in row:
+            yield f"{cluster}: {stage} has not run to its end: run `kraft-forensics {stage}`"
         last, recorded = _DERIVED[stage][-1], {**row.get("inputs", {}), **row.get("beside", {})}
         for name in recorded:
             if not has_had(lake, name, cluster, heads[name], recorded[name]):

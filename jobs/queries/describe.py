@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow.compute as pc
 from rich.cells import cell_len
 
-from evidence.errors import KraftForensicsError
 from jobs.console.output import printable, utc
+from jobs.incident.focus import require_topic
 from jobs.lake.lake import Lake
 
 COLUMNS = (
@@ -23,17 +23,17 @@ def partitions_at(
 ) -> list[dict[str, Any]]:
     """The states after the record at an offset, or at a time; without either, the newest states. Starts no JVM.
 
-    Errors: KraftForensicsError if the topic never existed.
+    Errors: as `require_topic`.
     """
     point, begin, end = at_offset, pc.field("offset"), pc.field("end_offset")
     if at_time_ms is not None:
         point, begin, end = at_time_ms, pc.field("timestamp_ms"), pc.field("end_timestamp_ms")
     valid = end.is_null() if point is None else (begin <= point) & (end.is_null() | (end > point))
-    of_topic = None if topic is None else pc.field("topic") == topic
     wanted = valid & ~pc.field("removed")
-    rows = lake.read("partition_history", cluster, COLUMNS, wanted if of_topic is None else of_topic & wanted)
-    if not len(rows) and topic is not None and not len(lake.read("partition_history", cluster, ["topic"], of_topic)):
-        raise KraftForensicsError(f"topic {topic!r} never existed in cluster {cluster}, according to the captured log")
+    wanted = wanted if topic is None else wanted & (pc.field("topic") == topic)
+    rows = lake.read("partition_history", cluster, COLUMNS, wanted)
+    if not len(rows):
+        require_topic(lake, cluster, topic)
     order = [(name, "ascending") for name in ("topic", "topic_id", "partition", "offset")]
     return rows.sort_by(order).to_pylist()
 

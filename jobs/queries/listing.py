@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
-from jobs.incident.focus import Focus
+from jobs.incident.focus import Focus, require_topic
 from jobs.incident.lookup import KEYS, ordered
 from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import ACKNOWLEDGEMENTS as SCHEMA
@@ -48,13 +48,14 @@ def list_findings(
     wanted: Mapping[str, Sequence[str] | None],
     since_ms: int | None = None,
     until_ms: int | None = None,
-    **equal: str | int | None,
+    topic: str | None = None,
+    partition: int | None = None,
 ) -> tuple[list[Row], int]:
     """The first `most` findings (FINDING_COLUMNS) in the report's order, and the number of all matching findings.
 
     wanted: values by the names of _KNOWN; empty or None: all. since_ms, until_ms: findings that were open in this
-    period, both ends inclusive; one without a time matches every period. equal: values of other columns; None: all.
-    Errors: FilterError.
+    period, both ends inclusive; one without a time matches every period. topic, partition: None: all.
+    Errors: FilterError; as `require_topic`, if no finding is about the topic.
     """
     for name, given in wanted.items():
         if unknown := sorted(set(given or ()) - set(_KNOWN[name])):
@@ -65,7 +66,7 @@ def list_findings(
     for name in ("kind", "verdict", "severity"):
         if given := wanted.get(name):
             within &= pc.field(name).isin(list(given))
-    for name, value in equal.items():
+    for name, value in {"topic": topic, "partition": partition}.items():
         if value is not None:
             within &= pc.field(name) == value
     names = [name for name in dict.fromkeys([*KEYS.names, *FINDING_COLUMNS]) if name != STATUS]
@@ -74,6 +75,8 @@ def list_findings(
         with_status(lake, each, read.filter(pc.equal(read[CLUSTER_ID], each)))
         for each in read[CLUSTER_ID].unique().to_pylist() or [cluster or ""]
     )
+    if not len(found):
+        require_topic(lake, cluster, topic)
     if statuses := wanted.get("status"):
         found = found.filter(pc.is_in(found[STATUS], value_set=pa.array(statuses)))
     sections = [section for section in Section if section in (wanted.get("section") or Section)]

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import Result
 
 from jobs.console.output import Format
+from jobs.lake.integrity import require_as_written
 from jobs.lake.lake import Lake
 from jobs.queries.flagged_windows import print_windows
 from jobs.queries.listing import FilterError, list_findings
@@ -60,7 +61,7 @@ def test_all_findings_come_section_by_section_the_gravest_first(lake: Lake) -> N
         ({"until_ms": 200}, ["w2", "w1", "g1"]),
         ({"since_ms": 250}, ["w2", "w3", "l1", "g1"]),
         ({"since_ms": 200, "until_ms": 200}, ["w2", "w1", "g1"]),
-        ({"topic": "none"}, []),
+        ({"topic": "t", "partition": 9}, []),
     ],
 )
 def test_each_filter(lake: Lake, wanted: dict[str, Any], expected: list[str]) -> None:
@@ -100,7 +101,19 @@ def test_the_commands(lake: Lake) -> None:
     assert "w2" in table.stdout
     assert "w1" not in table.stdout
     assert "2 more findings are not shown: raise --limit or add filters" in table.output
-    assert cli(lake, "findings", "--topic", "none").stdout == "no findings\n"
+    assert cli(lake, "findings", "--topic", "t", "--partition", "9").stdout == "no findings\n"
+
+
+@pytest.mark.parametrize("command", ["findings", "report"])
+def test_a_topic_of_which_nothing_is_known_is_an_error(lake: Lake, command: str) -> None:
+    result = invoke([command, "--topic", "none", "--lake", str(lake.root)])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert str(result.exception) == "no history of topic 'none': check the name, or run `kraft-forensics replay`"
+
+
+def test_stages_that_have_not_run_are_named(lake: Lake) -> None:
+    ends = [f"{stage} has not run to its end: run `kraft-forensics {stage}`" for stage in ("replay", "detect")]
+    assert list(require_as_written(lake, CLUSTER)) == [f"{CLUSTER}: {end}" for end in ends]
 
 
 @pytest.mark.parametrize(
