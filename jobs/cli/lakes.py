@@ -9,7 +9,7 @@ import typer
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError
 from jobs.console.log import WARNING, about, show_message
-from jobs.console.signals import StoppedError
+from jobs.console.signals import received
 
 if TYPE_CHECKING:
     from jobs.lake.lake import Lake
@@ -45,8 +45,8 @@ def recorded(command: str, root: Location) -> "Iterator[Run]":
     except BaseException as raised:
         if isinstance(raised, typer.Exit):
             exit_code = raised.exit_code
-        elif isinstance(raised, StoppedError):
-            outcome, exit_code = STOPPED, 128 + raised.number
+        elif (number := received()) is not None:
+            outcome, exit_code = STOPPED, 128 + number
         else:
             outcome = FAILED
             exit_code = raised.exit_code if isinstance(raised, KraftForensicsError) else KraftForensicsError.exit_code

@@ -85,6 +85,11 @@ def ends_by_signal() -> Iterator[None]:
         raise
 
 
+def received() -> int | None:
+    """The signal that ends the command, whatever is raised: a library (DuckDB) may raise its own error instead."""
+    return _watch.received
+
+
 def go_on() -> None:
     """The signal was answered, and the command goes on: `sql` at a prompt."""
     _watch.received = None

@@ -13,6 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from jobs.cli.lakes import recorded
+from jobs.console import signals
 from jobs.console.signals import StoppedError
 from jobs.custody.tables import check_tables
 from jobs.lake.integrity import CODE_VERSION, made_from
@@ -88,15 +89,22 @@ def test_the_chain_of_runs_is_whole(lake: Lake) -> None:
     assert list(check_tables(lake, lake.clusters()[0])) == []
 
 
-def test_a_run_that_a_signal_stops_is_recorded(lake: Lake) -> None:
+@pytest.mark.parametrize("error", [StoppedError(signal.SIGTERM), RuntimeError("Query interrupted")])
+def test_a_run_that_a_signal_stops_is_recorded(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """DuckDB raises its own error after one."""
+    monkeypatch.setattr(signals._watch, "received", signal.SIGTERM)
+    cluster = type(error).__name__
+
     def stopped() -> None:
         with recorded("replay", lake.root) as record:
-            record.of("c")
-            raise StoppedError(signal.SIGTERM)
+            record.of(cluster)
+            raise error
 
-    with pytest.raises(StoppedError):
+    with pytest.raises(type(error)):
         stopped()
-    (row,) = [row for row in runs(lake) if row["cluster_id"] == "c"]
+    (row,) = [row for row in runs(lake) if row["cluster_id"] == cluster]
     assert (row["outcome"], row["exit_code"], row["error"]) == ("stopped", 143, None)
 
 
