@@ -78,7 +78,8 @@ def _read(
         start = found.end() if found else 0
         answer = _MODELS[shape].model_validate(read_object(data[start:].strip()))
     except DecodeError as error:
-        return [], [Damage(0, len(data), None, error.reason, str(error))]
+        advice = ": store each output in a file" if "Extra data" in str(error) else ""
+        return [], [Damage(0, len(data), None, error.reason, f"{error}{advice}")]
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         place, message = ".".join(map(str, first["loc"])), first["msg"].partition(" or instance of ")[0]

@@ -190,9 +190,11 @@ def _status(report: _Report, list_damage: list[Damage]) -> Row:
 
 
 def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row], list[Damage]]:
-    """The rows that `read` returns for each line, and damage for each line that it rejects or that was cut off."""
+    """The rows that `read` returns for each line, and damage for each line that it rejects or that was cut off. A text
+    of several outputs that differ in a partition is damage as a whole: nothing says when each was printed."""
     rows: list[Row] = []
     damage: list[Damage] = []
+    known: dict[tuple[str, int], Row] = {}
     for position, raw, ended in text_lines(data):
         if not raw.strip():
             continue
@@ -205,6 +207,12 @@ def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row],
             damage.append(Damage(position, len(raw), None, "bad_tool_output", message))
             continue
         if row is not None:
+            before = known.setdefault((row["topic"], row["partition"]), row)
+            if "broker_id" not in row and any(
+                None not in (row[name], before[name]) and row[name] != before[name] for name in row
+            ):
+                message = f"byte {position}: another value of one partition: store each output in a file"
+                return [], [Damage(0, len(data), None, "several_outputs", message)]
             rows.append({**row, "position": position})
     return rows, damage
 
