@@ -6,6 +6,7 @@ files are taken, no member's name is used for a file, and bytes are counted whil
 in the headers cannot be trusted.
 """
 
+import errno
 import gzip
 import hashlib
 import io
@@ -52,6 +53,7 @@ _HELD_BYTES = 256 << 20
 # Tasks read these, maybe in other processes.
 READ_BY_TASKS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.BOOTSTRAP_CHECKPOINT)
 _JOINED = "if archives were joined, name each of them"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _UNREADABLE = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -105,7 +107,7 @@ def unpack(archive: Path, folder: Path, limits: Limits = DEFAULT_LIMITS, named: 
     them: it is not opened.
 
     named: the archive's name in messages; None: its path.
-    Errors: CaptureError when the archive is damaged, cut off, or has more than `limits` allow.
+    Errors: CaptureError when the archive is damaged, cut off, or has more than `limits` allow, or the disk is full.
     """
     named = named or str(archive)
     work = _Unpacking(archive, folder, limits, named)
@@ -115,6 +117,9 @@ def unpack(archive: Path, folder: Path, limits: Limits = DEFAULT_LIMITS, named: 
         else:
             work.unpack_tar()
     except _UNREADABLE as error:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            where = f"{folder.parent}: {error.strerror}. Make room there, or set TMPDIR to another folder."
+            raise CaptureError(f"{named}: cannot be unpacked in {where}") from error
         why = str(error) or "it ends too early"
         raise CaptureError(f"{named}: the archive cannot be read: {why}. Copy it again from its source.") from error
     return Unpacked(work.found, work.names.refused)

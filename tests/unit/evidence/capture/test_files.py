@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import os
+import resource
 import shutil
 import stat
 import tarfile
@@ -307,6 +308,22 @@ def test_very_many_headers_before_a_member_are_refused(kind: bytes, tmp_path: Pa
     packed.write_bytes((header.tobuf(tarfile.USTAR_FORMAT) + text.ljust(512, b"\0")) * 2000 + bytes(1024))
     with pytest.raises(CaptureError, match=r"headers\.tar: the archive cannot be read: maximum recursion depth"):
         opened(packed)
+
+
+def test_a_full_disk_is_no_fault_of_the_archive(tmp_path: Path) -> None:
+    """Here it is a limit of a file's size, which the system reports alike."""
+    packed = tmp_path / "large.tar"
+    with tarfile.open(packed, "w") as tar:
+        header = tarfile.TarInfo("c/__cluster_metadata-0/00000000000000000000.log")
+        header.size = 4 << 20
+        tar.addfile(header, io.BytesIO(bytes(header.size)))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+    try:
+        with pytest.raises(CaptureError, match=r"large\.tar: cannot be unpacked in /.*: .* large\. .* set TMPDIR"):
+            opened(packed)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def members(data: bytes) -> list[int]:
