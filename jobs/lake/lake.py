@@ -91,7 +91,7 @@ class Lake:
 
     def create(self) -> None:
         """Create the tables that are missing, evidence_files last: a lake that exists has all of them. Another process
-        may do so at the same time."""
+        may do so at the same time. Errors: LakeError if the folder cannot be written."""
         from deltalake import CommitProperties, DeltaTable
         from deltalake.exceptions import DeltaError
 
@@ -104,10 +104,13 @@ class Lake:
             of: Any = table.schema, "ignore", CLUSTER_ID, table.name, table.comment, table.properties, options
             try:
                 made = DeltaTable.create(self.storage.url(table.name), *of, commit_properties=once)
-            except DeltaError:  # it was created meanwhile
-                if self.has(table.name):
+            except DeltaError as error:
+                if self.has(table.name):  # it was created meanwhile
                     continue
-                raise
+                if isinstance(self.root, Remote):
+                    raise
+                why = " ".join(str(error).split())
+                raise LakeError(f"{self.root}: no lake can be created here: {why}. Name another folder.") from error
             if table.constraints and made.version() == 0:
                 try:
                     made.alter.add_constraint({**table.constraints})

@@ -85,6 +85,13 @@ def test_a_new_lake_may_be_created_by_several_at_once(tmp_path: Path) -> None:
         assert (made.version(name), len(constraints)) == (bool(table.constraints), len(table.constraints)), name
 
 
+def test_a_place_where_no_lake_can_be_is_named(tmp_path: Path) -> None:
+    """Delta named one of its tables."""
+    (tmp_path / "file").touch()
+    with pytest.raises(LakeError, match=r"file/lake: no lake can be created here: .*Not a directory.* another folder"):
+        Lake(tmp_path / "file" / "lake").create()
+
+
 @pytest.fixture
 def fresh(tmp_path: Path) -> Lake:
     return lake_of(tmp_path / "fresh", "c")
