@@ -42,7 +42,7 @@ _PREFIX = (
     r"(?P<from_host>[a-zA-Z0-9._-]{1,100}) [a-zA-Z0-9._@/-]{1,100}(?:\[\d{1,10}\])?: |"
     r"<\d{1,3}>1 \S{1,40} (?P<from_sender>\S{1,100}) \S{1,100} \S{1,40} \S{1,40} (?:-|\[[^\]\n]{0,500}\]) )?"
 )
-_FROM_LABEL = re.compile(r'(?:^|[ ,])(?:pod|pod_name|host|hostname|instance)="([^"]*)"')
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
 _LEVEL = r"(?P<level>[A-Z]{4,8})"
 _CONVERSION = re.compile(r"%(?:-?\d*(?:\.-?\d+)?)(?P<word>[a-zA-Z]+)(?P<options>(?:\{[^}]*\})*)|(?P<text>[^%]+|%%)")
 _MESSAGE = ("m", "msg", "message")
@@ -57,7 +57,7 @@ _JSON_LEVEL = ("level", "log.level", "severity", "loglevel", "thread_level", "_l
 _JSON_LOGGER = ("loggerName", "logger_name", "log.logger", "logger", "_logger", "category")
 _JSON_FROM = (
     *("podName", "pod", "pod_name", "kubernetes.pod_name", "labels.pod", "fields.pod", "logStreamName", "@logStream"),
-    *("_HOSTNAME", "hostname", "host.name", "host", "Host", "instance"),
+    *("_HOSTNAME", "hostname", "host.name", "host", "Host", "labels.host", "instance"),
 )
 _JSON_TIME = ("timeMillis", "@timestamp", "timestamp", "time", "_time", "ts", "date", "__REALTIME_TIMESTAMP")
 _NO_TIME: Times = (None, None)
@@ -178,8 +178,7 @@ def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Lay
             wall_ms, utc_ms = _stamped(wall_ms, utc_ms, is_whole_s, groups)
         is_cut = bool(after) and end is None
         source = next((text for name, text in groups.items() if text and name.startswith("from_")), None)
-        if source is None and (label := _FROM_LABEL.search(groups.get("labels") or "")):
-            source = label[1]
+        source = source or _first(dict(_LABEL.findall(groups.get("labels") or "")), _JSON_FROM)
         return EventHead(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip(), is_whole_s, is_cut, source)
 
     return Layout(name, "^" + _for_re2(_PREFIX + before), read, begin=plain)
