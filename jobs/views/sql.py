@@ -5,10 +5,12 @@ may occur in it: what a query can consist of, and the commands that show somethi
 this release of Spark has it or a later one adds it.
 """
 
+import re
 import signal
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
@@ -34,6 +36,7 @@ from jobs.views.in_spark import define_views
 DATABASE = "default"
 _PROMPT, _MORE = "sql> ", "...> "
 _END = ("quit", "exit")
+_NOT_FOUND = re.compile(r"table or view `([^`]+)` cannot be found")
 
 
 class SqlError(KraftForensicsError):
@@ -87,7 +90,14 @@ class ReadOnlySql:
             frame = self.spark.sql(statement)
             return frame.columns, frame.toArrow().to_pylist()
         except (PySparkException, Py4JError) as error:
-            raise SqlError(f"the query failed: {one_line(error)}") from error
+            raise SqlError(f"the query failed: {one_line(error)}{_alike(str(error))}") from error
+
+
+def _alike(message: str) -> str:
+    """The tables and views whose names are like the one that Spark has not found; it names columns alone."""
+    missing = _NOT_FOUND.search(message)
+    found = get_close_matches(missing[1], [*TABLES, *views()]) if missing else []
+    return f" Did you mean {' or '.join(found)}?" if found else ""
 
 
 def prompt(sql: ReadOnlySql, form: Format) -> None:

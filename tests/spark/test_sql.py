@@ -156,6 +156,8 @@ def test_an_error_while_a_query_runs_is_one_line_and_a_log_file(
     assert "DIVIDE_BY_ZERO" in log.read_text()
     with pytest.raises(SqlError, match=r"^the query failed: \[UNRESOLVED_COLUMN[^\n]*$"):
         sql.run("select nothing from findings")
+    with pytest.raises(SqlError, match=r"^the query failed: \[TABLE_OR_VIEW_NOT_FOUND[^\n]* Did you mean findings or "):
+        sql.run("select * from finding")
     assert list(tmp_path.glob("*.log")) == [log]
     printed = capfd.readouterr()
     assert printed.out == ""
