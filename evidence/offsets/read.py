@@ -38,6 +38,7 @@ _NAME_NODES = frozenset(
     {
         kinds.LOG_DIRS,
         kinds.GET_OFFSETS,
+        kinds.CONSUMER_GROUPS,
         kinds.TOPICS_DESCRIBE,
         kinds.DESCRIBE_TOPIC_PARTITIONS,
         kinds.QUORUM_STATUS,
@@ -246,6 +247,7 @@ def _readers(
     stopped = {str(PurePosixPath(f.path).parent): _stopped(f) for f in files if f.kind == kinds.CLEAN_SHUTDOWN}
     texts: dict[str, tuple[str, TextReader]] = {
         kinds.GET_OFFSETS: ("offsets", tool_output.read_get_offsets),
+        kinds.CONSUMER_GROUPS: ("offsets", tool_output.read_consumer_groups),
         kinds.QUORUM_REPLICATION: ("offsets", tool_output.read_quorum_replication),
         kinds.LOG_DIRS: ("offsets", json_responses.read_log_dirs),
         kinds.DESCRIBE_LOG_DIRS: ("offsets", json_responses.read_describe_log_dirs),

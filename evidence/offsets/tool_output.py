@@ -1,7 +1,8 @@
 """Read the text output of command-line tools: of Kafka's offsets, partition states and the metadata quorum; of `ls` the
 sizes of replicas.
 
-Sources: GetOffsetShell, TopicCommand and MetadataQuorumCommand of Kafka 4.3.1, as run and in source; LogFileUtils (a
+Sources: GetOffsetShell, TopicCommand and MetadataQuorumCommand of Kafka 4.3.1, as run and in source;
+ConsumerGroupCommand of 3.9.1 to 4.3.1 in source; LogFileUtils (a
 segment's name is its base offset). POSIX `ls -lnRA`: a section for each folder, its path and a colon, then a line for
 each file; GNU, busybox and toybox print it alike.
 """
@@ -23,6 +24,10 @@ from evidence.text_files import text_lines
 METADATA_TOPIC = "__cluster_metadata"
 
 _OFFSET = re.compile(r"([a-zA-Z0-9._-]{1,249}):([0-9]{1,10}):(-?[0-9]{0,19})")
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_GROUPS_HEAD = re.compile(r"GROUP +TOPIC +PARTITION .*LOG-END-OFFSET +LAG ")
+# What the tool prints between the groups' tables.
+_OF_GROUPS = ("Consumer group '", "Warning: Consumer group '", "Error: ")
 _NUMBERS = re.compile(r"-?[0-9]{1,10}(,-?[0-9]{1,10})*")
 _INT32 = re.compile(r"-?[0-9]{1,10}")
 _INT64 = re.compile(r"[0-9]{1,19}")
@@ -62,6 +67,46 @@ def read_get_offsets(data: bytes) -> tuple[list[Row], list[Damage]]:
         return {"topic": match[1], "partition": _int32(match[2]), "high_watermark": _offset(match[3])}
 
     return _by_line(data, read)
+
+
+def read_consumer_groups(data: bytes) -> tuple[list[Row], list[Damage]]:
+    """kafka-consumer-groups --describe: as `read_get_offsets`, from LOG-END-OFFSET, which is a consumer's latest offset
+    (OffsetSpec.latest: ConsumerGroupCommand.getLogEndOffsets of 3.9.1, OffsetsUtils of 4.3.1).
+
+    Several groups may have read one partition, each at its own time: its row is the first with the largest value. What
+    groups have committed is not read: a client may commit any offset. 3.9.1 ends no line but begins each with a line
+    end, so the last may be cut off; LOG-END-OFFSET is whole if LAG follows.
+    """
+    columns: list[str] = []
+    begin = 0  # of the topic's column: a group's id may hold spaces
+
+    def read(text: str) -> Row | None:
+        nonlocal begin
+        if _GROUPS_HEAD.match(text):
+            columns[:] = text.split()[1:]
+            begin = text.index("TOPIC")
+            return None
+        if text.startswith(_OF_GROUPS):
+            return None
+        cells = text[begin:].split(None, len(columns))
+        named = dict(zip(columns, cells, strict=False))
+        if text[begin - 1 : begin] != " " or text[begin : begin + 1] == " " or "LAG" not in named:
+            raise _UnreadableError("not in the columns of a head before it")
+        topic, partition, end = named["TOPIC"], named["PARTITION"], named["LOG-END-OFFSET"]
+        if "-" in (partition, end):
+            return None
+        if not _TOPIC.fullmatch(topic):
+            raise _UnreadableError("not a topic")
+        place = {"topic": topic, "partition": _int32(partition), "group": text[:begin].strip()}
+        return {**place, "high_watermark": _offset(end)}
+
+    rows, damage = _by_line(data, read, ends_lines=False)
+    largest: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        known = largest.setdefault((row["topic"], row["partition"]), row)
+        if row["high_watermark"] > known["high_watermark"]:
+            largest[row["topic"], row["partition"]] = row
+    return list(largest.values()), damage
 
 
 def read_quorum_replication(data: bytes) -> tuple[list[Row], list[Damage]]:
@@ -189,25 +234,26 @@ def _status(report: _Report, list_damage: list[Damage]) -> Row:
     }
 
 
-def _by_line(data: bytes, read: Callable[[str], Row | None]) -> tuple[list[Row], list[Damage]]:
+def _by_line(data: bytes, read: Callable[[str], Row | None], ends_lines: bool = True) -> tuple[list[Row], list[Damage]]:
     """The rows that `read` returns for each line, and damage for each line that it rejects or that was cut off. A text
-    of several outputs that differ in a partition is damage as a whole: nothing says when each was printed."""
+    of several outputs that differ in a partition (of a group) is damage as a whole: nothing says when each was printed.
+    ends_lines: whether the tool ends its last line."""
     rows: list[Row] = []
     damage: list[Damage] = []
-    known: dict[tuple[str, int], Row] = {}
+    known: dict[tuple[str, str, int], Row] = {}
     for position, raw, ended in text_lines(data):
         if not raw.strip():
             continue
         try:
             row = read(raw.decode().strip("\r\n "))
-            if row is not None and not ended:
+            if row is not None and ends_lines and not ended:
                 raise _UnreadableError("the line does not end: its last number may lack digits")
         except (_UnreadableError, KeyError, IndexError, UnicodeDecodeError) as error:
             message = f"not a line that the tool prints ({reason_for(error, raw)}): {excerpt(raw)}"
             damage.append(Damage(position, len(raw), None, "bad_tool_output", message))
             continue
         if row is not None:
-            before = known.setdefault((row["topic"], row["partition"]), row)
+            before = known.setdefault((row.pop("group", ""), row["topic"], row["partition"]), row)
             if "broker_id" not in row and any(
                 None not in (row[name], before[name]) and row[name] != before[name] for name in row
             ):

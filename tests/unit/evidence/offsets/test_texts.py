@@ -54,6 +54,7 @@ READERS: dict[str, Callable[[bytes], tuple[Rows, Sequence[Damage]]]] = {
     "process_start": process_start,
     "jmx_tool": read_jmx_tool,
     "get_offsets": tool_output.read_get_offsets,
+    "consumer_groups": tool_output.read_consumer_groups,
     "quorum_replication": tool_output.read_quorum_replication,
     "quorum_status": tool_output.read_quorum_status,
     "topics": tool_output.read_topics,
