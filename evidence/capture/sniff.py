@@ -29,6 +29,7 @@ _SPOKEN = re.compile(
 )
 _STATUS = (rb"^LeaderId:\s", rb"^LeaderEpoch:\s", rb"^HighWatermark:\s")
 _FIRST_LINES = 50
+_GO = (b"# HELP go_", b"# TYPE go_")  # about itself an exporter of consumer lag says more lines than that
 _JSON_KINDS = [(kind, [name.encode() for name in names]) for kind, names in kinds.SIGNS["json"].items()]
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 _PREFIX = re.compile(rb"(?m)^(?:\[pod/[^\]\n]{1,300}\] )?(?:\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) )?")
@@ -45,7 +46,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def _kind_of(head: bytes) -> str | None:
-    start = b"\n".join(head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES])
+    start = head if head.startswith(_GO) else b"\n".join(head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES])
     for kind, pattern in _LINE_KINDS:
         if pattern.search(start):
             return kind

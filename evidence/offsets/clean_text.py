@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from evidence.offsets.columns import ENCODED
 from evidence.offsets.jmx_exporter import (
     FUTURE_LABELS,
+    HIGH_WATERMARK,
     IN_SYNC_REPLICAS_COUNT,
     OF_LEADERS,
     UNDER_MIN_ISR,
@@ -72,6 +73,8 @@ def clean_metrics(data: bytes, names: MetricNames) -> pa.RecordBatch | None:
         at = np.flatnonzero(pc.fill_null(pc.equal(wanted, number), False).to_numpy(zero_copy_only=False))
         if not len(at):
             continue
+        if field == HIGH_WATERMARK:
+            return None
         samples = lines.take(pa.array(at))
         pattern = _like_the_first(samples[0].as_py(), metric, names)
         found = None if pattern is None else _replicas(samples, pattern)

@@ -1,14 +1,20 @@
-"""Read a broker's metrics about its replicas from a JMX exporter's text (Prometheus or OpenMetrics text format).
+"""Read a broker's metrics about its replicas from a JMX exporter's text (Prometheus or OpenMetrics text format), and
+partitions' high watermarks from the text of an exporter of consumer lag.
 
 Facts: kafka.log's LogEndOffset and LogStartOffset exist for each replica. kafka.cluster's InSyncReplicasCount and
 UnderMinIsr (Kafka's Partition) are the leader's own view; a broker that does not lead shows 0 for both. Exporter rules
 differ between sites, so the metric and label names are configurable: MetricNames.
+
+An exporter of consumer lag asks the leaders for the latest offset, like a consumer, when it is scraped: kafka_exporter
+(danielqsj, Exporter.Collect) and kminion (Exporter.Collect, ListOffsetsCached: once for each scrape). kafka_exporter
+answers a scrape that begins while another one runs with what that one read, and a broker that is down delays it:
+OLDER_MS. kafka-lag-exporter is not read: after a failed poll it repeats its last values for as long as polls fail.
 """
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -24,6 +30,13 @@ FUTURE_LABELS = ("is-future", "is_future", "isFuture")
 IN_SYNC_REPLICAS_COUNT, UNDER_MIN_ISR = "in_sync_replicas_count", "under_min_isr"
 # The leader's metrics: they are meaningless for a partition that this broker does not lead.
 OF_LEADERS = (IN_SYNC_REPLICAS_COUNT, UNDER_MIN_ISR)
+HIGH_WATERMARK = "high_watermark"
+# How long before its scrape a value of an exporter of consumer lag may have been read, and how long after its begin.
+OLDER_MS, SCRAPE_MS = 300_000, 60_000
+_HIGH_WATERMARK = {
+    "kafka_topic_partition_current_offset": ("topic", "partition"),
+    "kminion_kafka_topic_partition_high_water_mark": ("topic_name", "partition_id"),
+}
 # field -> (the largest value, the error message for others); other fields are offsets.
 _VALUES = {IN_SYNC_REPLICAS_COUNT: (MAX_INT32, "not a number of replicas"), UNDER_MIN_ISR: (1, "neither 0 nor 1")}
 _OFFSET = (MAX_INT64, "not an offset")
@@ -36,7 +49,10 @@ Labels = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class MetricNames:
-    """The site's names of the metrics and labels that are read. A metric may have several names."""
+    """The site's names of the metrics and labels that are read. A metric may have several names.
+
+    high_watermark: of an exporter of consumer lag, each with its labels for topic and partition.
+    """
 
     log_end_offset: tuple[str, ...] = ("kafka_log_Log_LogEndOffset", "kafka_log_log_logendoffset")
     log_start_offset: tuple[str, ...] = ("kafka_log_Log_LogStartOffset", "kafka_log_log_logstartoffset")
@@ -48,10 +64,11 @@ class MetricNames:
     )
     under_min_isr: tuple[str, ...] = ("kafka_cluster_Partition_UnderMinIsr", "kafka_cluster_partition_underminisr")
     process_start_time_seconds: tuple[str, ...] = ("process_start_time_seconds",)
+    high_watermark: Mapping[str, tuple[str, str]] = field(default_factory=lambda: dict(_HIGH_WATERMARK))
 
     def fields(self) -> dict[str, str]:
         """Metric -> column of tables.LOG_END_OFFSETS, for each metric that has a value per partition."""
-        columns = ("log_end_offset", "log_start_offset", *OF_LEADERS)
+        columns = ("log_end_offset", "log_start_offset", *OF_LEADERS, HIGH_WATERMARK)
         return {metric: column for column in columns for metric in getattr(self, column)}
 
 
@@ -63,7 +80,8 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
     A sample with a timestamp has its own time (Prometheus' /federate, and others that repeat what they have read). A
     text of several processes, as these give, is damage as a whole: nothing says which broker a sample is from. So is
     one of several scrapes: of a replica's two values nothing says when each was read; and one of a collector without
-    timestamps.
+    timestamps. High watermarks, which are of no broker, may come without timestamps, but of one cluster only and with
+    none of a broker's metrics.
     """
     wanted = names.fields()
     rows: list[Row] = []
@@ -87,14 +105,17 @@ def read_metrics(data: bytes, names: MetricNames) -> tuple[list[Row], list[Damag
             sample = _sample(raw.decode("utf-8").strip())
             if any(sample.labels.get(label) == "true" for label in FUTURE_LABELS):
                 continue
-            row = _row(sample, wanted[metric], names)
-            others = {k: v for k, v in sample.labels.items() if k not in (names.topic_label, names.partition_label)}
+            row = row_of(sample, wanted[metric], names)
+            others = {k: v for k, v in sample.labels.items() if k not in _place(metric, names)}
             labels = frozenset(others.items() - {(label, "false") for label in FUTURE_LABELS})
-            targets.add(frozenset(pair for pair in labels if pair[0] in _TARGETS))
+            of_lag = metric in names.high_watermark
+            targets.add(
+                labels | {("", metric)} if of_lag else frozenset(pair for pair in labels if pair[0] in _TARGETS)
+            )
             if of_place.setdefault((metric, row["topic"], row["partition"]), labels) != labels or len(targets) > 1:
-                message = "samples of several processes: nothing says which broker each is from; store a text of each"
+                message = "samples of several processes: nothing says which one each is from; store a text of each"
                 return [], [Damage(0, len(data), None, "several_processes", message)]
-            if from_collector and "captured_at_ms" not in row:
+            if from_collector and not of_lag and "captured_at_ms" not in row:
                 message = "samples of a collector without timestamps: nothing says when it read the broker's"
                 return [], [Damage(0, len(data), None, "several_processes", message)]
             at = (metric, row["topic"], row["partition"], row.get("captured_at_ms"))
@@ -151,16 +172,22 @@ def _sample(text: str) -> Sample:
     return sample._replace(timestamp=None) if " # " in text else sample
 
 
-def _row(sample: Sample, field: str, names: MetricNames) -> Row:
+def _place(metric: str, names: MetricNames) -> tuple[str, str]:
+    """The metric's labels of topic and partition."""
+    return names.high_watermark.get(metric, (names.topic_label, names.partition_label))
+
+
+def row_of(sample: Sample, field: str, names: MetricNames) -> Row:
     """The replica and the value of a sample, and its own time if it has one."""
     value = int(sample.value)
     maximum, problem = _VALUES.get(field, _OFFSET)
     if value != sample.value or not 0 <= value <= maximum:
         raise ValueError(f"{sample.value} is {problem}")
-    for label in (names.topic_label, names.partition_label):
+    place = _place(sample.name, names)
+    for label in place:
         if label not in sample.labels:
             raise ValueError(f"label {label!r} is missing; metric and label names are settings")
-    topic, partition = sample.labels[names.topic_label], sample.labels[names.partition_label]
+    topic, partition = (sample.labels[label] for label in place)
     number = int32_of(partition)
     if not topic or number is None:
         raise ValueError(f"topic {topic!r}, partition {partition!r} is not a partition")

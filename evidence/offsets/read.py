@@ -22,7 +22,14 @@ from evidence.offsets import json_responses, tool_output
 from evidence.offsets.batch_heads import read_heads
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import OffsetColumns
-from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
+from evidence.offsets.jmx_exporter import (
+    HIGH_WATERMARK,
+    OLDER_MS,
+    SCRAPE_MS,
+    MetricNames,
+    process_start_ms,
+    read_metrics,
+)
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.offsets.replica_log import read_tail
 from evidence.tables import Row
@@ -49,6 +56,7 @@ _NAME_NODES = frozenset(
 
 _CHUNK_BYTES = 1 << 20
 _LONG_AGO_MS = 6_000
+_OF_LAG = "lag_exporter"  # the source of rows of an exporter of consumer lag, which are of no broker
 
 
 @dataclass(slots=True)
@@ -56,11 +64,12 @@ class ReadRows:
     """The content of one file: rows of the three tables without provenance, damage, trailing bytes and a note.
 
     offsets: columns if a checkpoint file or an exporter's text is clean, else rows. of_file: values that all its rows
-    share.
+    share. older_ms: of values that a monitor read, how long before their time it may have read them at most.
     """
 
     offsets: list[Row] | pa.RecordBatch = field(default_factory=list)
     of_file: Row = field(default_factory=dict)
+    older_ms: int = 0
     partitions: list[Row] = field(default_factory=list)
     quorum: list[Row] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
@@ -119,18 +128,22 @@ def read_offsets(
         if file.kind not in readers:
             continue
         found = _within(too_large.get(file.path) or readers[file.kind](file), file, limits)
-        if file.node_id is None and file.kind not in _NAME_NODES and (found.offsets or found.quorum):
+        names_node = file.kind in _NAME_NODES or "broker_id" in found.of_file
+        if file.node_id is None and not names_node and (found.offsets or found.quorum):
             message = "unknown node: put its meta.properties next to the file, or name the folder broker-<id>"
             found = ReadRows(damage=[Damage(0, file.size_bytes, None, "unknown_node", message)])
         accounts[file.path] = _account(file, found)
-        common = {"source": file.kind, **_when(file, file.captured_at_ms, file.read_within_ms(uncertainty_ms))}
+        within_ms = file.read_within_ms(uncertainty_ms)
+        common = {"source": file.kind, **_when(file, file.captured_at_ms, within_ms, found.older_ms)}
         broker = {"broker_id": None if file.kind in _NAME_NODES else file.node_id}
         for when in [*_as_written(file)] or [common]:
             shared = {**common, **when, **broker, **found.of_file, **provenance(capture, file, 0)}
             if isinstance(found.offsets, pa.RecordBatch):
                 offsets.add_columns(shared, found.offsets)
             else:
-                offsets.add_rows({**shared, **row, **_own_time(file, row, uncertainty_ms)} for row in found.offsets)
+                offsets.add_rows(
+                    {**shared, **row, **_own_time(file, row, uncertainty_ms, found.older_ms)} for row in found.offsets
+                )
         partitions += [{**common, **row, **provenance(capture, file, row["position"])} for row in found.partitions]
         node = {"node_id": file.node_id if file.kind == kinds.QUORUM_STATE else None}
         quorum += [{**common, **node, **row, **provenance(capture, file, row["position"])} for row in found.quorum]
@@ -214,12 +227,13 @@ def _account(file: EvidenceFile, found: ReadRows) -> Account:
     return Account(parsed, quarantined, found.trailing_bytes, note, found.damage)
 
 
-def _when(file: EvidenceFile, at_ms: int | None, within_ms: int | None) -> Row:
+def _when(file: EvidenceFile, at_ms: int | None, within_ms: int | None, older_ms: int = 0) -> Row:
     """The earliest time a value was read, and within how many ms after it. within_ms: the same, by the capturer's
-    clock."""
+    clock. older_ms: as in ReadRows."""
     if at_ms is None or within_ms is None:
         return {"captured_at_ms": None, "uncertainty_ms": None}
-    return {"captured_at_ms": at_ms - file.clock_error_ms, "uncertainty_ms": within_ms + 2 * file.clock_error_ms}
+    before_ms = older_ms + file.clock_error_ms
+    return {"captured_at_ms": at_ms - before_ms, "uncertainty_ms": before_ms + within_ms + file.clock_error_ms}
 
 
 def _as_written(file: EvidenceFile) -> Iterator[Row]:
@@ -230,12 +244,12 @@ def _as_written(file: EvidenceFile) -> Iterator[Row]:
         yield _when(file, *written)
 
 
-def _own_time(file: EvidenceFile, row: Row, uncertainty_ms: int) -> Row:
+def _own_time(file: EvidenceFile, row: Row, uncertainty_ms: int, older_ms: int) -> Row:
     """When a row's value was read, if the row has its own time; the time the file was copied does not bound it."""
     if "captured_at_ms" not in row:
         return {}
     duration_ms = uncertainty_ms if file.snapshot_duration_ms is None else file.snapshot_duration_ms
-    return _when(file, row["captured_at_ms"], duration_ms)
+    return _when(file, row["captured_at_ms"], SCRAPE_MS if older_ms else duration_ms, older_ms)
 
 
 def _readers(
@@ -289,6 +303,8 @@ def _exporter(names: MetricNames, file: EvidenceFile) -> ReadRows:
     clean = clean_metrics(data, names)
     rows, damage = read_metrics(data, names) if clean is None else (clean, [])
     note = None if len(rows) or damage else "none of the metrics that the settings in [metrics] name"
+    if isinstance(rows, list) and any(HIGH_WATERMARK in row for row in rows):
+        return ReadRows(offsets=rows, of_file={"broker_id": None, "source": _OF_LAG}, older_ms=OLDER_MS, damage=damage)
     return ReadRows(offsets=rows, of_file=of_file, damage=damage, note=note)
 
 

@@ -166,6 +166,7 @@ class MetricSettings(_Section):
     process_start_time_seconds: tuple[str, ...]
     topic_label: str
     partition_label: str
+    high_watermark: dict[str, tuple[str, str]]
 
     def names(self) -> MetricNames:
         return MetricNames(**self.model_dump())
