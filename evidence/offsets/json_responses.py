@@ -1,4 +1,5 @@
-"""Read JSON: the output of kafka-log-dirs, and protocol responses in the form of Kafka's own JsonConverter.
+"""Read JSON: the output of kafka-log-dirs, protocol responses in the form of Kafka's own JsonConverter, and what
+Prometheus' HTTP API answers.
 
 Each reader takes a file's bytes and returns rows, and damage over the whole file if it is not that response. An entry
 with an error code is left out with a remark (a Damage of no bytes). -1 gives no value where Kafka uses it for
@@ -11,11 +12,13 @@ from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Annotated, Any
 
+from prometheus_client.samples import Sample
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.alias_generators import to_camel
 
 from evidence.errors import Damage, DecodeError
 from evidence.limits import int32_of
+from evidence.offsets.jmx_exporter import HIGH_WATERMARK, MetricNames, row_of
 from evidence.offsets.tool_output import METADATA_TOPIC
 from evidence.strict_json import read_object
 from evidence.tables import Row
@@ -36,6 +39,7 @@ class _Answer(BaseModel):
 
 
 _TYPES: dict[str, Any] = {"str": str, "bool": bool, "int32": Int32, "int64": Int64, "id": Id}
+_TYPES |= {"labels": dict[str, str], "list": list[Any]}
 
 
 def _model(name: str, shape: dict[str, Any]) -> type[_Answer]:
@@ -77,6 +81,7 @@ def _read(
         found = _START.search(data)
         start = found.end() if found else 0
         answer = _MODELS[shape].model_validate(read_object(data[start:].strip()))
+        return [{**row, "position": start} for row in rows_of(answer, remarks)], remarks
     except DecodeError as error:
         advice = ": store each output in a file" if "Extra data" in str(error) else ""
         return [], [Damage(0, len(data), None, error.reason, f"{error}{advice}")]
@@ -84,7 +89,6 @@ def _read(
         first = error.errors(include_input=False)[0]
         place, message = ".".join(map(str, first["loc"])), first["msg"].partition(" or instance of ")[0]
         return [], [Damage(0, len(data), None, "bad_response", f"field {place}: {message}")]
-    return [{**row, "position": start} for row in rows_of(answer, remarks)], remarks
 
 
 def _failed(answer: Any, what: str, remarks: list[Damage]) -> bool:
@@ -227,6 +231,55 @@ def read_quorum_state(data: bytes) -> tuple[list[Row], list[Damage]]:
         }
 
     return _read(data, "quorum_state", rows)
+
+
+def read_prometheus(data: bytes, names: MetricNames, most_rows: int) -> tuple[list[Row], list[Damage]]:
+    """Prometheus' HTTP API, query or query_range (vector, matrix): a log_end_offsets row with only `high_watermark` for
+    each value of the metrics in names.high_watermark, with its own time. Of equal values in a row only the first and
+    the last: those between bound nothing more.
+
+    Series of one cluster from one exporter, which only their topic and partition distinguish; else damage as a whole,
+    as for more than most_rows rows.
+    """
+
+    def rows(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
+        exporters: set[frozenset[tuple[str, str]]] = set()
+        places: set[tuple[str, ...]] = set()
+        count = 0
+        for series in (s for s in answer.data.result if s.metric.get("__name__") in names.high_watermark):
+            metric = series.metric["__name__"]
+            of_place = names.high_watermark[metric]
+            exporters.add(frozenset(pair for pair in series.metric.items() if pair[0] not in of_place))
+            place = tuple(series.metric.get(label, "") for label in of_place)
+            if place in places or len(exporters) > 1:
+                message = 'series of several clusters or exporters: select one by its labels, as in {job="..."}'
+                raise DecodeError("several_processes", message, 0)
+            places.add(place)
+            for at, value in _turns([series.value] if series.values is None else series.values):
+                if (count := count + 1) > most_rows:
+                    message = f"more than {most_rows} values (limits.text_file_lines): query fewer, or a longer step"
+                    raise DecodeError("too_large", message, 0)
+                try:
+                    yield row_of(Sample(metric, series.metric, float(value), float(at)), HIGH_WATERMARK, names)
+                except (ValueError, ArithmeticError) as error:
+                    remarks.append(Damage(0, 0, None, "bad_response", f"a value of {metric}: {error}: left out"))
+        if not places:
+            message = "no metric of [metrics.high_watermark]: query one itself, without a function around it"
+            remarks.append(Damage(0, 0, None, "bad_response", message))
+
+    return _read(data, "prometheus", rows)
+
+
+def _turns(samples: list[Any]) -> list[list[Any]]:
+    """The samples, each a time in seconds and a value as text, without those between two of the same value."""
+    for sample in samples:
+        match sample:
+            case [int() | float(), str()]:
+                continue
+        raise DecodeError("bad_response", "a series with something that is not a time and a value", 0)
+    last = len(samples) - 1
+    between = (0 < i < last and samples[i - 1][1] == s[1] == samples[i + 1][1] for i, s in enumerate(samples))
+    return [sample for sample, is_between in zip(samples, between, strict=True) if not is_between]
 
 
 def read_clean_shutdown(data: bytes) -> tuple[list[Row], list[Damage]]:

@@ -46,6 +46,7 @@ _NAME_NODES = frozenset(
         kinds.LOG_DIRS,
         kinds.GET_OFFSETS,
         kinds.CONSUMER_GROUPS,
+        kinds.PROMETHEUS,
         kinds.TOPICS_DESCRIBE,
         kinds.DESCRIBE_TOPIC_PARTITIONS,
         kinds.QUORUM_STATUS,
@@ -56,6 +57,7 @@ _NAME_NODES = frozenset(
 
 _CHUNK_BYTES = 1 << 20
 _LONG_AGO_MS = 6_000
+_LOOKBACK_MS = 300_000  # of Prometheus (--query.lookback-delta): how long before its time a value may be from
 _OF_LAG = "lag_exporter"  # the source of rows of an exporter of consumer lag, which are of no broker
 
 
@@ -281,6 +283,7 @@ def _readers(
         kinds.JMX_EXPORTER: partial(_exporter, names),
         **dict.fromkeys(ends, partial(_log_end, topic_ids, last, stopped)),
         kinds.DESCRIBE_QUORUM: _describe_quorum,
+        kinds.PROMETHEUS: partial(_prometheus, names, limits.text_file_lines),
     }
 
 
@@ -295,6 +298,11 @@ def _rows_of(rows_are: str, read: TextReader, file: EvidenceFile) -> ReadRows:
 def _describe_quorum(file: EvidenceFile) -> ReadRows:
     replicas, reports, damage = json_responses.read_describe_quorum(file.read())
     return ReadRows(offsets=replicas, quorum=reports, damage=damage)
+
+
+def _prometheus(names: MetricNames, most_rows: int, file: EvidenceFile) -> ReadRows:
+    rows, damage = json_responses.read_prometheus(file.read(), names, most_rows)
+    return ReadRows(offsets=rows, older_ms=_LOOKBACK_MS + OLDER_MS, damage=damage)
 
 
 def _exporter(names: MetricNames, file: EvidenceFile) -> ReadRows:

@@ -74,7 +74,7 @@ def test_every_byte_of_every_sample_is_understood() -> None:
         *(kinds.JMX_TOOL, kinds.LOG_DIRS, kinds.GET_OFFSETS, kinds.TOPICS_DESCRIBE, kinds.QUORUM_STATUS),
         *(kinds.QUORUM_REPLICATION, kinds.QUORUM_STATE, kinds.CLEAN_SHUTDOWN, kinds.REPLICA_SEGMENT),
         *(kinds.DESCRIBE_QUORUM, kinds.DESCRIBE_TOPIC_PARTITIONS, kinds.DESCRIBE_LOG_DIRS, kinds.LEADER_EPOCH),
-        *(kinds.REPLICA_LOG_INFO, kinds.JMX_EXPORTER, kinds.LISTING, kinds.CONSUMER_GROUPS),
+        *(kinds.REPLICA_LOG_INFO, kinds.JMX_EXPORTER, kinds.LISTING, kinds.CONSUMER_GROUPS, kinds.PROMETHEUS),
     }
     assert {p: a.damage for p, a in found.accounts.items() if a.quarantined_bytes or a.trailing_bytes} == {}
 

@@ -19,7 +19,9 @@ from tests.unit.evidence.offsets.support import BROKER, LOG_INFO
 from tests.unit.evidence.offsets.test_batch_heads import WHOLE
 
 SAMPLES = ROOT / "tests" / "samples"
-FILES = sorted(f for name in ("node", "tools", "responses") for f in (SAMPLES / name).rglob("*") if f.is_file())
+FILES = sorted(
+    f for name in ("node", "tools", "responses", "exporters") for f in (SAMPLES / name).rglob("*") if f.is_file()
+)
 ANSWERS: dict[str, Any] = {f.name: json.loads(f.read_text()) for f in FILES if f.suffix == ".json"}
 ANSWERS["log-dirs.json"] = json.loads((SAMPLES / "tools/log-dirs.txt").read_text().splitlines()[-1])
 ANSWERS["replica-log-info.json"] = LOG_INFO

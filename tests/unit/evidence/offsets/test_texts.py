@@ -63,6 +63,7 @@ READERS: dict[str, Callable[[bytes], tuple[Rows, Sequence[Damage]]]] = {
     "describe_quorum": describe_quorum,
     "quorum_state": json_responses.read_quorum_state,
     "clean_shutdown": json_responses.read_clean_shutdown,
+    "prometheus": lambda data: json_responses.read_prometheus(data, NAMES, 6),
     "checkpoint": checkpoint,
     "listing": lambda data: tool_output.read_listing(data, 1 << 20),
 }
