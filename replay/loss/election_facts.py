@@ -178,10 +178,9 @@ class _Partition:
         created = None
         if not self.facts.anchored[self.first]:
             created = (int(self.states.leader_epoch[self.first]), self.terms.known_since_ms)
-        rewritten = [row for row in self.evidence.high_watermarks if self._is_rewritten(row)]
-        rows = [r for r in rewritten if self._is_of_this_topic(r) and not self.terms.is_read_unserved(r)]
-        shown = replace(self.evidence, high_watermarks=rewritten)
-        known = reports(shown, rows, created, steps, self._latest_epoch, self.clock)
+        rows = [row for row in self.evidence.high_watermarks if self._is_rewritten(row)]
+        rows = [row for row in rows if self._is_of_this_topic(row) and not self.terms.is_read_unserved(row)]
+        known = reports(rows, created, steps, self._latest_epoch, self.clock)
         alone = alone_in_isr(self.terms, self.evidence)
         logs = logs_of_lone_leaders(self.terms, self.evidence)
         return [*known, *alone, *logs, *self._told(), *self.reader.reports]
@@ -254,19 +253,42 @@ class _Partition:
         return max(known, default=None)
 
     def _epoch_before_rewrite(self, row: Row) -> int | None:
-        """The epoch that the broker's leader-epoch-checkpoint had shown a checkpoint interval before the reading.
+        """The highest epoch that one of the broker's processes had learned, as the first one, a checkpoint interval
+        before the reading, and it ran on for as long: its leader-epoch-checkpoint shows it, or a leader took it in.
 
-        A running broker rewrites its high watermarks all the time, so if it ran that long, the value is of a
-        log that had reached that epoch.
+        A process begins with the high watermark that the file says, cut to its log's end, or with what
+        log-start-offset-checkpoint says if that is higher: both may be of a longer log, which the process before it had
+        truncated. One that has followed, or led, rewrites the first file all the time, the other one every minute.
         """
-        needed, error = self.terms.rewritten_ms, self.clock.error_ms
-        session = self.sessions.last_begun(row["broker_id"], row["captured_at_ms"] - error)
-        if session is None:
-            return None
-        if not self._kept_its_directories(session, read_by(row) + error):
-            return None  # the file of one that failed is as it was
-        by = min(row["captured_at_ms"] - error, session.alive_until_ms) - needed - error
-        return self._lines.highest(row["broker_id"], session.begin_ms + error, by)
+        error, read_ms = self.clock.error_ms, row["captured_at_ms"] - self.clock.error_ms
+        broker, until_ms, known = row["broker_id"], read_by(row) + error, list[int]()
+        for session in self.sessions.by_broker.get(broker, []):
+            if not self._kept_its_directories(session, until_ms):
+                continue  # the file of one that failed is as it was
+            is_one = session.was_alone_until(until_ms)
+            needed = self.terms.rewritten_ms if is_one else self.terms.rewritten_after_cut_ms
+            by = min(read_ms, session.alive_until_ms) - needed - error
+            shown = self._lines.highest(broker, session.begin_ms + error, by)
+            if shown is not None and self._began_in(session, shown):
+                known.append(shown)
+            joined = (at for at in reversed(self.terms.taken_in(broker)) if self.facts.timestamp_ms[at] <= by)
+            last = next((at for at in joined if self._is_asked_for(session, at)), None)
+            if last is not None:
+                known.append(int(self.states.leader_epoch[last]))
+        return max(known, default=None)
+
+    def _is_asked_for(self, session: Session, joined: int) -> bool:
+        """Whether a leader asked to take in the session's process itself (see `premises`: it may have asked for the one
+        before, if that was active since the state before)."""
+        broker, batches = session.broker_id, self.facts.batch
+        was_active = self.cluster.brokers.was_active(broker, int(batches[joined - 1]), session.begin_batch)
+        return self.sessions.at(broker, int(batches[joined])) == session and not was_active
+
+    def _began_in(self, session: Session, leader_epoch: int) -> bool:
+        """Whether the leader epoch began after the session's process had registered."""
+        epochs = np.maximum.accumulate(self.states.leader_epoch[self.first : self.end])
+        at = self.first + int(np.searchsorted(epochs, leader_epoch))
+        return not self.facts.anchored[at] and int(self.facts.batch[at]) > session.begin_batch
 
     def _kept_its_directories(self, session: Session, until_ms: int) -> bool:
         """Whether no log directory of the session's process failed while it ran on: with its only one it halts."""

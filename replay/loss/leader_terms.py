@@ -107,6 +107,7 @@ class LeaderTerms:
         self._unsettled: dict[int, list[int]] = {}
         self._unserved: dict[int, list[Unserved]] = {}
         self._serving: dict[int, list[int]] = {}
+        self._taken_in: dict[int, list[int]] = {}
         self._spans: dict[int, list[tuple[int, int]]] = {}
 
     @cached_property
@@ -360,11 +361,8 @@ class LeaderTerms:
     def _served_again(self, broker: int) -> list[int]:
         """The rows, in order, from which on the broker's high watermark is a serving leader's; last, the end."""
         if broker not in self._serving:
-            rows = np.arange(self.first, self.end)
-            joined = self._joins(broker, rows)
-            joined = joined[~self.facts.anchored[joined] & (self.states.leader[joined] != broker)]
             again = [t.first for t in self.all_terms if t.leader == broker and self.learned(t)]
-            self._serving[broker] = sorted({*joined.tolist(), *again, self.end})
+            self._serving[broker] = sorted({*self.taken_in(broker), *again, self.end})
         return self._serving[broker]
 
     def learned(self, term: LeaderTerm) -> bool:
@@ -443,6 +441,14 @@ class LeaderTerms:
             return True
         # Another leader took it in: it has fetched from that one.
         return len(self._joins(leader, np.arange(earlier.end, row))) > 0
+
+    def taken_in(self, broker: int) -> list[int]:
+        """The rows in which another leader has just taken the broker into the ISR."""
+        if broker not in self._taken_in:
+            joined = self._joins(broker, np.arange(self.first, self.end))
+            found = joined[~self.facts.anchored[joined] & (self.states.leader[joined] != broker)]
+            self._taken_in[broker] = found.tolist()
+        return self._taken_in[broker]
 
     def _joins(self, broker: int, rows: Array) -> Array:
         """Of consecutive rows, those in which the broker has just joined the ISR while somebody leads."""
@@ -606,7 +612,19 @@ class LeaderTerms:
         earlier topic of that name left: of high watermarks, and of log starts, below which none is
         (UnifiedLog.updateLogStartOffset)."""
         is_used_again = self.cluster.is_used_again(self.recorded.topic)
-        return max(self.cluster.checkpoint_interval_ms, SETTLED_MS if is_used_again else 0) + PROPAGATION_MS
+        return self.rewritten_after_cut_ms if is_used_again else self.cluster.checkpoint_interval_ms + PROPAGATION_MS
+
+    @property
+    def rewritten_after_cut_ms(self) -> int:
+        """After how long a process that has truncated a log has rewritten all its checkpoint files: that of log starts,
+        too, which may have where an earlier leader had deleted up to (log.flush.start.offset.checkpoint.interval.ms),
+        and the next process begins with no less (LogLoader)."""
+        return max(self.cluster.checkpoint_interval_ms, SETTLED_MS) + PROPAGATION_MS
+
+    def may_have_cut(self, broker: int, row: int) -> bool:
+        """Whether the broker may have truncated its log to follow another leader, up to that row."""
+        led = self.states.leader[self.first + 1 : row + 1][self.facts.changes[self.first + 1 : row + 1]]
+        return bool(self.facts.anchored[self.first]) or not set(led.tolist()) <= {broker, -1}
 
     def _replica_spans(self, broker: int) -> list[tuple[int, int]]:
         """From when to when, in ms, the broker was a replica of the partition."""

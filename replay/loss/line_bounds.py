@@ -155,15 +155,20 @@ class LineReader:
         return begun and session.was_alone_until(read_by(row) + error_ms)
 
     def _rewrote(self, session: Session | None, leader_epoch: int) -> bool:
-        """Whether the session's process rewrote the checkpoint file of high watermarks in that epoch, or
-        later.
+        """Whether the session's process rewrote the checkpoint files of high watermarks and of log starts in that
+        epoch, or later.
 
-        Any process begins with what that file says, cut to its log's end. So after one that died before it rewrote the
-        file, this may be a high watermark of an earlier log, which this one has not reached.
+        Any process begins with what the first one says, cut to its log's end, or with what the other one says if that
+        is higher (LogLoader, UnifiedLog.updateLogStartOffset). So after one that died before it rewrote them, this may
+        be a high watermark of an earlier log, which this one has not reached.
         """
-        needed_ms = self.terms.rewritten_ms
-        began_ms = int(self.facts.timestamp_ms[self._first_row(leader_epoch)])
-        return session is not None and session.ran_until(began_ms + needed_ms)
+        row, terms = self._first_row(leader_epoch), self.terms
+        if session is None:
+            return False
+        needed_ms = terms.rewritten_ms
+        if terms.may_have_cut(session.broker_id, row):
+            needed_ms = terms.rewritten_after_cut_ms
+        return session.ran_until(int(self.facts.timestamp_ms[row]) + needed_ms)
 
     def _cut_in(self, cut: Cut) -> int | None:
         """The leader epoch before which the replica's high watermark was above the cut; None if that is unknown.

@@ -11,11 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from operator import itemgetter
 
-from replay.arrow.runs import groups
 from replay.cluster.facts import Clock
-from replay.offsets.evidence import OPEN, Bound, Evidence, Row, read_by
+from replay.offsets.evidence import OPEN, Bound, Row, read_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,6 @@ class EpochsShown:
 
 
 def reports(
-    evidence: Evidence,
     rows: Sequence[Row],
     created: tuple[int, int] | None,
     steps: Sequence[LeaderChange],
@@ -80,59 +77,22 @@ def reports(
 ) -> list[Report]:
     """The high watermark reports, each with a leader epoch that its log had reached.
 
-    rows: those of `evidence.high_watermarks` that are this partition's. created: (leader epoch, ms) of the
-    partition's creation, if the log has it; what was read before that is another partition's. settled: returns a leader
-    epoch that the log of the row's replica had reached when the value was written, or None.
+    rows: of `Evidence.high_watermarks`, those that are this partition's. created: (leader epoch, ms) of the partition's
+    creation, if the log has it; what was read before that is another partition's. settled: returns a leader epoch that
+    the log of the row's replica had reached when the value was written, or None.
     """
     result = []
-    written = _written_under(evidence)
     limiting = [s for s in steps if not s.carries]
     for row in rows:
         if created is not None and not clock.surely_after(row, created[1]):
             continue
-        epoch = max(written.get(id(row), -1), -1 if created is None else created[0])
+        epoch = -1 if created is None else created[0]
         following = bisect_right(limiting, epoch, key=lambda s: s.leader_epoch)
         # `settled` is costly: call it only if a later epoch would move the report past a step.
         if following < len(limiting) and limiting[following].at_ms < row["captured_at_ms"]:
             epoch = max(epoch, -1 if (late := settled(row)) is None else late)
         if epoch >= 0:
             result.append(Report(row["high_watermark"], read_by(row) + clock.error_ms, epoch, row))
-    return result
-
-
-def _written_under(evidence: Evidence) -> dict[int, int]:
-    """By id of a high watermark row: a leader epoch that its log had reached when the value was written.
-
-    If a broker's file shows another value than in an earlier round, it was written since that round. If the broker's
-    leader-epoch-checkpoint had shown an epoch before that round, the value is of the log of that epoch or a later one.
-    """
-    result: dict[int, int] = {}
-    for broker, rows in groups(evidence.high_watermarks, itemgetter("broker_id")).items():
-        lines = sorted((read_by(r), r["leader_epoch"]) for r in evidence.epoch_rows.get(broker, []))
-        ends, highest = [end for end, _ in lines], list(accumulate((e for _, e in lines), max))
-        finished = sorted(rows, key=read_by)
-        # For each row, in order of its end: the latest begin of a row so far, and of a row so far with another value.
-        latest: list[tuple[int, int, int, int]] = []
-        best, value, other, different = -1, -1, -1, -1
-        for row in finished:
-            begin, shown = row["captured_at_ms"], row["high_watermark"]
-            if shown == value:
-                best = max(best, begin)
-            elif begin > best:
-                best, value, other, different = begin, shown, best, value
-            elif begin > other:
-                other, different = begin, shown
-            latest.append((best, value, other, different))
-        finished_at = [read_by(r) for r in finished]
-        for row in rows:
-            earlier = bisect_left(finished_at, row["captured_at_ms"]) - 1
-            if earlier < 0:
-                continue
-            best, value, other, _ = latest[earlier]
-            since = best if value != row["high_watermark"] else other
-            line = bisect_left(ends, since) - 1
-            if line >= 0:
-                result[id(row)] = highest[line]
     return result
 
 

@@ -61,8 +61,7 @@ def epochs(story: str) -> list[str]:
         epoch = settled.get(str(row["captured_at_ms"] // 1000))
         return None if epoch is None else int(epoch)
 
-    known = index_rows(evidence(*lines))
-    found = reports(known, known.high_watermarks, begun, steps, ask, Clock(0))
+    found = reports(index_rows(evidence(*lines)).high_watermarks, begun, steps, ask, Clock(0))
     return [f"{report.value}@{report.leader_epoch}" for report in found]
 
 
