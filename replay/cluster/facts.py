@@ -292,7 +292,7 @@ def cluster_facts(
         processes=processes or {},
         tiered_topics=tiered_topics(changes, static),
         refused_topics=refused_topics(changes),
-        compacted_topics=compacted_topics(changes, static),
+        compacted_topics=compacted_topics(changes, static, state.brokers.states),
         request_threads=_request_threads(changes, static),
         disk_errors=disk_errors or {},
         knows_all_topics=is_complete(state.shape.runs),
@@ -348,11 +348,14 @@ def refused_topics(changes: Iterable[ConfigChange]) -> frozenset[str]:
     return frozenset(c.resource for c in changes if c.resource_type == TOPIC and may_be_refused(c))
 
 
-def compacted_topics(changes: Iterable[ConfigChange], static: Mapping[int, Mapping[str, str]]) -> frozenset[str] | None:
+def compacted_topics(
+    changes: Iterable[ConfigChange], static: Mapping[int, Mapping[str, str]], brokers: Iterable[int]
+) -> frozenset[str] | None:
     """Names of the topics that ever had the cleanup policy compact; None: it was some broker's or the cluster's
-    default, as far as records or files show, or no broker's file was captured."""
+    default, as far as records or files show, or the file of one of the brokers was not captured."""
     policies = [("", file.get(DEFAULT_CLEANUP_POLICY)) for file in static.values()]
-    is_known = any(DEFAULT_CLEANUP_POLICY in file or "broker" in file.get(_ROLES, "") for file in static.values())
+    files = [static.get(broker, {}) for broker in brokers]
+    is_known = all(DEFAULT_CLEANUP_POLICY in file or "broker" in file.get(_ROLES, "") for file in files)
     for change in changes:
         if change.name in (CLEANUP_POLICY, DEFAULT_CLEANUP_POLICY):
             policies.append((change.resource if change.name == CLEANUP_POLICY else "", change.value))

@@ -28,13 +28,14 @@ def config(name: str, value: str | None, resource: str = "t") -> ConfigChange:
 def test_what_was_ever_compacted(
     changes: list[ConfigChange], file: dict[str, str], expected: frozenset[str] | None
 ) -> None:
-    assert compacted_topics(changes, {1: {"process.roles": "broker", **file}}) == expected
+    assert compacted_topics(changes, {1: {"process.roles": "broker", **file}}, [1]) == expected
 
 
 @pytest.mark.parametrize("files", [{}, {1: {"process.roles": "controller"}}, {1: {"num.io.threads": "8"}}])
 def test_without_a_brokers_file_any_topic_may_be_compacted_by_default(files: dict[int, dict[str, str]]) -> None:
-    assert compacted_topics([config("cleanup.policy", "delete")], files) is None
-    assert compacted_topics([], {**files, 2: {"log.cleanup.policy": "delete"}}) == frozenset()
+    known = {**files, 2: {"log.cleanup.policy": "delete"}}
+    assert compacted_topics([config("cleanup.policy", "delete")], known, [1, 2]) is None
+    assert compacted_topics([], known, [2]) == frozenset()
 
 
 def test_which_topics_were_ever_tiered() -> None:
