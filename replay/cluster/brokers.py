@@ -158,10 +158,11 @@ class BrokerTimeline:
         return all(own <= set(state.log_dirs or ()) for state in during)
 
     def lost_log_dirs(self, broker_id: int, by_ms: int) -> bool:
-        """Whether the broker's last registration up to a time lacks a log directory of an earlier one: a disk that was
-        replaced keeps what it had, and may be copied by itself long after."""
+        """Whether the broker's last registration up to a time may lack a log directory of an earlier one: a disk that
+        was replaced keeps what it had, and may be copied by itself long after. Below metadata.version 3.7-IV2 the log
+        does not show that."""
         begun = [directories for at_ms, directories in self._log_dirs_begun_with.get(broker_id, ()) if at_ms <= by_ms]
-        return any(not directories <= begun[-1] for directories in begun)
+        return any(not directories or not directories <= begun[-1] for directories in begun[:-1])
 
     @cached_property
     def _log_dirs_begun_with(self) -> dict[int, list[tuple[int, set[str]]]]:
