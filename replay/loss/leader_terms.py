@@ -35,9 +35,9 @@ SETTLED_MS = 60_000
 def settled_ms(cluster: ClusterFacts) -> int:
     """A replica that has been in sync for this long (ms), on a broker that ran all that time, follows its leader's log
     and has written its high watermark since: a leader looks for replicas that lag twice in replica.lag.time.max.ms
-    (Kafka's ReplicaManager, `isr-expiration`)."""
+    (Kafka's ReplicaManager, `isr-expiration`), and the file is written at its interval after that."""
     lag_ms = cluster.lag_time_max_ms * 3 // 2
-    return max(SETTLED_MS, max(lag_ms, cluster.checkpoint_interval_ms) + PROPAGATION_MS)
+    return max(SETTLED_MS, lag_ms + cluster.checkpoint_interval_ms + PROPAGATION_MS)
 
 
 @dataclass(frozen=True, slots=True)
