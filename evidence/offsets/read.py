@@ -59,6 +59,8 @@ _CHUNK_BYTES = 1 << 20
 _LONG_AGO_MS = 6_000
 _LOOKBACK_MS = 300_000  # of Prometheus (--query.lookback-delta): how long before its time a value may be from
 _OF_LAG = "lag_exporter"  # the source of rows of an exporter of consumer lag, which are of no broker
+# Texts with fewer lines, or samples, are read line by line: to make their columns takes longer.
+_FEW_LINES, _FEW_SAMPLES = 64, 128
 
 
 @dataclass(slots=True)
@@ -308,7 +310,8 @@ def _prometheus(names: MetricNames, most_rows: int, file: EvidenceFile) -> ReadR
 def _exporter(names: MetricNames, file: EvidenceFile) -> ReadRows:
     data = file.read()
     of_file = {"process_start_ms": process_start_ms(data, names)}
-    clean = clean_metrics(data, names)
+    samples = sum(data.count(metric.encode()) for metric in names.fields())
+    clean = clean_metrics(data, names) if samples >= _FEW_SAMPLES else None
     rows, damage = read_metrics(data, names) if clean is None else (clean, [])
     note = None if len(rows) or damage else "none of the metrics that the settings in [metrics] name"
     if isinstance(rows, list) and any(HIGH_WATERMARK in row for row in rows):
@@ -322,7 +325,7 @@ def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> Re
     if file.kind == kinds.RECOVERY_POINT:
         # Written before the marker of a clean stop (LogManager.shutdown), and next by the following session.
         of_file = {"broker_epoch": stopped.get(str(PurePosixPath(file.path).parent))}
-    clean = clean_checkpoint(data, column)
+    clean = clean_checkpoint(data, column) if data.count(b"\n") >= _FEW_LINES else None
     if clean is not None:
         return ReadRows(offsets=clean, of_file=of_file)
     lines, damage = read_checkpoint(data, 3)
