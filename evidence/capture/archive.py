@@ -45,6 +45,8 @@ _EXTENDED_TIMESTAMP = 0x5455
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 1024
 _CHUNK_BYTES = 1 << 20
+# tarfile copies the rest of its buffer with each header that it reads.
+_TAR_BUFFER_BYTES = 1 << 15
 # A smaller archive counts as this long when the ratio is checked.
 _LEAST_BYTES = 1 << 20
 # A member is kept in memory up to this size, and as long as all of them together have no more bytes than that.
@@ -137,14 +139,15 @@ class Names:
 
     def take(self, name: str, reason: str | None = None) -> bool:
         """Take a name, or record why it is left out. reason: why it is left out even if the name is good."""
-        reason = _name_refusal(name, self.inside) or reason or self._conflict(name)
+        parts = PurePosixPath(name).parts
+        reason = _name_refusal(name, parts, self.inside) or reason or self._conflict(parts)
         if reason:
             self.refused.append((spelled_out(name), reason))
         return reason is None
 
-    def _conflict(self, name: str) -> str | None:
+    def _conflict(self, parts: tuple[str, ...]) -> str | None:
         # Some file systems ignore case and normalise Unicode; names that are equal there would overwrite each other.
-        key = tuple(unicodedata.normalize("NFC", component).casefold() for component in PurePosixPath(name).parts)
+        key = tuple(unicodedata.normalize("NFC", component).casefold() for component in parts)
         parents = {key[:length] for length in range(1, len(key))}
         if key in self.files:
             return f"the name occurs twice in the {self.inside}"
@@ -221,7 +224,7 @@ class _Unpacking:
     def unpack_tar(self) -> None:
         with _open_tar(self.archive) as raw:
             counted = _Counted(raw, self)
-            with tarfile.open(fileobj=counted, mode="r|", bufsize=_CHUNK_BYTES, tarinfo=_Header) as tar:
+            with tarfile.open(fileobj=counted, mode="r|", bufsize=_TAR_BUFFER_BYTES, tarinfo=_Header) as tar:
                 for member in tar:
                     self.members += 1
                     self.spend(0)
@@ -317,15 +320,14 @@ def _open_tar(archive: Path) -> Iterator[_Source]:
             yield raw
 
 
-def _name_refusal(name: str, inside: str) -> str | None:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\x00" in name:
+def _name_refusal(name: str, parts: tuple[str, ...], inside: str) -> str | None:
+    if name.startswith("/") or ".." in parts or "\x00" in name:
         return f"a path outside the {inside}"
     if "\\" in name:
         return "a path with backslashes, as Windows writes it: / is needed"
-    if not path.parts:
+    if not parts:
         return "no name"
-    sizes = [len(component.encode("utf-8", "surrogateescape")) for component in path.parts]
+    sizes = [len(component.encode("utf-8", "surrogateescape")) for component in parts]
     if max(sizes) > _MAX_NAME_BYTES or sum(sizes) + len(sizes) > _MAX_PATH_BYTES:
         return f"a name longer than {_MAX_NAME_BYTES} bytes, or a path longer than {_MAX_PATH_BYTES}"
     return None
