@@ -73,7 +73,7 @@ class SparkSettings(_Section):
 
     def classes_path(self) -> Path:
         """Where `setup` keeps what Java has made of Spark's classes, next to the jars."""
-        return self.jars_path() / "spark.jsa"
+        return self.jars_path() / "classes.jsa"
 
     def s3_jars_path(self) -> Path:
         """The folder of the jars with which Spark reads S3, next to that one."""

@@ -32,6 +32,7 @@ _starting = Lock()
 _ENDING_S = 1.0
 _ANSWERS_S = 10.0
 _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_CLASS_PATH = "spark.driver.extraClassPath"
 _WITHOUT = "`--engine local` runs without Spark."
 _DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
@@ -109,13 +110,19 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         conf.set("spark.jars.packages", _DELTA_PACKAGE)
     elif settings.jars_mode == "jars":
         folder = settings.jars_path()
-        jars = sorted(str(j) for j in folder.glob("*.jar"))
+        jars = sorted(str(j) for j in folder.resolve().glob("*.jar"))
         if not jars:
             raise SessionError(
                 f"{folder}: no Delta jars here. Run `kraft-forensics setup`, or set spark.jars_dir. {_WITHOUT}"
             )
         of_store = [str(j) for j in settings.s3_jars()]
-        conf.set("spark.jars", ",".join([*jars, *of_store]))
+        if not submitted and conf.get("spark.master", "").partition("[")[0] == "local":
+            # Where one JVM is all of Spark, they are on its class path: spark.jars copies each at the start.
+            # S3's jars have classes that Spark has as well, in other releases.
+            conf.set(_CLASS_PATH, os.pathsep.join([*jars, *filter(None, [conf.get(_CLASS_PATH, "")])]))
+            jars = []
+        if jars or of_store:
+            conf.set("spark.jars", ",".join([*jars, *of_store]))
         for key, value in _s3_options().items() if of_store else ():
             conf.set(f"spark.hadoop.fs.{key}", settings.conf.get(f"spark.hadoop.fs.{key}", value))
     return conf

@@ -130,7 +130,7 @@ def test_spark_reads_the_tables_with_the_jars_that_setup_installed(home: Path, p
     answer = ran(["venv/bin/kraft-forensics", "sql", query, "--lake", "lake", "--format", "json"], home)
     assert json.loads(answer) == [{"windows": 3}]
     place = home / "venv" / "share" / "kraft-forensics" / "jars"
-    assert (place / "spark.jsa").stat().st_size > 50_000_000  # what `setup` kept of Spark's classes
+    assert (place / "classes.jsa").stat().st_size > 50_000_000  # what `setup` kept of Spark's classes
     assert f"7 in {place}, SHA-256 as listed" in ran(["venv/bin/kraft-forensics", "doctor", "--format", "csv"], home)
 
 

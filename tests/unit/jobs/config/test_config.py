@@ -250,7 +250,7 @@ def test_setup_takes_the_jars_from_a_folder_and_doctor_compares_them(
     first = invoke(["setup", "--from", str(ROOT / ".jars")])
     monkeypatch.delenv("JAVA_HOME")
     assert (first.exit_code, first.stdout) == (0, f"7 jars in {tmp_path}/jars, SHA-256 as listed\n")
-    (tmp_path / "jars" / "spark.jsa").write_bytes(b"damaged")
+    (tmp_path / "jars" / "classes.jsa").write_bytes(b"damaged")
     assert invoke(["setup"]).stdout == f"7 jars in {tmp_path}/jars, SHA-256 as listed, as before\n"
     doctor = ["doctor", "--lake", str(tmp_path), "--format", "csv"]
     assert f"7 in {tmp_path}/jars, SHA-256 as listed" in invoke(doctor).stdout
