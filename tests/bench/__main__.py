@@ -4,8 +4,6 @@ Prints a table and writes a JSON file per run. Each figure is the median of the 
 docs/benchmarks.md explains what is measured.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ Logs and the snapshot are written by Kafka's own classes (tests/kafka/Oracle.jav
 JMX exporter write them.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Run the whole job as a user does: its time, and the memory of its processes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """All stages that `make bench` times: those of bench/stages.py, and more of the pipeline."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache, partial

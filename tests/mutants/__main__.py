@@ -7,8 +7,6 @@ it all begin anew. Claims that are wrong with all conditions in place are printe
 is 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

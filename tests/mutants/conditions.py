@@ -1,7 +1,5 @@
 """The conditions of the rules, each with the change of the sources that leaves it out."""
 
-from __future__ import annotations
-
 import shutil
 import tomllib
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ python -m tests.mutants.trial --lives 2000 --after 1000
 Prints JSON: `wrong`, the first wrong claim that is not known (with --all: every one), and `decided`, the windows.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ python -m tests.simulator --lives 100000 --seed 1 --processes 2
 Exits 1 if a claim was wrong. The first few of every fault and kind are written to .simulated/<fault>-<seed>/.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import sys

@@ -1,7 +1,5 @@
 """A broker: its disk, its process, and what it believes about the partition."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from tests.simulator.controller import State

@@ -4,8 +4,6 @@ Follows Kafka's ReplicationControlManager and ClusterControlManager; a Partition
 tests.support.scalar_builder decides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any

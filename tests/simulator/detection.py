@@ -1,7 +1,5 @@
 """What the product finds about lives that share a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A clock of milliseconds that jumps from one event to the next."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ Every file of a round is read at a moment of its own. Rows are as evidence.table
 sources that know the topic only by name have no topic id yet.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from evidence.offsets.replica_log import LAST_BATCHES

@@ -1,7 +1,5 @@
 """Random lives by the kind of fault that they have."""
 
-from __future__ import annotations
-
 import random
 import tomllib
 from collections.abc import Iterator, Sequence

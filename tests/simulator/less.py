@@ -1,7 +1,5 @@
 """Lives with other evidence than they left: parts of it, or the same in another order."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from copy import copy

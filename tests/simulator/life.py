@@ -1,8 +1,6 @@
 """A life as a site would hand it over: history, sessions, and what is left of the evidence; and many of them in one
 cluster, to be judged at once."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -2,8 +2,6 @@
 ReplicaFetcherThread and LogManager.
 """
 
-from __future__ import annotations
-
 from tests.simulator.broker import Broker, Leading, Process
 from tests.simulator.controller import State
 from tests.simulator.network import Network

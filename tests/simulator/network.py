@@ -1,7 +1,5 @@
 """Who exists, and who reaches whom: what replication and the brokers' sessions both stand on."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -4,8 +4,6 @@ writes them, and the same lines as rows of evidence.tables.BROKER_LOG_EVENTS.
 Texts: texts.toml. docs/broker_logs.md says what each line proves, and where releases differ.
 """
 
-from __future__ import annotations
-
 import random
 import tomllib
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """What contiguous server.logs show of brokers' processes (replay.cluster.boots.Processes), by the product's tracker."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ Follows Kafka's Partition (makeLeader, makeFollower, maybeIncrementLeaderHW, may
 ReplicaFetcherThread. A follower that has all there is does not fetch again until something changes.
 """
 
-from __future__ import annotations
-
 from tests.simulator.broker import Broker, Leading, Process
 from tests.simulator.controller import State
 from tests.simulator.lines import Lines

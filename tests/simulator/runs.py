@@ -1,7 +1,5 @@
 """Many lives, in parts that processes can take on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tests.simulator.faults import SHARED, life

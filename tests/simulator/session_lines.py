@@ -2,8 +2,6 @@
 log. All controllers log an unclean election, the active one a registration.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

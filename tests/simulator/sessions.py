@@ -8,8 +8,6 @@ Follows Kafka's BrokerLifecycleManager, BrokerHeartbeatManager, LogManager (clea
 ReplicationControlManager.processBrokerHeartbeat.
 """
 
-from __future__ import annotations
-
 from tests.simulator.broker import Broker, Process
 from tests.simulator.controller import Registration, State
 from tests.simulator.logs import Log

@@ -1,7 +1,5 @@
 """What a simulated life is made of: its cluster, and the steps that happen to it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

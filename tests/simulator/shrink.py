@@ -1,7 +1,5 @@
 """Make a life with a wrong claim as small as it can be, and write it down for a reader and for a test."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace

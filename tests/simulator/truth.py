@@ -1,8 +1,6 @@
 """What nobody can see from outside: which records were promised (below the high watermark of a process that acted as
 leader), and which of them each elected replica did not have when it took over."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """A life: the steps of a setup, one after the other, with everything that follows from them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from replay.controller.partition_change_builder import ELECT_PREFERRED, ELECT_UNCLEAN

@@ -15,8 +15,6 @@ learns a state of its leader epoch, `unclean` a controller's line of an unclean 
 to 4.1, where a follower prints its new leader and epoch as the previous ones.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

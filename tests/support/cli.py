@@ -1,7 +1,5 @@
 """What Kafka's own tools printed while a real capture was made."""
 
-from __future__ import annotations
-
 import tarfile
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The cookbook's pages: their questions, and the results written anew by `python -m tests.support.cookbook`."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """Copies of replicas' folders, written for tests. Shares no code with the reader (tests/support/writer.py)."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

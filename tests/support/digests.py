@@ -1,7 +1,5 @@
 """What a lake holds, as numbers: the same rows give the same digest, whoever wrote them and in which order."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Any
 

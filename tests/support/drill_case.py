@@ -5,8 +5,6 @@ nodes' own logs keep the lines that are read, and of other partitions none. Secr
 drill's folder are replaced. The truth keeps what the client and the reader saw of the partition.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What a lake says, whatever order and form the evidence came in: rows without their origin, and a digest of them."""
 
-from __future__ import annotations
-
 import hashlib
 
 from jobs.lake.lake import Lake

@@ -1,7 +1,5 @@
 """An HTTP server on loopback that passes requests on to another server, for tests that change the answers."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import urllib.error

@@ -3,8 +3,6 @@
 `python -m tests.support.golden MODULE` fills in what is read now, of the files whose lines MODULE reads (`filled`).
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

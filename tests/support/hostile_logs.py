@@ -1,8 +1,6 @@
 """Captures whose numbers are at the ends of their types, in bytes that Kafka's format allows: for a seed, always the
 same."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 from random import Random

@@ -1,7 +1,5 @@
 """A command of `kraft-forensics` in the process of the test."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Iterable

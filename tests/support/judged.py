@@ -1,7 +1,5 @@
 """Lakes of captures after the stages that judge."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from jobs.lake.lake import Lake

@@ -18,8 +18,6 @@ Parts, of which each but the edits is a piece of the log:
     cut 9               the last bytes are gone
 """
 
-from __future__ import annotations
-
 import random
 import re
 import struct

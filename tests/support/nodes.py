@@ -1,7 +1,5 @@
 """Folders that stand for nodes of a live cluster, and shells that stand for the way to them."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A partition history against what Kafka's own classes replayed (`Oracle replay`), column by column."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Examples of a page for people: commands, and fenced blocks of a `pycon` session, run as doctests."""
 
-from __future__ import annotations
-
 import doctest
 import re
 from typing import Any

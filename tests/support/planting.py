@@ -1,7 +1,5 @@
 """Planting defects in the tables of real captures: statements of tests/unit/quality/planted.sql, and single values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The job without Spark: evidence and replay put together by hand, for tests of the pure packages."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

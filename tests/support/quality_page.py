@@ -3,8 +3,6 @@
 `python -m tests.support.quality_page > docs/quality-checks.md`
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Random logs for Hypothesis: partition records with every field given or left out, topics that go, ELRs cleared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

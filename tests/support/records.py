@@ -1,7 +1,5 @@
 """Decoded metadata records and batches by hand, for tests of what a cluster's log means. An offset is its own batch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

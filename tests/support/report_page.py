@@ -1,7 +1,5 @@
 """Read the HTML report in tests: its elements, its text, its sections."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

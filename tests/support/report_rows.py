@@ -1,7 +1,5 @@
 """Findings, states and other rows of the HTML report, and small whole reports, for tests of jobs/report."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import shutil

@@ -1,7 +1,5 @@
 """An S3-compatible server on loopback (moto's own, as a process), and a server that alters its answers."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

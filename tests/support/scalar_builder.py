@@ -4,8 +4,6 @@ The measure of replay.controller.partition_change_builder. Each step is a paragr
 PartitionChangeBuilder; where releases differ, the profile says how.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, make_dataclass
 
 from replay.controller.partition_change_builder import (

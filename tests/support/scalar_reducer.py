@@ -3,8 +3,6 @@
 PartitionRegistration's constructor and merge, TopicsDelta's replay of RemoveTopicRecord and ClearElrRecord.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

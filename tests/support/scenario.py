@@ -26,8 +26,6 @@ they are the usual ones ("-": it names none); "13 offline 1 d2" leaves broker 1 
 batch=9 is the base offset of the record's batch.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Keys of ssh-keygen and minisign, made for a test, without passwords."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

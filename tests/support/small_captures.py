@@ -1,7 +1,5 @@
 """Small captures for tests of the stages without Spark."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Spark of the pip package on loopback, as processes of its own: a standalone cluster with a master and workers, and a
 Spark Connect server."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

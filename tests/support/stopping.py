@@ -1,7 +1,5 @@
 """Commands as real processes that a signal stops."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -27,8 +27,6 @@ other), `unacked 70..80`, `first 80` (first_lost_offset), `none` (no window), an
 (`=150`), brokers (`@2`; `@`: none), or `no`. `role old_leader_log_end=170`: a line of the finding's evidence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Writes Kafka's record batch format v2 for tests, good or deliberately wrong. Shares no code with the decoder."""
 
-from __future__ import annotations
-
 import gzip
 import struct
 from collections.abc import Iterable, Sequence
