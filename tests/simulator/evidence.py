@@ -4,6 +4,7 @@ Every file of a round is read at a moment of its own. Rows are as evidence.table
 sources that know the topic only by name have no topic id yet.
 """
 
+import random
 from typing import Any
 
 from evidence.offsets.replica_log import LAST_BATCHES
@@ -29,6 +30,7 @@ class Captures(Sessions):
         self.logs_read: dict[str, tuple[int, list[int]]] = {}
         self.readings: list[Reading] = []
         self._rounds = 0
+        self._chance = random.Random(setup.seed)  # a life that is kept goes as it went before clients asked
 
     def capture(self, takes_ms: int) -> None:
         """A round: of every broker that was ever there."""
@@ -42,7 +44,7 @@ class Captures(Sessions):
             after(at[1], self._read_epochs, broker, common)
             after(at[2], self._read_recovery_point, broker, common, at[3] - at[2])
             after(at[4], self._scrape, broker, common, min(self.random(0, 80), takes_ms - at[4]))
-        self.events.after(int(self.own_rng.random() * takes_ms), self._ask, common)
+        self.events.after(int(self._chance.random() * takes_ms), self._ask, common)
 
     def copy_disk(self, broker: Broker, timed: bool) -> None:
         """One broker's directory, running or not: its last segment, its epochs, and the marker of a clean stop."""
@@ -141,7 +143,7 @@ class Captures(Sessions):
         running = (broker.process for broker in self.brokers.values() if broker.running)
         leaders = [process for process in running if process and process.leading and process.leading.reign]
         if leaders:
-            process = self.own_rng.choice(leaders)
+            process = self._chance.choice(leaders)
             log = process.leading.reign.log
             if process.high_watermark >= log.entries[-1][1]:
                 told = {"source": "get_offsets", "high_watermark": process.high_watermark}

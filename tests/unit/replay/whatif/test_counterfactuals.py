@@ -78,9 +78,11 @@ def test_without_elr_clean_windows_of_unclean_would_have_lost() -> None:
         for f in found("unclean").findings.to_pylist()
         if f["kind"] == "hwm_regression_counterfactual"
     }
-    assert set(lost) == {("audit", 0, "before_elr_unclean"), ("audit", 2, "before_elr_unclean")}
+    least = {key: finding["loss_min"] for key, finding in lost.items()}
+    # The file that says 20 of audit-0 was written within a minute of a start that may have cut the log (P4).
+    assert least == {("audit", 0, "before_elr_unclean"): 5, ("audit", 2, "before_elr_unclean"): 20}
     for finding in lost.values():
-        assert (finding["verdict"], finding["loss_min"], finding["would_be_leader"]) == ("possible", 20, 1)
+        assert (finding["verdict"], finding["would_be_leader"]) == ("possible", 1)
         assert finding["would_be_leader"] != finding["recorded_leader"]
         natures = {s["nature"] for s in finding["reason"]}
         assert natures == {"fact", "bound", "prediction"}
