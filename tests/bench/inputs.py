@@ -37,7 +37,7 @@ class Input:
 
 
 # Metadata logs: the number of partitions, and of changes to them afterwards. About 46 bytes per change and 125 per
-# partition. `long` has few partitions, hence small batches: 62 bytes per change.
+# partition. `long` has few partitions, hence small batches: 91 bytes per change.
 LOGS = {
     "p10k": (10_000, 200_000),
     "p100k": (100_000, 2_000_000),
