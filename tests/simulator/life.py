@@ -218,7 +218,9 @@ class Life:
         return list(first.items())
 
     def _thinned(self) -> list[Row]:
-        thinning, rows = self.thinning, self.world.rows
+        thinning = self.thinning
+        # What clients were told comes last: the fate of other rows stays what it was before there was any.
+        rows = sorted(self.world.rows, key=lambda row: row["broker_id"] is None)
         if thinning.columns:
             rows = [{**r, **{c: None for c in thinning.columns if c != "broker_epoch"}} for r in rows]
         if not thinning.share and not thinning.lonely:
