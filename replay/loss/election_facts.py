@@ -354,7 +354,7 @@ class _Partition:
             term=self._last_term(row, term) if term is not None and has_log else None,
             cut_by_itself=term is not None and any(_is_of_its_leader(term, span) for span in self._truncated(row)),
             # After a crash another process may have led, with less: then this election did not lose what the first had.
-            unbroken_term=(term.leader, term.begin_ms, elected_ms) if term is not None and term.kept else None,
+            unbroken_term=(term.leader, term.begin_ms, elected_ms) if term and self._shows_its_log(term) else None,
             contradictions=tuple(self._contradictions(row, own)),
             doubts=doubts,
             likely_floor=OPEN if term is None else self._likely_floor(term, elected_ms),
@@ -363,6 +363,12 @@ class _Partition:
             by_members=ceiling_by_members(self.reader, self.evidence, row),
             is_first=lambda found: self._is_first(found, row),
         )
+
+    def _shows_its_log(self, term: LeaderTerm) -> bool:
+        """Whether what is read of the leader in the term is of the log that it led with: its exporter names topics, and
+        it may not have learned yet that an earlier one of that name is gone."""
+        is_used_again = self.cluster.is_used_again(self.terms.recorded.topic)
+        return term.kept and (not is_used_again or self.terms.learned(term))
 
     def _log_start(self, term: LeaderTerm, elected_ms: int) -> Bound:
         """Of the term's leader. Earlier readings may be of offsets that an election lost and a leader wrote anew."""

@@ -27,7 +27,7 @@ FLOORS = {
     "min ISR changes": (5.0, 15.1),
     "ELR switched": (12.7, 27.8),
     "reassignments": (18.5, 25.9),
-    "recreated topics": (21.9, 43.9),
+    "recreated topics": (16.4, 39.2),
     "lost directories": (74.7, 39.2),
     "lost checkpoint files": (10.2, 31.8),
     "skewed clocks": (14.5, 24.3),
