@@ -2,7 +2,7 @@
 
 The plan that Spark's own parser makes of a statement is walked before anything runs. Only the classes of read_only.toml
 may occur in it: what a query can consist of, and the commands that show something. Everything else is refused, whether
-this release of Spark has it or a later one adds it.
+this release of Spark has it or a later one adds it. Spark Connect gives its parser to no client: `for_a_server`.
 """
 
 import re
@@ -28,7 +28,7 @@ from jobs.console.run_log import one_line
 from jobs.console.signals import StoppedError, go_on
 from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import TABLES
-from jobs.spark.session import SessionError, build_session, check_store
+from jobs.spark.session import build_session, check_store
 from jobs.spark.tasks import is_remote
 from jobs.views.catalogue import needed, views
 from jobs.views.in_spark import define_views
@@ -49,11 +49,6 @@ class ReadOnlySql:
     SessionError if Spark cannot read its store."""
 
     def __init__(self, root: Location, cluster: str | None = None) -> None:
-        if is_remote():
-            raise SessionError(
-                "sql: Spark's own parser tells which statements only read, and Spark Connect gives it to no client. "
-                "Unset SPARK_REMOTE for this command, or use `kraft_forensics.open(spark, lake)` in your own session."
-            )
         self.lake, self.cluster = Lake(root), cluster
         self.lake.require()
         clusters = self.lake.clusters()
@@ -64,15 +59,24 @@ class ReadOnlySql:
                 f"The tables have the rows of {len(clusters)} clusters: --cluster names one, or use cluster_id."
             )
         self.settings = load_settings().spark
-        check_store(self.lake.root, self.settings)
+        if not is_remote():
+            check_store(self.lake.root, self.settings)
         self.defined: set[str] = set()  # tables and views that have their names in the session
 
     @cached_property
     def spark(self) -> SparkSession:
         session = build_session(self.settings)
-        session.sparkContext.setLogLevel("OFF")  # an error is one line: SqlError
-        forbid_reflection(session)
+        if not is_remote():
+            session.sparkContext.setLogLevel("OFF")  # an error is one line: SqlError
+            forbid_reflection(session)
         return session
+
+    def stop(self) -> None:
+        """Stop what runs."""
+        if is_remote():
+            self.spark.interruptAll()
+        else:
+            self.spark.sparkContext.cancelAllJobs()
 
     def run(self, statement: str) -> tuple[list[str], list[Row]]:
         """The columns and rows of one statement; a `;` may end it.
@@ -80,11 +84,14 @@ class ReadOnlySql:
         Errors: NotReadOnlyError, before anything runs, for a statement that does not only read; SqlError.
         """
         try:
-            named = tables_of(self.spark, statement)
+            if is_remote():
+                named, statement = for_a_server(statement)
+            else:
+                named = tables_of(self.spark, statement)
             wanted = needed(set(TABLES) | set(views()) if named is None else named) - self.defined
             if wanted:
                 # A catalog that outlives the session has to stay as it is.
-                is_own = self.spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
+                is_own = not is_remote() and self.spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
                 define_views(self.spark, [self.lake], wanted, DATABASE if is_own else None, self.cluster)
                 self.defined |= wanted
             frame = self.spark.sql(statement)
@@ -124,7 +131,7 @@ def prompt(sql: ReadOnlySql, form: Format) -> None:
             show_message(str(error), ERROR)
         except StoppedError as stopped:
             _go_on_after(stopped, is_terminal)
-            sql.spark.sparkContext.cancelAllJobs()
+            sql.stop()
             show_message("interrupted")
 
 
@@ -193,6 +200,39 @@ def tables_of(spark: SparkSession, statement: str) -> set[str] | None:
             if parts.size() == 1:
                 found.add(parts.head().lower())
     return None if lists_all else found
+
+
+# What Spark's grammar allows where a query stands, and yet does more than read: functions that call Java, by name or by
+# one that is put together, and rows that go through a program (`transform(...) using 'program'`).
+_MORE_THAN_READS = re.compile(r"reflect|java_method|\bidentifier\b|\busing\b(?!\s*\()", re.IGNORECASE)
+_SHOWS = re.compile(r"\s*(show|describe|desc)\b[^();]*", re.IGNORECASE)
+_QUERY = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(explain\s+(?:(?:extended|codegen|cost|formatted)\s+)?)?"
+    r"((?:\(|(?:select|with|values|table|from)\b).*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def for_a_server(statement: str) -> tuple[set[str] | None, str]:
+    """What a server of Spark Connect is sent for a statement, after the tables and views that it may name (None: all).
+
+    A query goes in parentheses: there the grammar of Spark 4.2 (SqlBaseParser.g4, `query`) has nothing that changes a
+    table. Errors: NotReadOnlyError for what is not a query, SHOW, DESCRIBE or EXPLAIN of a query, and for
+    `_MORE_THAN_READS`.
+    """
+    statement = statement.rstrip("; \n")
+    if found := _MORE_THAN_READS.search(statement):
+        raise NotReadOnlyError(
+            f"sql only reads, and {found[0]} is refused on a server of Spark Connect: it may call more. Write joins "
+            "with ON, and names as they are; or unset SPARK_REMOTE for this command."
+        )
+    if _SHOWS.fullmatch(statement):
+        return None, statement
+    query = _QUERY.fullmatch(statement)
+    if query is None:
+        raise NotReadOnlyError("sql only reads. Allowed are queries, SHOW, DESCRIBE and EXPLAIN of these.")
+    named = {word.lower() for word in re.findall(r"\w+", query[2])}
+    return named & (TABLES.keys() | views().keys()), f"{query[1] or ''}select * from (\n{query[2]}\n)"
 
 
 def forbid_reflection(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,13 +19,19 @@ from evidence.errors import KraftForensicsError
 from jobs.config.settings import load_settings
 from jobs.datasource import register
 from jobs.lake.lake import Lake
+from jobs.lake.tables import TABLES
 from jobs.spark.session import build_context, build_session
 from jobs.spark.tasks import ContextRunner, LocalRunner, Runner, SessionRunner
+from jobs.views.catalogue import views
+from jobs.views.sql import NotReadOnlyError, ReadOnlySql, SqlError
+from tests.spark.test_sql import ANSWERED, REFUSED, digest, filled
 from tests.support.digests import digests
 from tests.support.paths import ORACLE, ROOT, capture
+from tests.support.report_rows import lake_of
 from tests.support.standalone import connect_server
 from tests.support.stopping import PROGRAM, stopped
 
+CALL_JAVA = ("reflect", "java_method", "try_reflect", "`Reflect`", "identifier('ref' || 'lect')")
 RUN = ["run", str(capture("unclean")), "--lake"]
 
 
@@ -110,6 +117,34 @@ def test_a_notebook_on_connect_reads_lakes_and_raw_logs(remote: RemoteSession, w
     assert [tuple(row) for row in lost] == [("audit", 1, 30), ("ledger", 0, 70), ("ledger", 2, 70)]
     register(remote)
     assert remote.read.format("kraft").load(str(ORACLE / "every-record.log")).where("offset < 10").count() == 10
+
+
+def test_sql_over_connect_answers_what_only_reads(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a parser at hand (tests/spark/test_sql.py), but for names that a function puts together."""
+    rows = [{"finding_id": f"f{n}", "kind": "leaderless", "partition": n, "loss_min": n} for n in range(3)]
+    election = {"topic_id": "t", "partition": 1, "offset": 5}
+    lake = lake_of(tmp_path / "lake", "c1", findings=rows, elections=[election])
+    before = digest(tmp_path)
+    monkeypatch.setenv("SPARK_REMOTE", server)
+    sql = ReadOnlySql(lake.root)
+    for line in ANSWERED:
+        statement, _, expected = line.partition(" -> ")
+        if "identifier(" not in statement:
+            assert sql.run(filled(statement, lake)) == (["n"], [{"n": n} for n in json.loads(expected)]), line
+    assert {row["tableName"] for row in sql.run("show tables")[1]} >= TABLES.keys() | views().keys()
+    assert sql.run("describe findings")[1][0]["col_name"] == "cluster_id"
+    assert "LocalTableScan" in sql.run("-- a plan\nexplain select * from (values (1)) as t(a)")[1][0]["plan"]
+    for statement in [*REFUSED, *(f"select {f}('java.lang.System', 'getProperty', 'user.dir')" for f in CALL_JAVA)]:
+        with pytest.raises((NotReadOnlyError, SqlError)) as refused:
+            sql.run(filled(statement, lake))
+        assert refused.type is NotReadOnlyError or "PARSE_SYNTAX_ERROR" in str(refused.value), statement
+    sql.spark.stop()
+    assert digest(tmp_path) == before
+    words = [*PROGRAM, "sql", "select max(loss_min) as n from findings", "--lake", str(lake.root), "--format", "json"]
+    done = subprocess.run(
+        words, cwd=ROOT, env={**os.environ, "JAVA_HOME": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ('[{"n": 2}]\n', "")
 
 
 def test_a_run_over_connect_stops(server: str, tmp_path: Path) -> None:

@@ -146,12 +146,6 @@ def test_a_connect_server_that_cannot_be_had_is_one_line(
     assert str(refused.value).endswith("`--engine local` runs without Spark.")
 
 
-def test_sql_refuses_a_server_whose_parser_it_cannot_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
-    done = invoke(["sql", "select 1", "--lake", str(tmp_path)])
-    assert "Unset SPARK_REMOTE for this command" in str(done.exception)
-
-
 def test_an_empty_address_is_none_for_java_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """`SPARK_REMOTE= kraft-forensics sql`: spark-submit refuses a master beside it, whatever it is."""
     for name in ("SPARK_REMOTE", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
