@@ -8,39 +8,14 @@ from typing import Any
 
 from jobs.incident.events import is_usable
 from jobs.report import filters
-from jobs.report.rows import broker_state, restarts, verdict_of
+from jobs.report.rows import WORDS, broker_state, restarts, verdict_of
 from replay.findings.kinds import HWM_REGRESSION
-from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, UNREGISTERED, Departure
+from replay.incident.departures import Departure
 from replay.plan.step import Row
 
 ELECTION, BROKER, CONTROLLER, CAPTURED = "election", "broker", "controller", "captured"
 DELETED, CONFIG, STATE = "deleted", "config", "state"
 ESTIMATE = "estimate"
-_STATES = {"up": "bar up", "fenced": "bar fenced", "shutting down": "bar leaving"}
-_CAUSES = {
-    "leaderless": "no-leader",
-    "elr": "of-elr",
-    "last_known_leader": "of-elr",
-    "unclean_by_administrator": "unclean forced",
-}
-# The way of a departure -> its name, look, and what it follows from if it is deduced.
-_WAYS = {
-    STOPPED: ("stop", "dot stop", "It stopped cleanly, at that time or later: its next start shows that."),
-    KILLED: (
-        "kill or crash",
-        "dot kill",
-        "It did not stop cleanly: its next start shows that. It was killed, it crashed, or it lost power (unless its"
-        " machine ran on), at that time or shortly before.",
-    ),
-    REBOOTED: (
-        "power loss or reboot",
-        "dot power",
-        "Its machine went down while it was away, or shortly before: boot ids that were read before and after differ.",
-    ),
-    PAUSED: ("away for a while", "dot gone", ""),
-    UNREGISTERED: ("unregistered", "dot stop", ""),
-    GONE: ("went away, not known how", "dot gone", ""),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +84,7 @@ def sessions(broker: int, rows: Sequence[Row], departures: Iterable[Departure], 
     for words, group in groupby(rows, key=broker_state):
         states = list(group)
         first, last = states[0], states[-1]
-        if look := _STATES.get(words):
+        if look := WORDS["broker_states"].get(words):
             start, until = first["timestamp_ms"], last["end_timestamp_ms"]
             shown_until = until if until is not None else end if last["end_offset"] is None else start
             facts = *_times(start, until), ("Metadata offset", first["offset"])
@@ -120,7 +95,7 @@ def sessions(broker: int, rows: Sequence[Row], departures: Iterable[Departure], 
         marks.append(mark(row, f"tick restart {look}", f"{filters.visible(how)} restart", *_at(row)))
     for gone in departures:
         if gone.broker_id == broker:
-            name, look, follows = _WAYS[gone.way]
+            name, look, follows = WORDS["departures"][gone.way]
             deduced, nature = (" (deduced)", ESTIMATE) if gone.deduced else ("", "")
             row = asdict(gone)
             facts = *_at(row), ("Recorded", filters.visible(gone.text)), ("Deduced", follows if gone.deduced else None)
@@ -131,7 +106,7 @@ def sessions(broker: int, rows: Sequence[Row], departures: Iterable[Departure], 
 def election(row: Row, finding_id: str | None) -> Mark:
     """finding_id: of the window that the election belongs to."""
     old, new, cause = row["previous_leader"], row["leader"], row["cause"] or ""
-    look = _CAUSES.get(cause, "unclean" if cause.startswith("unclean") else "usual")
+    look = WORDS["causes"].get(cause, "unclean" if cause.startswith("unclean") else "usual")
     name = f"election {filters.partition_text(row)}: leader {filters.leader_text(old)} to {filters.leader_text(new)}"
     facts = ("Cause", filters.visible(cause)), ("Leader epoch", row["leader_epoch"]), *_at(row)
     return _mark(row, f"tick {look}", ELECTION, name, *facts, brokers=_known(old, new), finding_id=finding_id)

@@ -1,17 +1,20 @@
-"""The rows of the incident report: how many are shown, the verdicts as the page shows them, and how rows are grouped.
+"""The rows of the incident report: how many are shown, the verdicts as the page shows them (templates/words.toml), and
+how rows are grouped.
 
 Pure. jobs/report/load.py loads the rows, jobs/report/page.py renders the page.
 """
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
 from replay.arrow.runs import groups
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS
-from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
+from replay.loss.verdicts import UNDETERMINED
 
 Row = dict[str, Any]
 
@@ -22,6 +25,7 @@ MAX_DETAILS = 50
 MAX_STATES = 60
 MAX_STATEMENTS = 40
 MAX_SESSIONS = 100  # rows of a broker's history
+WORDS: dict[str, Any] = tomllib.loads(files("jobs.report.templates").joinpath("words.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +37,7 @@ class Verdict:
     meaning: str
 
 
-VERDICTS = (
-    Verdict(
-        PROVEN,
-        "●",
-        "The evidence shows that the new leader's log ended below the high watermark, so records were lost.",
-    ),
-    Verdict(
-        POSSIBLE,
-        "◐",
-        "The evidence allows a loss but does not prove one: the bounds include zero, or log end offsets are missing.",
-    ),
-    Verdict(UNDETERMINED, "?", "Nothing in the evidence bounds the loss, so there is no verdict."),
-    Verdict(EXCLUDED, "○", "The new leader held everything below the high watermark: no acknowledged record was lost."),
-)
+VERDICTS = tuple(Verdict(name, *about) for name, about in WORDS["verdicts"].items())
 _BY_NAME = {verdict.name: verdict for verdict in VERDICTS}
 
 

@@ -18,7 +18,7 @@ from jobs.incident.events import IncidentEvents
 from jobs.report import marks as of
 from jobs.report.filters import axis_texts, partition_text, topic_text, visible
 from jobs.report.marks import BROKER, CONTROLLER, ELECTION, STATE, Mark
-from jobs.report.rows import VERDICTS, verdict_of
+from jobs.report.rows import VERDICTS, WORDS, verdict_of
 from replay.arrow.runs import groups
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS, Section, kind_of
 from replay.plan.step import Row
@@ -27,29 +27,8 @@ WIDTH = 1000
 MOST_WINDOW_LANES = 30
 PRINTED_LANES = 14  # of brokers, and of windows; the others are not printed
 _PAINTED_LAST = {verdict.name: -rank for rank, verdict in enumerate(VERDICTS)}
-_LEFT_OUT = {
-    "windows": ("windows", "excluded or smaller ones"),
-    "exposures": ("exposures", "shorter ones"),
-    "others": ("other findings", "less grave ones"),
-    "elections": ("elections", "within the ISR, or later ones"),
-    "brokers": ("brokers", "those that no window is about"),
-    "controllers": ("terms of controllers", "earlier ones"),
-}
+_BOXES = WORDS["boxes"]
 _OTHERS = {Section.CUT_LOGS: "truncated logs", Section.RULES: "Kafka's rules", Section.FAULTS: "faults"}
-# (top, height) of a mark by its look: each is recognised without its colour, too. A lane has 20 units; one with the
-# states of a partition has a strip of them below. A dot is as wide as its line.
-_TICK, _BAR, _DOT, _STRIP = (0, 20), (4, 12), (9, 2), (22, 6)
-_BOXES = {
-    "fenced": (8, 4),
-    "leaving": (6, 8),
-    "proven": (1, 18),
-    "undetermined": (6, 8),
-    "excluded": (7, 6),
-    "alone": (7, 6),
-    "kill": (7, 6),
-    "power": (6, 8),
-}
-_SHAPES = {"tick": _TICK, "dot": _DOT, "strip": _STRIP}
 
 
 def timeline_of(
@@ -86,7 +65,7 @@ def timeline_of(
         if lanes
     ]
     findings = (*events.windows, *events.exposures, *events.others)
-    left_out = [f"{count} {_LEFT_OUT[name][0]} ({_LEFT_OUT[name][1]})" for name, count in events.left_out.items()]
+    left_out = [f"{count} {{}} ({{}})".format(*WORDS["left_out"][name]) for name, count in events.left_out.items()]
     if events.no_time:
         left_out.append(f"{events.no_time} findings and elections without a known time")
     kinds = dict.fromkeys([*([ELECTION] if events.elections else []), *sorted({row["kind"] for row in findings})])
@@ -116,7 +95,7 @@ class _Canvas:
         """One line of the timeline. summary: for readers who do not see it; printed: also on paper; height: in
         units."""
         drawing = Markup("".join(self._draw(mark) for mark in marks))
-        height = _STRIP[0] + _STRIP[1] if any(mark.kind == STATE for mark in marks) else _TICK[1]
+        height = sum(_BOXES["strip" if any(mark.kind == STATE for mark in marks) else "tick"])
         summary = _summary(name, marks)
         return {"name": name, "summary": summary, "drawing": drawing, "printed": printed, "height": height}
 
@@ -139,7 +118,7 @@ class _Canvas:
         }
         data = "".join(f' data-{name}="{value}"' for name, value in given.items() if value is not None)
         shape, _, look = mark.look.partition(" ")
-        top, height = _BOXES.get(look) or _SHAPES.get(shape, _BAR)
+        top, height = _BOXES.get(look) or _BOXES[shape]
         drawn = (
             f'<rect{own} class="{mark.look}" x="{left:.2f}" y="{top}"'
             f' width="{max(right - left, 0.02):.2f}" height="{height}"'

@@ -1,6 +1,6 @@
-"""Texts of the incident report: bounds, names of policies, a finding's reason grouped by nature, commands to copy, and
-what its words mean (templates/glossary.txt: a word, its meaning in one or two plain sentences, and where docs/ has
-more). Nothing here escapes HTML: jinja2's autoescape does."""
+"""Texts of the incident report: bounds, names of policies (templates/words.toml), a finding's reason grouped by nature,
+commands to copy, and what its words mean (templates/glossary.txt: a word, its meaning in one or two plain sentences,
+and where docs/ has more). Nothing here escapes HTML: jinja2's autoescape does."""
 
 import re
 import shlex
@@ -12,61 +12,26 @@ from operator import itemgetter
 
 from jobs.incident.focus import Focus
 from jobs.report import filters
-from jobs.report.rows import MAX_STATEMENTS, Row
+from jobs.report.rows import MAX_STATEMENTS, WORDS, Row
 from jobs.views.catalogue import literal
 from replay.arrow.runs import groups
-from replay.findings.kinds import ASSUMPTION, BOUND, FACT, MEANING, PREDICTION
 from replay.findings.statements import SENTENCES, prose
 from replay.plan.step import count
-from replay.whatif.counterfactuals import DEPRIORITIZED_LEADER
-from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
-from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, LAST_LEADER, NONE
+from replay.whatif.policies import BEFORE_ELR
 
-# Nature -> label and tag ("" for none).
-_NATURES = {
-    FACT: ("Recorded", "fact"),
-    BOUND: ("Bounded", "estimate"),
-    ASSUMPTION: ("Assumed", "estimate"),
-    PREDICTION: ("Predicted", "prediction"),
-    MEANING: ("Meaning", ""),
-}
-
-# The natures of what is behind a step of a plan, with their labels.
-NATURES_OF_STEP = {"Fact": "facts", "Assumed": "assumptions", "Predicted": "predictions"}
-
-# Families of policies, in the order of the page, with their titles.
-SHIPPED, CONFIGURED, PROPOSED = "shipped", "configured", "proposed"
-FAMILIES = {
-    SHIPPED: "Rules of Kafka's releases",
-    CONFIGURED: "Another min.insync.replicas",
-    PROPOSED: "Proposals that are in no release (unclean recovery of KIP-966, KIP-491)",
-}
-POLICY_NAMES = {
-    "profile_4.0": "Kafka 3.9 and 4.0",
-    "profile_4.1.0": "Kafka 4.1.0",
-    "profile_4.1.1": "Kafka 4.1.1 to 4.2",
-    "profile_4.3": "Kafka 4.3 and 4.4",
-    BEFORE_ELR: "without ELR",
-    BEFORE_ELR_UNCLEAN: "without ELR, unclean election on",
-    LAST_LEADER: "last known leader, before unclean recovery",
-    NONE: "unclean recovery, None",
-    BALANCED: "unclean recovery, Balanced",
-    AGGRESSIVE: "unclean recovery, Aggressive",
-    ALL_REPLICAS: "unclean recovery, all replicas answering",
-    DEPRIORITIZED_LEADER: "recorded leader deprioritized",
-}
+POLICY_NAMES: dict[str, str] = WORDS["policies"]
 
 
 def reason_by_nature(row: Row) -> list[Row]:
     """A finding's reason by nature, facts first: rows {nature, label, tag, sentences}. Empty if it has none or has a
     statement that this release does not know: show its `explanation` instead."""
     reason = row["reason"] or []
-    if any(statement["code"] not in SENTENCES or statement["nature"] not in _NATURES for statement in reason):
+    if any(statement["code"] not in SENTENCES or statement["nature"] not in WORDS["natures"] for statement in reason):
         return []
     found = groups(reason, itemgetter("nature"))
     return [
         {"nature": nature, "label": label, "tag": tag, "sentences": _sentences(found[nature], row["finding_id"])}
-        for nature, (label, tag) in _NATURES.items()
+        for nature, (label, tag) in WORDS["natures"].items()
         if nature in found
     ]
 
@@ -89,36 +54,31 @@ def policy_name(policy: str | None) -> str:
     """The display name of a policy; the policy itself if it has none."""
     if policy is None or policy in POLICY_NAMES:
         return filters.UNKNOWN if policy is None else POLICY_NAMES[policy]
-    for pattern, name in (
-        (r"profile_([\w.]+)", "Kafka {}"),
-        (r"min_isr_(\d+)", "min.insync.replicas = {}"),
-        (r"deprioritized_(\d+(?:_\d+)*)", "deprioritized: {}"),
-    ):
-        match = re.fullmatch(pattern, policy, re.ASCII)
-        if match:
-            return name.format(match[1].replace("_", ", "))
+    for pattern, name in WORDS["policy_patterns"].items():
+        if match := re.fullmatch(pattern, policy, re.ASCII):
+            return str(name.format(match[1].replace("_", ", ")))
     return filters.visible(policy)
 
 
 def policy_family(policy: str | None) -> str:
-    """The key of a policy's family in FAMILIES."""
+    """The key of a policy's family in words.toml."""
     name = policy or ""
     if name.startswith(("profile_", BEFORE_ELR)):
-        return SHIPPED
-    return CONFIGURED if name.startswith("min_isr_") else PROPOSED
+        return "shipped"
+    return "configured" if name.startswith("min_isr_") else "proposed"
 
 
 def by_family(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
-    """(title of a family of policies, its rows), in the order of FAMILIES, of POLICY_NAMES, then by name."""
+    """(title of a family of policies, its rows), in the order of words.toml, then by name."""
     rank = {policy: number for number, policy in enumerate(POLICY_NAMES)}
     ranked = sorted(rows, key=lambda row: (rank.get(row["policy"], len(rank)), row["policy"] or ""))
     families = groups(ranked, lambda row: policy_family(row["policy"]))
-    return [(title, families[family]) for family, title in FAMILIES.items() if family in families]
+    return [(title, families[family]) for family, title in WORDS["families"].items() if family in families]
 
 
 def folded(step: Row) -> list[tuple[str, str]]:
     """(label, text) of what is behind a step of a plan: what is recorded, assumed and predicted stay apart."""
-    found = [(label, text) for label, name in NATURES_OF_STEP.items() for text in step[name]]
+    found = [(label, text) for label, name in WORDS["natures_of_step"].items() for text in step[name]]
     if step["places"]:
         more = step["place_count"] - len(step["places"])
         found.append(("Partitions", ", ".join([*step["places"], *([f"{more} more"] if more else [])])))
