@@ -30,20 +30,9 @@ from replay.invariants.quorum import quorum_violations
 from replay.whatif.counterfactuals import Question
 
 _INPUTS = (
-    "partition_history",
-    "log_end_offsets",
-    "snapshot_records",
-    "metadata_records",
-    "log_batches",
-    "quarantine",
-    "described_partitions",
-    "captures",
-    "static_configs",
-    "broker_history",
-    "evidence_files",
-    "broker_log_events",
-    "node_boots",
-    "boot_ids",
+    *("partition_history", "log_end_offsets", "snapshot_records", "metadata_records", "log_batches", "quarantine"),
+    *("described_partitions", "captures", "static_configs", "broker_history", "evidence_files", "broker_log_events"),
+    *("node_boots", "boot_ids"),
 )
 MAX_PRINTED = 10_000
 _CLOCKS = "node_clocks"

@@ -94,30 +94,5 @@ TABLES = {name: _table(name, about) for name, about in values().items()}
 _LAYOUT = [(t.name, t.key, t.properties, [(f.name, str(f.type)) for f in t.schema]) for t in TABLES.values()]
 LAYOUT = f"{SCHEMA_VERSION}-{sha256(repr(_LAYOUT).encode()).hexdigest()[:8]}"
 
-# The tables that each stage writes, the one that it writes last at the end.
-INGESTED = (
-    "quarantine",
-    "snapshot_records",
-    "quorum_reports",
-    "metadata_records",
-    "log_batches",
-    "log_end_offsets",
-    "described_partitions",
-    "broker_log_events",
-    "node_boots",
-    "boot_ids",
-    "static_configs",
-    "captures",
-    "evidence_files",
-)
-REPLAYED = (
-    "partition_history",
-    "cluster_metrics",
-    "broker_history",
-    "feature_history",
-    "config_history",
-    "quorum_history",
-)
-DETECTED = ("node_clocks", "elections", "rule_differences", "invariant_violations", "counterfactuals", "findings")
-CHECKED = ("quality_results",)
-STAGES = {"ingest": INGESTED, "replay": REPLAYED, "detect": DETECTED, "quality": CHECKED}
+STAGES: dict[str, tuple[str, ...]] = {stage: tuple(tables) for stage, tables in _COLUMNS["stages"].items()}
+INGESTED, REPLAYED, DETECTED, CHECKED = STAGES.values()

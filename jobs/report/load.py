@@ -30,25 +30,14 @@ ELECTION_COLUMNS = (
     *("isr_before", "elr_before", "candidates"),
 )
 _COUNTED = (
-    "evidence_files",
-    "metadata_records",
-    "log_end_offsets",
-    "partition_history",
-    "elections",
-    "findings",
-    "quarantine",
+    *("evidence_files", "metadata_records", "log_end_offsets", "partition_history", "elections"),
+    *("findings", "quarantine"),
 )
 # The tables that the rows come from.
 TABLES_SHOWN = (
     *_COUNTED,
-    "counterfactuals",
-    "quality_results",
-    "broker_history",
-    "config_history",
-    "feature_history",
-    "quorum_history",
-    "captures",
-    "boot_ids",
+    *("counterfactuals", "quality_results", "broker_history", "config_history", "feature_history", "quorum_history"),
+    *("captures", "boot_ids"),
 )
 _STATE_KEY = ("topic_id", "partition", "offset")
 _WINDOW = ("finding_id", "topic_id", "partition", "start_offset", "election_offset", "end_offset")
