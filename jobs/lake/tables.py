@@ -32,14 +32,14 @@ _SCHEMAS = {
 }
 
 
-def _schema(table: str) -> pa.Schema:
+def schema_of(table: str) -> pa.Schema:
     """The columns in the files of a table: as tables.toml says, else as evidence or replay makes them."""
     if table not in _COLUMNS:
         return _SCHEMAS[table]
     fields: list[pa.Field] = []
     for name, given in _COLUMNS[table].items():
         if given == "*":
-            fields += evidence.PROVENANCE if name == "provenance" else _SCHEMAS.get(name) or _schema(name)
+            fields += evidence.PROVENANCE if name == "provenance" else _SCHEMAS.get(name) or schema_of(name)
         else:
             dtype = evidence.STRING_LIST if given[0] == "string[]" else pa.type_for_alias(given[0])
             fields.append(column(name, dtype, given[1]))
@@ -47,8 +47,8 @@ def _schema(table: str) -> pa.Schema:
 
 
 KEPT_FINDINGS = "kept_findings"
-STATIC_CONFIGS, QUALITY_RESULTS = _schema("static_configs"), _schema("quality_results")
-ACKNOWLEDGEMENTS, RUNS = _schema("acknowledgements"), _schema("runs")
+STATIC_CONFIGS, QUALITY_RESULTS = schema_of("static_configs"), schema_of("quality_results")
+ACKNOWLEDGEMENTS, RUNS = schema_of("acknowledgements"), schema_of("runs")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Table:
 
 
 def _table(name: str, about: Values) -> Table:
-    key, bounds, schema = tuple(about.key), about.bounded or about.key[-1], _schema(name)
+    key, bounds, schema = tuple(about.key), about.bounded or about.key[-1], schema_of(name)
     of = (name, schema, about.comment, key, about.append_only, tuple(about.topics), bounds)
     return Table(*of, about.constraints)
 

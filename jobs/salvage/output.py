@@ -14,28 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence.capture.files import sha256_of
+from jobs.lake.tables import schema_of
 from jobs.salvage.compare import Comparison
 
 RECORDS, LINES, SUMMARY = "records.parquet", "records.jsonl", "salvage.json"
-SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("leader_epoch", pa.int32()),
-        ("producer_id", pa.int64()),
-        ("producer_epoch", pa.int16()),
-        ("sequence", pa.int32()),
-        ("transaction", pa.string()),
-        ("high_watermark", pa.string()),
-        ("newer_offset", pa.int64()),
-        ("sent_again_offset", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-    ]
-)
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+SCHEMA = schema_of("salvaged_records").append(pa.field("headers", _HEADERS))
 _AT_ONCE, _BYTES_AT_ONCE = 4096, 32 << 20
 
 
