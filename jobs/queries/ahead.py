@@ -2,9 +2,11 @@
 
 import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from jobs.console.options import DocumentFormat
 from jobs.console.output import plain, print_table, printable, utc
 from jobs.detect.inputs import judging_inputs
 from jobs.lake.lake import Lake, Row
+from jobs.report.rendering import for_terminal, rendered
 from replay.arrow import schemas
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, is_usable
 from replay.cluster.facts import ClusterFacts
@@ -28,6 +31,7 @@ from replay.offsets.topic_ids import LIFETIME_COLUMNS, lifetimes_of, with_topic_
 from replay.plan.step import joined
 from replay.whatif import ahead as model
 
+_UNKNOWN: dict[str, str] = tomllib.loads(files(__package__).joinpath("ahead.toml").read_text("utf-8"))
 _STATE = pc.field("end_offset").is_null() & ~pc.field("removed")
 
 
@@ -111,9 +115,9 @@ def ahead(
         leader = quorum.get("leader_id")
         answer.order, answer.stuck = model.restart_order(nows, brokers, -1 if leader is None else leader, timelines)
     _bound(lake, cluster, bucket, now, clean, answer)
-    answer.unknown |= dict(_unknown(answer, bucket, steps, restart_all))
+    _note_unknown(answer, bucket, steps, restart_all)
     if voters & {s.broker for s in steps if s.kind == model.STOP} or (restart_all and voters & set(answer.order or ())):
-        answer.unknown["quorum"] = "whether the other controllers run: a broker that stops is one of them"
+        _note(answer, "quorum")
     return answer
 
 
@@ -163,10 +167,7 @@ def _played(
     for step in steps:
         stopped = (stopped | {step.broker} if step.kind == model.STOP else stopped - {step.broker}) & voters
         if voters and len(stopped) > (len(voters) - 1) // 2:
-            answer.unknown[model.NO_CONTROLLER] = (
-                f"after '{step}' no majority of the controllers {sorted(voters)} runs, for {joined(sorted(stopped))} "
-                "do not: nobody is elected, and nothing of the steps after it is predicted"
-            )
+            _note(answer, model.NO_CONTROLLER, step=step, voters=sorted(voters), stopped=joined(sorted(stopped)))
             return
         then = model.after(now, step, branch, configs)
         yield from model.rows_of(now, then, step, _condition(branch, possible))
@@ -223,35 +224,26 @@ def _bound(
         row["loss_max"] = model.loss_bound(own, brokers, holder, row["leader"], since_ms, bucket.facts.clock)
 
 
-def _unknown(
-    answer: AheadAnswer, bucket: Bucket, steps: Sequence[model.ClusterAction], restart_all: bool
-) -> Iterator[tuple[str, str]]:
-    """(code, sentence) of what the evidence cannot say and the answer depends on."""
-    at = f"metadata offset {answer.offset}" + (f", {utc(answer.timestamp_ms)} UTC" if answer.timestamp_ms else "")
-    yield "after_log_end", f"the newest state is that of {at}: what happened after that is not in it"
-    yield (
-        "unreported_stop",
-        "a broker that stopped or hangs counts as alive until its session ends "
-        f"({bucket.facts.session_timeout_ms} ms, {bucket.facts.session_timeout_source}) and the controller fences it",
-    )
-    yield (
-        "follower_lag",
-        "a follower that has stopped fetching counts as in sync until its leader reports it (replica.lag.time.max.ms)",
-    )
-    names = bucket.profiles.at(answer.offset)
-    if len(names) > 1:
-        yield "release", f"the controller's release is not known: it may have the rules of {', '.join(names)}"
-    if not bucket.configs(
-        np.arange(len(bucket.history)), np.full(len(bucket.history), answer.offset + 1)
-    ).min_isr_known.all():
-        yield (
-            MIN_ISR,
-            "min.insync.replicas of some topics is assumed to be Kafka's default: no controller's file was captured",
-        )
+def _note(answer: AheadAnswer, code: str, **words: object) -> None:
+    """Note something that the evidence cannot say and the answer depends on (ahead.toml)."""
+    answer.unknown[code] = _UNKNOWN[code].format(**words)
+
+
+def _note_unknown(answer: AheadAnswer, bucket: Bucket, steps: Sequence[model.ClusterAction], restart_all: bool) -> None:
+    facts, offset = bucket.facts, answer.offset
+    at = f"metadata offset {offset}" + (f", {utc(answer.timestamp_ms)} UTC" if answer.timestamp_ms else "")
+    _note(answer, "after_log_end", at=at)
+    _note(answer, "unreported_stop", timeout_ms=facts.session_timeout_ms, source=facts.session_timeout_source)
+    _note(answer, "follower_lag")
+    if len(names := bucket.profiles.at(offset)) > 1:
+        _note(answer, "release", profiles=", ".join(names))
+    rows = len(bucket.history)
+    if not bucket.configs(np.arange(rows), np.full(rows, offset + 1)).min_isr_known.all():
+        _note(answer, MIN_ISR)
     if any(step.kind == model.START for step in steps) or restart_all:
-        yield "restart", "whether a broker that comes back still has the end of its logs: it may have stopped uncleanly"
+        _note(answer, "restart")
     if any(model.UNCLEAN in r["effects"] and r["loss_max"] is None for r in answer.rows):
-        yield "log_ends", "log ends that bound what an election from outside ISR and ELR loses"
+        _note(answer, "log_ends")
 
 
 _DROP = ("elr", "isr", "lost at most", "if")
@@ -273,30 +265,19 @@ def print_answer(answer: AheadAnswer, form: DocumentFormat) -> None:
         print_table(names, shown, title, _DROP)
         if len(answer.rows) > _MOST:
             show_message(f"{len(answer.rows) - _MOST} more rows are not shown: --format json has all of them")
-    elif answer.steps:
-        print("no partition would change")
-    for note in answer.notes:
-        print(note)
     of_partitions = {(e, r["topic_id"], r["partition"]) for r in answer.rows for e in r["effects"]}
-    for effect, count in sorted(Counter(effect for effect, *_ in of_partitions).items()):
-        print(f"{count} partition{'' if count == 1 else 's'}: {model.EFFECTS[effect]}")
-    if answer.order is not None:
-        _print_order(answer)
-    print("safe, as far as the evidence goes" if answer.safe else "not safe")
-    for text in answer.unknown.values():
-        print(f"not known: {text}")
-
-
-def _print_order(answer: AheadAnswer) -> None:
-    first = "safe order to restart all brokers" if not answer.stuck else "these can be restarted safely, in this order"
-    print(f"{first}: {', '.join(map(str, answer.order or ())) or 'none'}")
-    print("each must be back in the ISR of all its partitions before the next one stops")
-    for broker, rows in answer.stuck.items():
-        row = _worst_first(rows)[0]
-        place = printable(f"{row['topic']}-{row['partition']}")
-        more = len({(r["topic"], r["partition"]) for r in rows}) - 1
-        also = f", and {more} more partitions" if more else ""
-        print(f"broker {broker} cannot be stopped: {place} {model.EFFECTS[_worst(row)]}{also}")
+    worst_of = [(broker, _worst_first(rows)[0], rows) for broker, rows in answer.stuck.items()]
+    text = rendered(
+        "ahead.txt.j2",
+        for_terminal,
+        answer=answer,
+        effects=model.EFFECTS,
+        counts=sorted(Counter(effect for effect, *_ in of_partitions).items()),
+        stuck=[
+            (b, row, _worst(row), len({(r["topic"], r["partition"]) for r in rows}) - 1) for b, row, rows in worst_of
+        ],
+    )
+    print(text, end="")
 
 
 def _worst(row: Row) -> str:
