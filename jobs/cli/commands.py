@@ -14,14 +14,7 @@ from typing import Annotated
 import typer
 
 from evidence.errors import KraftForensicsError
-from jobs.cli import (
-    answer_commands,
-    capture_commands,
-    lake_commands,
-    live_commands,
-    stage_commands,
-    tool_commands,
-)
+from jobs.cli import answer_commands, capture_commands, lake_commands, live_commands, stage_commands, tool_commands
 from jobs.console import run_log
 from jobs.console.log import DEBUG, ERROR, is_verbose, show_message
 from jobs.console.options import epilog, with_options

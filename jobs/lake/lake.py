@@ -204,16 +204,11 @@ class Lake:
         )
 
     def parts(
-        self,
-        name: str,
-        cluster_id: str | None,
-        columns: Sequence[str] = (),
-        where: Where = None,
-        as_codes: bool = False,
+        self, name: str, cluster: str | None, columns: Sequence[str] = (), where: Where = None, as_codes: bool = False
     ) -> Iterator[pa.Table]:
         """Read the rows of one cluster (None: of all) that match `where`, file by file, with the given columns
         (default: all). There is at least one part. as_codes: columns of strings are dictionary-encoded."""
-        of_cluster = None if cluster_id is None else pc.field(CLUSTER_ID) == cluster_id
+        of_cluster = None if cluster is None else pc.field(CLUSTER_ID) == cluster
         conditions = [condition for condition in (of_cluster, where) if condition is not None]
         condition = reduce(and_, conditions) if conditions else None
         dataset = self.dataset(name, as_codes)
@@ -224,15 +219,10 @@ class Lake:
             pa.default_memory_pool().release_unused()
 
     def read(
-        self,
-        name: str,
-        cluster_id: str | None,
-        columns: Sequence[str] = (),
-        where: Where = None,
-        as_codes: bool = False,
+        self, name: str, cluster: str | None, columns: Sequence[str] = (), where: Where = None, as_codes: bool = False
     ) -> pa.Table:
         """Like `parts`, as one table. Only the result is held in memory."""
-        return pa.concat_tables(self.parts(name, cluster_id, columns, where, as_codes))
+        return pa.concat_tables(self.parts(name, cluster, columns, where, as_codes))
 
     def rows(self, name: str, cluster_id: str, columns: Sequence[str] = (), where: Where = None) -> list[Row]:
         """Like `read`, as dicts."""

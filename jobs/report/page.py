@@ -154,10 +154,7 @@ def _states(details: Sequence[Row]) -> dict[str, tuple[str, list[Row]]]:
 
 
 def _detail(
-    item: Listed,
-    report: Row,
-    by_finding: Mapping[str, list[Row]],
-    by_partition: Mapping[tuple[Any, ...], list[Row]],
+    item: Listed, report: Row, by_finding: Mapping[str, list[Row]], by_partition: Mapping[tuple[Any, ...], list[Row]]
 ) -> Row:
     """The detail of a window. causes: (label, line) of its chain; states: around it; before, after: how many states the
     partition has before and after these; exposed: the state at its start; judged: its
