@@ -2,8 +2,10 @@
 date, what a lake holds; as tables that fit the terminal, or as metrics. Reads the tables' logs and a few columns; needs
 no JVM and changes nothing."""
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,8 @@ _MORE = ("captures", "quality_failed", "error")
 _CAPTURES = "captures"
 _STAGES = ("replay", "detect", "quality")
 _LOGS = (METADATA_SEGMENT, DUMP_LOG)
-# What a cluster's findings say, the worst first.
-LOST, MAY_HAVE_LOST, NOT_KNOWN, NOT_JUDGED, NOTHING_LOST = ANSWERS = (
-    *("lost", "may_have_lost", "not_known"),
-    *("not_judged", "nothing_lost"),
-)
+_TEXTS = tomllib.loads(files(__package__).joinpath("status.toml").read_text("utf-8"))
+LOST, MAY_HAVE_LOST, NOT_KNOWN, NOT_JUDGED, NOTHING_LOST = ANSWERS = tuple(_TEXTS["answers"])
 
 
 def status_of(lake: Lake, now_ms: int, most_runs: int = 0, with_captures: bool = False) -> Row:
@@ -141,14 +140,6 @@ def _reason(lake: Lake, cluster: str, last: str, tables: Mapping[str, OpenedTabl
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
-_ANSWERS = {
-    LOST: "LOST at least {lost_records}",
-    MAY_HAVE_LOST: "MAY HAVE LOST",
-    NOT_KNOWN: "not known",
-    NOT_JUDGED: "not judged",
-    NOTHING_LOST: "nothing lost",
-}
-
 
 def print_status(lakes: Sequence[Row], with_evidence: bool = False, with_tables: bool = False) -> None:
     """A table with a row for each cluster of all lakes, the worst first, and for each lake the runs and captures that
@@ -202,7 +193,7 @@ def _line(row: Row) -> Row:
 
 
 def _found_text(found: Row) -> str:
-    text = _ANSWERS[found["answer"]].format(**found)
+    text = _TEXTS["answers"][found["answer"]].format(**found)
     if found["open"] and found["answer"] in (LOST, MAY_HAVE_LOST):
         text += f"; {found['open']} open"
     if found["since_ms"] is not None and found["answer"] == NOTHING_LOST:
@@ -244,24 +235,10 @@ def _evidence(cluster: Row, row: Row) -> Row:
     return {"cluster": cluster["cluster_id"], "kind": row["kind"], "files": row["files"], **newest}
 
 
-# By name: help, and where a cluster's value is; null: no sample.
-_METRICS = {
-    "lost_records": ("Acknowledged records that are proven lost, at least.", "found.lost_records"),
-    "proven_windows": ("Windows in which a loss is proven.", "found.proven"),
-    "open_windows": ("Windows that are neither proven nor excluded.", "found.open"),
-    "new_findings": ("Findings that are new and not acknowledged.", "found.new"),
-    "log_age_seconds": ("Age of the newest captured record of the metadata log.", "log_age_ms"),
-    "run_seconds": ("How long the last run took.", "last_run.took_ms"),
-    "run_exit_code": ("Exit code of the last run.", "last_run.exit_code"),
-    "quality_failed": ("Expectations that the last check of the tables did not meet.", "quality_failed"),
-    "table_bytes": ("Of the cluster's files in tables.", "bytes"),
-}
-
-
 def metrics_of(lakes: Sequence[Row]) -> str:
     """The state as OpenMetrics text, all gauges; what is not known has no sample. lakes: of `status_of`."""
     registry = CollectorRegistry(auto_describe=False)
-    for name, (about, place) in _METRICS.items():
+    for name, (about, place) in _TEXTS["metrics"].items():
         gauge = Gauge(f"kraft_forensics_{name}", about, ["cluster_id", "lake"], registry=registry)
         for lake in lakes:
             for cluster in lake["clusters"]:
