@@ -5,6 +5,7 @@ import json
 import random
 import signal
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from drill.disks import cut_tail, fill, free
 from drill.errors import DrillError
 from drill.ledger import Ledger
 from drill.network import CLIENT, accepts
-from drill.nodes import BROKERS, CONTROLLERS, ELR_FEATURE, Cluster, Node, wait_for
+from drill.nodes import BROKERS, CONTROLLERS, Cluster, Node, wait_for
 from drill.scenario import DrillScenario, Step, name_of, number_of, topic_of
 from drill.score import LAG_MS
 from jobs.collect.stage import MANIFEST, Wishes, collect
@@ -38,21 +39,7 @@ _TO_NODES: dict[str, Callable[[Node], None]] = {
     "free": lambda node: free(node.home / "data"),
 }
 
-# The steps that ask the client for something: what is noted, and the command (DrillClient.java).
-_ASKED = {
-    "produce": ("produce {count} records with acks={acks} to {names}", "produce {place} {count} {acks} {codec} {keys}"),
-    "transact": ("a transaction of {count} records to {names}, {end}", "transact {place} {count} {end}"),
-    "load": ("a record every {every_ms} ms with acks={acks} to {names}", "load {acks} {every_ms} {all}"),
-    # By producers of their own, which wait a minute for each answer; nobody waits for them.
-    "send": ("send {count} records by each of {threads} producers to {names}", "send {place} {count} {threads}"),
-    "unload": ("no more records", "unload"),
-    "elect": ("{way} election of {names} by an administrator", "elect {type} {all}"),
-    "reassign": ("reassign {names} to {to}", "reassign {place} {brokers}"),
-    "move": ("move {names} of broker {broker} to its other log directory", "move {place} {broker}"),
-    "cancel": ("cancel the reassignment of {names}", "reassign {place} cancel"),
-    "set": ("set {set} for {whom}", "config {where} {set}"),
-    "elr": ("switch ELR {switched}", f"feature {ELR_FEATURE} {{level}}"),
-}
+_ASKED = tomllib.loads(Path(__file__).with_name("steps.toml").read_text(encoding="utf-8"))["asked"]
 
 
 @dataclass
@@ -137,7 +124,7 @@ class Drill:
         return next((r for r in self.partitions() if name_of(r) == partition), {"leader": -1})
 
     def _ask(self, step: Step) -> None:
-        """Note and ask what _ASKED says of a step, once or for each partition that it names."""
+        """Note and ask what steps.toml says of a step, once or for each partition that it names."""
         told, command = _ASKED[step.action]
         where = f"topic {step.topic}" if step.topic else f"broker {step.broker or '-'}"
         words = {
