@@ -55,7 +55,6 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "likely": likely_text,
         "place": place,
         "policy": words.policy_name,
-        "unacked": words.unacked_text,
         "labelled": labelled,
         "unlabelled": words.unlabelled,
         "deletion": deletion,

@@ -16,7 +16,6 @@ from jobs.report.rows import MAX_STATEMENTS, WORDS, Row
 from jobs.views.catalogue import literal
 from replay.arrow.runs import groups
 from replay.findings.statements import SENTENCES, prose
-from replay.plan.step import count
 from replay.whatif.policies import BEFORE_ELR
 
 POLICY_NAMES: dict[str, str] = WORDS["policies"]
@@ -83,19 +82,6 @@ def folded(step: Row) -> list[tuple[str, str]]:
         more = step["place_count"] - len(step["places"])
         found.append(("Partitions", ", ".join([*step["places"], *([f"{more} more"] if more else [])])))
     return [*found, ("Rule", f"{step['rule']} ({step['see']})")]
-
-
-def unacked_text(row: Row) -> str:
-    """The loss of producers with acks=0 or 1, as the words after "lost"; empty if nothing bounds it."""
-    # A lower bound of 0 is not a bound.
-    low, high = row["unacked_min"] or None, row["unacked_max"]
-    if low is None and high is None:
-        return ""
-    if low is None:
-        return f"at most {count(high, 'offset')}" if high else "nothing"
-    if high is None:
-        return f"at least {count(low, 'offset')}; no upper bound is known"
-    return f"exactly {count(low, 'offset')}" if low == high else f"at least {low} and at most {count(high, 'offset')}"
 
 
 def span_text(milliseconds: int | None, at_least: bool = False) -> str:
