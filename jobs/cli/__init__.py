@@ -18,9 +18,9 @@ def main() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """`app` and `COMMANDS` of jobs/cli/commands.py, imported when they are used."""
-    if name in ("app", "COMMANDS"):
-        from jobs.cli import commands
+    """`app` of jobs/cli/commands.py, imported when it is used."""
+    if name == "app":
+        from jobs.cli.commands import app
 
-        return getattr(commands, name)
+        return app
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ import io
 import os
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,47 +17,14 @@ from evidence.errors import KraftForensicsError
 from jobs.cli import answer_commands, capture_commands, lake_commands, live_commands, stage_commands, tool_commands
 from jobs.console import run_log
 from jobs.console.log import DEBUG, ERROR, is_verbose, show_message
-from jobs.console.options import epilog, with_options
+from jobs.console.options import GROUPS, epilog, with_options
 from jobs.console.run_log import AGAIN, is_of_the_statement, of_files, one_line
 from jobs.console.signals import ends_by_signal, watch_signals
 from jobs.console.version import tool_version
 
-# The groups of `--help`, in its order.
-COMMANDS = {
-    "Start here": (stage_commands.run, answer_commands.verdict, answer_commands.explain),
-    "Live": (live_commands.watch, live_commands.ahead),
-    "Evidence": (
-        capture_commands.collect,
-        capture_commands.check,
-        lake_commands.manifest,
-        lake_commands.verify,
-        capture_commands.salvage,
-    ),
-    "Results": (
-        stage_commands.report,
-        answer_commands.windows,
-        answer_commands.findings,
-        answer_commands.acknowledge,
-        answer_commands.describe,
-        answer_commands.whatif,
-        answer_commands.sql,
-    ),
-    "One stage at a time": (
-        stage_commands.ingest,
-        stage_commands.replay,
-        stage_commands.detect,
-        stage_commands.quality,
-    ),
-    "The lake": (lake_commands.status, lake_commands.maintain, lake_commands.forget),
-    "Set-up and tools": (
-        tool_commands.setup,
-        tool_commands.doctor,
-        tool_commands.inspect,
-        tool_commands.coordinator,
-        tool_commands.conformance,
-        tool_commands.bench,
-        tool_commands.drill,
-    ),
+_MODULES = (answer_commands, capture_commands, lake_commands, live_commands, stage_commands, tool_commands)
+_FUNCTIONS: dict[str, Any] = {
+    name: each for m in _MODULES for name, each in vars(m).items() if getattr(each, "__module__", "") == m.__name__
 }
 
 app = typer.Typer(
@@ -67,9 +34,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group, commands in COMMANDS.items():
-    for command in commands:
-        app.command(epilog=epilog(command.__name__), rich_help_panel=group)(with_options(command))
+for group, names in GROUPS.items():
+    for name in names:
+        app.command(epilog=epilog(name), rich_help_panel=group)(with_options(_FUNCTIONS[name]))
 config = typer.Typer(name="config", help="Show the settings.", no_args_is_help=True)
 config.command("show", epilog=epilog("config show"))(with_options(tool_commands.config_show))
 app.add_typer(config, rich_help_panel="Set-up and tools")

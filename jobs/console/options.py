@@ -70,6 +70,7 @@ def duration_ms(text: str) -> int:
 
 
 _DECLARED = tomllib.loads(files(__package__).joinpath("options.toml").read_text("utf-8"))
+GROUPS: dict[str, list[str]] = _DECLARED["groups"]  # of commands, by title
 # typer knows no unions: the value of a place is what `location` makes of the text, a path or a URL.
 _PARSERS = {"location": location, "time_ms": time_ms, "duration_ms": duration_ms}
 _LOG = {"verbose": (bool, False), "quiet": (bool, False), "log_format": (LogFormat, "text")}  # of every command
