@@ -36,22 +36,30 @@ def source_of(lake: Lake, cluster: str, checks: Sequence[Check], settings: Setti
     return InMemory({n: lake.read(n, cluster, _top_level(columns), as_codes=True) for n, columns in needs.items()})
 
 
+@dataclass(frozen=True)
 class LakeSource:
     """Tables of a lake, read by tasks. `replay.rows_per_bucket` bounds the rows of each large table that a task holds
-    at once; what a check must see as a whole, DuckDB reads piece by piece."""
+    at once (a row group may have more); what a check must see as a whole, DuckDB reads piece by piece. columns,
+    everywhere: names, or dotted paths of fields. A column that a file of an earlier release lacks is null. Strings are
+    dictionary-encoded."""
 
-    def __init__(self, lake: Lake, cluster: str, settings: Settings) -> None:
-        self._lake, self._cluster, self._settings = lake, cluster, settings
-        self._tables = LakeTables(lake, cluster, settings.replay.rows_per_bucket)
+    lake: Lake
+    cluster: str
+    settings: Settings
+
+    @property
+    def most(self) -> int:
+        """Rows of a piece."""
+        return self.settings.replay.rows_per_bucket
 
     def each(self, checks: Sequence[Check], function: Callable[[Sequence[Part]], Outcomes]) -> Iterable[Outcomes]:
-        rows = _large_rows(self._lake, self._cluster)
-        at_once = cores(rows, self._settings)
+        rows = _large_rows(self.lake, self.cluster)
+        at_once = cores(rows, self.settings)
         parts = [*self._topics(checks, at_once), *self._wholes(checks), *self._rows(checks, at_once)]
         # A task for each core: most parts take less time than starting a task does.
         most = min(at_once, len(parts))
-        name = f"quality: {len(checks)} checks of {self._cluster}"
-        return run_tasks(function, [parts[at::most] for at in range(most)], rows, self._settings, name)
+        name = f"quality: {len(checks)} checks of {self.cluster}"
+        return run_tasks(function, [parts[at::most] for at in range(most)], rows, self.settings, name)
 
     def _topics(self, checks: Sequence[Check], most: int) -> Iterator[Part]:
         """All topics, bucket by bucket, with as many parts as there are cores: each part reads the tables that are not
@@ -60,39 +68,26 @@ class LakeSource:
         if not own:
             return
         cut = [name for name in needs_of(own, _SCHEMAS) if TABLES[name].topics]
-        files = BucketFiles(self._lake, self._cluster, cut)
+        files = BucketFiles(self.lake, self.cluster, cut)
         # As many buckets as replay has, so that a file is not read for two of them.
-        count = power_of_two(max(files.rows(name) for name in cut) / self._tables.most)
+        count = power_of_two(max(files.rows(name) for name in cut) / self.most)
         items = [BucketItem(bucket, files.parts(bucket)) for bucket in (TopicBucket(n, count) for n in range(count))]
         split = [items[at::most] for at in range(min(most, count))]
         for some in (*split, [BucketItem(WITHOUT_TOPIC, files.parts(WITHOUT_TOPIC))]):
-            yield self._part(own, partial(self._tables.by_topic, some))
+            yield Part(own, _SCHEMAS, partial(self.by_topic, some), self.stream)
 
     def _wholes(self, checks: Sequence[Check]) -> Iterator[Part]:
         """The whole cluster: each check of a large table alone, so that only its columns are read."""
         for table, own in _by_table(checks, Scope.CLUSTER).items():
             for together in [[check] for check in own] if table in _LARGE else [own]:
-                yield self._part(together, self._tables.all_rows)
+                yield Part(together, _SCHEMAS, self.all_rows, self.stream)
 
     def _rows(self, checks: Sequence[Check], most: int) -> Iterator[Part]:
         """The files of each table."""
         for table, own in _by_table(checks, Scope.ROW).items():
-            files = [file.path for file in self._lake.files(table, self._cluster)]
+            files = [file.path for file in self.lake.files(table, self.cluster)]
             for at in range(min(most, len(files))):
-                yield self._part(own, partial(self._tables.by_file, table, files[at::most]))
-
-    def _part(self, checks: Sequence[Check], read: Callable[[Needs], Iterable[Mapping[str, Rows]]]) -> Part:
-        return Part(checks, _SCHEMAS, read, self._tables.stream)
-
-
-@dataclass(frozen=True)
-class LakeTables:
-    """The tables of a cluster. most: rows of a piece, unless a row group has more. columns, everywhere: names, or
-    dotted paths of fields. A column that a file of an earlier release lacks is null. Strings are dictionary-encoded."""
-
-    lake: Lake
-    cluster: str
-    most: int
+                yield Part(own, _SCHEMAS, partial(self.by_file, table, files[at::most]), self.stream)
 
     def pieces(self, name: str, columns: Sequence[str], files: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows of a table, or of some of its files, piece by piece."""
