@@ -108,7 +108,22 @@ def compare(old: ReplicaCopy, current: Current) -> Comparison:
             f"{old.place} is of topic id {old.topic_id}, {current.place} of {current.topic_id}: the topic was made "
             "anew, or one of them is another partition's folder."
         )
-    found = _with_live(old, current) if isinstance(current, LiveLog) else _with_copy(old, current)
+    theirs: Iterator[tuple[int, DataRecord]]
+    if isinstance(current, LiveLog):
+        found, begin = _with_live(old, current)
+        theirs = current.records(begin)
+    else:
+        found, begin = _with_copy(old, current)
+        theirs = ((batch.epoch, record) for batch, record in _records(current, begin))
+    if begin < found.parting:
+        differs, same, found.cleaned = _first_difference(_records(old, begin), theirs, found.parting)
+        if differs is not None and not (same if found.shared_batches is None else found.shared_batches):
+            raise SalvageError(
+                f"{old.place} and {current.place}: no batch or record is the same, though both have leader epoch "
+                f"{found.common_epoch}: is one of them another partition's folder?"
+            )
+        if differs is not None:
+            found.by, found.parting = BYTES, differs
     if found.has_records and found.current_start >= found.old_end:
         old.note(
             f"{current.place}: begins at offset {found.current_start}, after the copy's end: nothing can be compared"
@@ -116,7 +131,8 @@ def compare(old: ReplicaCopy, current: Current) -> Comparison:
     return found
 
 
-def _with_copy(old: ReplicaCopy, current: ReplicaCopy) -> Comparison:
+def _with_copy(old: ReplicaCopy, current: ReplicaCopy) -> tuple[Comparison, int]:
+    """(What the leader epochs of two copies show, the offset from which their records are to be compared)."""
     ours, theirs = _Log(old), _Log(current)
     shared, first = 0, None
     mine, other = ours.batches(), theirs.batches()
@@ -136,7 +152,7 @@ def _with_copy(old: ReplicaCopy, current: ReplicaCopy) -> Comparison:
     their_end = max([theirs.end, *(start for _, start in theirs.epochs)])
     parting, common = part_by_epochs(ours.epochs, ours.end, theirs.epochs, their_end)
     current_start = theirs.start if theirs.start is not None else 0
-    by, cleaned = LEADER_EPOCHS, 0
+    by = LEADER_EPOCHS
     if theirs.epochs and common == theirs.epochs[-1][0] and parting < ours.end:
         if not current.segments:
             raise SalvageError(
@@ -146,22 +162,14 @@ def _with_copy(old: ReplicaCopy, current: ReplicaCopy) -> Comparison:
         by = END_OF_COPY
         where = f"{parting} in leader epoch {common}, which the old log has, too"
         _no_parting(current, where, "Copy it once a leader was elected.")
-    if first is not None and first < parting and current.segments:
-        begin = max(first, current_start)
-        winners = ((batch.epoch, record) for batch, record in _records(current, begin))
-        differs, _, cleaned = _first_difference(_records(old, begin), winners, parting)
-        if differs is not None:
-            by, parting = BYTES, differs
-            _refuse_strangers(old, current, common, shared)
-    return Comparison(
-        *(old, current, ours.epochs, theirs.epochs, ours.end, current_start),
-        *(parting, common, by, shared, cleaned, accounts),
-    )
+    begin = max(first, current_start) if first is not None and current.segments else parting
+    of = (old, current, ours.epochs, theirs.epochs, ours.end, current_start)
+    return Comparison(*of, parting, common, by, shared, 0, accounts), begin
 
 
-def _with_live(old: ReplicaCopy, live: LiveLog) -> Comparison:
-    """The logs are the same up to the last record whose leader epoch the old log has at its offset (KIP-101): it is
-    searched by bisection. Records are compared in the last epoch that both have."""
+def _with_live(old: ReplicaCopy, live: LiveLog) -> tuple[Comparison, int]:
+    """As `_with_copy`. The logs are the same up to the last record whose leader epoch the old log has at its offset
+    (KIP-101): it is searched by bisection. Records are compared in the last epoch that both have."""
     ours = _Log(old)
     for _ in ours.batches():
         pass
@@ -186,17 +194,9 @@ def _with_live(old: ReplicaCopy, live: LiveLog) -> Comparison:
             where = f"{parting}, and its leader's epoch, {live.epoch}, is not after those of the old log"
             _no_parting(live, where, "Compare again once a leader was elected.")
         _note_what_is_hidden(live, max(first, lost.base_offset), after)
-    cleaned = 0
-    if shared:
-        compared_from = max(begin, dict(epochs).get(common, start))
-        differs, same, cleaned = _first_difference(_records(old, compared_from), live.records(compared_from), parting)
-        if differs is not None:
-            by, parting = BYTES, differs
-            _refuse_strangers(old, live, common, same)
-    return Comparison(
-        *(old, live, epochs, theirs, ours.end, live.start),
-        *(parting, None if common == NO_EPOCH else common, by, None, cleaned, {"from": old.accounts}),
-    )
+    of = (old, live, epochs, theirs, ours.end, live.start)
+    found = Comparison(*of, parting, None if common == NO_EPOCH else common, by, None, 0, {"from": old.accounts})
+    return found, max(begin, dict(epochs).get(common, start)) if shared else parting
 
 
 def _note_what_is_hidden(live: LiveLog, lost: int, after: LiveRecord | None) -> None:
@@ -218,14 +218,6 @@ def _note_what_is_hidden(live: LiveLog, lost: int, after: LiveRecord | None) -> 
 
 def _no_parting(current: Current, where: str, advice: str) -> None:
     current.note(f"{current.place}: ends at offset {where}: nothing shows that its log ended there. {advice}")
-
-
-def _refuse_strangers(old: ReplicaCopy, current: Current, common: int | None, same: int) -> None:
-    if not same:
-        raise SalvageError(
-            f"{old.place} and {current.place}: no batch or record is the same, though both have leader epoch "
-            f"{common}: is one of them another partition's folder?"
-        )
 
 
 def _first_difference(
