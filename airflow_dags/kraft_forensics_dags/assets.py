@@ -4,18 +4,8 @@ from airflow.sdk import Asset
 
 # One event for each cluster and run, with `cluster` and `lake` as extra.
 TABLES = (
-    "partition_history",
-    "broker_history",
-    "config_history",
-    "feature_history",
-    "quorum_history",
-    "cluster_metrics",
-    "elections",
-    "rule_differences",
-    "invariant_violations",
-    "counterfactuals",
-    "findings",
-    "quality_results",
+    *("partition_history", "broker_history", "config_history", "feature_history", "quorum_history", "cluster_metrics"),
+    *("elections", "rule_differences", "invariant_violations", "counterfactuals", "findings", "quality_results"),
 )
 OF_TABLES = [Asset(f"kraft_forensics/{table}") for table in TABLES]
 # One event for each run in which every cluster ended well, with `clusters` as extra.

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from base64 import b64decode
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -21,6 +22,7 @@ from jobs.custody.tables import Difference
 from jobs.lake.integrity import made_from, receipts
 from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import CLUSTER_ID, TABLES
+from replay.arrow.runs import groups
 
 _FILE = ("path", "sha256", "size_bytes", "kind", "node_id")
 
@@ -31,14 +33,12 @@ def manifest(lake: Lake, cluster: str, capture: str | None = None) -> Row:
     names = [name for name in lake.captures(cluster) if capture in (None, name)]
     if not names:
         raise KraftForensicsError(f"{lake.root}: no capture {capture}; `kraft-forensics manifest` lists all of them")
-    done = receipts(lake, cluster)
+    done = groups(receipts(lake, cluster), itemgetter("capture"))
     captures = []
     for name in names:
         rows = lake.rows("evidence_files", cluster, _FILE, pc.field("capture") == name)
-        ingests = [
-            {k: v for k, v in receipt.items() if k != "capture"} for receipt in done if receipt["capture"] == name
-        ]
-        files = sorted(rows, key=lambda row: (row["path"], row["sha256"]))
+        ingests = [{k: v for k, v in receipt.items() if k != "capture"} for receipt in done.get(name, ())]
+        files = sorted(rows, key=itemgetter("path", "sha256"))
         captures.append({"capture": name, "ingests": ingests, "files": files})
     return {"cluster_id": cluster, "captures": captures, "tables": made_from(lake, cluster)["tables"]}
 

@@ -35,19 +35,15 @@ def check_cases(file: Path, profile: Profile | None) -> list[tuple[int, Row | No
     while chunk := list(islice(cases, _CHUNK_CASES)):
         try:
             found = differences([case for _, _, case in chunk], profile)
-        except CaseError:
-            found = [_difference(case, profile) for case in chunk]
+        except CaseError:  # one by one, so that the error names the case
+            found = []
+            for place, _, case in chunk:
+                try:
+                    found += differences([case], profile)
+                except CaseError as error:
+                    raise KraftForensicsError(f"{place}: {error}") from error
         result += zip((line for _, line, _ in chunk), found, strict=True)
     return result
-
-
-def _difference(numbered: Case, profile: Profile | None) -> Row | None:
-    """Predict a single case, so that an error names the case that cannot be predicted."""
-    place, _, case = numbered
-    try:
-        return differences([case], profile)[0]
-    except CaseError as error:
-        raise KraftForensicsError(f"{place}: {error}") from error
 
 
 def _cases(file: Path) -> Iterator[Case]:
