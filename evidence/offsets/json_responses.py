@@ -9,6 +9,7 @@ with an error code is left out with a remark (a Damage of no bytes). -1 gives no
 import re
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import wraps
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -68,11 +69,10 @@ _MODELS = {
     for name, shape in tomllib.loads(files("evidence.offsets").joinpath("responses.toml").read_text("utf-8")).items()
 }
 _NO_TOPIC_ID = "A" * 22
+Rows = Callable[[Any, list[Damage]], Iterator[Row]]
 
 
-def _read(
-    data: bytes, shape: str, rows_of: Callable[[Any, list[Damage]], Iterator[Row]]
-) -> tuple[list[Row], list[Damage]]:
+def _read(data: bytes, shape: str, rows_of: Rows) -> tuple[list[Row], list[Damage]]:
     """The rows of one JSON object of that shape; lines before it (the tool's log) are skipped."""
     remarks: list[Damage] = []
     try:
@@ -89,6 +89,11 @@ def _read(
         first = error.errors(include_input=False)[0]
         place, message = ".".join(map(str, first["loc"])), first["msg"].partition(" or instance of ")[0]
         return [], [Damage(0, len(data), None, "bad_response", f"field {place}: {message}")]
+
+
+def _reads(shape: str) -> Callable[[Rows], Callable[[bytes], tuple[list[Row], list[Damage]]]]:
+    """Make a reader of a file from a function that gives an answer's rows, and appends what it leaves out."""
+    return lambda rows_of: wraps(rows_of)(lambda data: _read(data, shape, rows_of))
 
 
 def _failed(answer: Any, what: str, remarks: list[Damage]) -> bool:
@@ -110,65 +115,56 @@ def _has_lag(lag: int, remarks: list[Damage]) -> bool:
     return lag >= 0
 
 
-def read_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
+@_reads("log_dirs")
+def read_log_dirs(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
     """kafka-log-dirs --describe: `size_bytes` of each replica, and `offset_lag`, which is how far its LEO is behind the
     partition's high watermark. It gives no LEO, which would need a high watermark of the same moment. Future
     replicas are left out."""
-
-    def rows(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
-        for broker in answer.brokers:
-            for folder in broker.log_dirs:
-                if folder.error:
-                    remarks.append(Damage(0, 0, None, "error_code", f"broker {broker.broker}: a log directory failed"))
+    for broker in answer.brokers:
+        for folder in broker.log_dirs:
+            if folder.error:
+                remarks.append(Damage(0, 0, None, "error_code", f"broker {broker.broker}: a log directory failed"))
+                continue
+            for entry in (e for e in folder.partitions if not e.is_future):
+                topic, _, partition = entry.partition.rpartition("-")
+                number = int32_of(partition)
+                if not topic or number is None:
+                    remarks.append(Damage(0, 0, None, "bad_response", "an entry without a partition"))
                     continue
-                for entry in (e for e in folder.partitions if not e.is_future):
-                    topic, _, partition = entry.partition.rpartition("-")
-                    number = int32_of(partition)
-                    if not topic or number is None:
-                        remarks.append(Damage(0, 0, None, "bad_response", "an entry without a partition"))
-                        continue
-                    place = {"broker_id": broker.broker, "topic": topic, "partition": number}
-                    if _has_lag(entry.offset_lag, remarks):
-                        yield {**place, "offset_lag": entry.offset_lag, "size_bytes": entry.size}
-
-    return _read(data, "log_dirs", rows)
+                place = {"broker_id": broker.broker, "topic": topic, "partition": number}
+                if _has_lag(entry.offset_lag, remarks):
+                    yield {**place, "offset_lag": entry.offset_lag, "size_bytes": entry.size}
 
 
-def read_describe_log_dirs(data: bytes) -> tuple[list[Row], list[Damage]]:
+@_reads("describe_log_dirs")
+def read_describe_log_dirs(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
     """DescribeLogDirsResponse: as `read_log_dirs`, for the broker that answered."""
-
-    def rows(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
-        if _failed(answer, "the response", remarks):
-            return
-        for result in (r for r in answer.results if not _failed(r, "a log directory", remarks)):
-            for topic in result.topics:
-                for entry in (p for p in topic.partitions if not p.is_future_key):
-                    if _has_lag(entry.offset_lag, remarks):
-                        size = entry.partition_size
-                        place = {"topic": topic.name, "partition": entry.partition_index}
-                        yield {**place, "offset_lag": entry.offset_lag, "size_bytes": size}
-
-    return _read(data, "describe_log_dirs", rows)
+    if _failed(answer, "the response", remarks):
+        return
+    for result in (r for r in answer.results if not _failed(r, "a log directory", remarks)):
+        for topic in result.topics:
+            for entry in (p for p in topic.partitions if not p.is_future_key):
+                if _has_lag(entry.offset_lag, remarks):
+                    size = entry.partition_size
+                    place = {"topic": topic.name, "partition": entry.partition_index}
+                    yield {**place, "offset_lag": entry.offset_lag, "size_bytes": size}
 
 
-def read_replica_log_info(data: bytes) -> tuple[list[Row], list[Damage]]:
+@_reads("replica_log_info")
+def read_replica_log_info(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
     """GetReplicaLogInfoResponse (KIP-966; not in any release): LEO and epochs of the broker that answered."""
-
-    def rows(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
-        for topic in answer.topic_partition_log_info_list:
-            for entry in topic.partition_log_info:
-                if _failed(entry, f"{topic.topic_id}-{entry.partition}", remarks):
-                    continue
-                yield {
-                    "topic_id": topic.topic_id,
-                    "partition": entry.partition,
-                    "broker_epoch": answer.broker_epoch,
-                    "log_end_offset": _known(entry.log_end_offset),
-                    "last_written_leader_epoch": _known(entry.last_written_leader_epoch),
-                    "current_leader_epoch": _known(entry.current_leader_epoch),
-                }
-
-    return _read(data, "replica_log_info", rows)
+    for topic in answer.topic_partition_log_info_list:
+        for entry in topic.partition_log_info:
+            if _failed(entry, f"{topic.topic_id}-{entry.partition}", remarks):
+                continue
+            yield {
+                "topic_id": topic.topic_id,
+                "partition": entry.partition,
+                "broker_epoch": answer.broker_epoch,
+                "log_end_offset": _known(entry.log_end_offset),
+                "last_written_leader_epoch": _known(entry.last_written_leader_epoch),
+                "current_leader_epoch": _known(entry.current_leader_epoch),
+            }
 
 
 def read_describe_quorum(data: bytes) -> tuple[list[Row], list[Row], list[Damage]]:
@@ -195,42 +191,36 @@ def read_describe_quorum(data: bytes) -> tuple[list[Row], list[Row], list[Damage
     return [{**row, "position": reports[0]["position"]} for row in replicas], reports, damage
 
 
-def read_describe_topic_partitions(data: bytes) -> tuple[list[Row], list[Damage]]:
+@_reads("describe_topic_partitions")
+def read_describe_topic_partitions(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
     """DescribeTopicPartitionsResponse: described_partitions rows."""
-
-    def rows(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
-        for topic in (t for t in answer.topics if not _failed(t, f"topic {t.name}", remarks)):
-            for described in topic.partitions:
-                # A partition with LEADER_NOT_AVAILABLE or a similar error still has its complete state.
-                yield {
-                    "topic": topic.name,
-                    "topic_id": None if topic.topic_id in (None, _NO_TOPIC_ID) else topic.topic_id,
-                    "partition": described.partition_index,
-                    "leader": described.leader_id,
-                    "leader_epoch": _known(described.leader_epoch),
-                    "replicas": described.replica_nodes,
-                    "isr": described.isr_nodes,
-                    "elr": described.eligible_leader_replicas,
-                    "last_known_elr": described.last_known_elr,
-                }
-
-    return _read(data, "describe_topic_partitions", rows)
+    for topic in (t for t in answer.topics if not _failed(t, f"topic {t.name}", remarks)):
+        for described in topic.partitions:
+            # A partition with LEADER_NOT_AVAILABLE or a similar error still has its complete state.
+            yield {
+                "topic": topic.name,
+                "topic_id": None if topic.topic_id in (None, _NO_TOPIC_ID) else topic.topic_id,
+                "partition": described.partition_index,
+                "leader": described.leader_id,
+                "leader_epoch": _known(described.leader_epoch),
+                "replicas": described.replica_nodes,
+                "isr": described.isr_nodes,
+                "elr": described.eligible_leader_replicas,
+                "last_known_elr": described.last_known_elr,
+            }
 
 
-def read_quorum_state(data: bytes) -> tuple[list[Row], list[Damage]]:
+@_reads("quorum_state")
+def read_quorum_state(answer: Any, _: list[Damage]) -> Iterator[Row]:
     """A controller's quorum-state file (QuorumStateData): a quorum_reports row. Only version 0 names the voters."""
-
-    def rows(answer: Any, _: list[Damage]) -> Iterator[Row]:
-        voters = answer.current_voters
-        yield {
-            "quorum_cluster_id": answer.cluster_id or None,
-            "leader_id": answer.leader_id,
-            "leader_epoch": _known(answer.leader_epoch),
-            "voted_id": answer.voted_id,
-            "voters": None if voters is None else sorted(v.voter_id for v in voters),
-        }
-
-    return _read(data, "quorum_state", rows)
+    voters = answer.current_voters
+    yield {
+        "quorum_cluster_id": answer.cluster_id or None,
+        "leader_id": answer.leader_id,
+        "leader_epoch": _known(answer.leader_epoch),
+        "voted_id": answer.voted_id,
+        "voters": None if voters is None else sorted(v.voter_id for v in voters),
+    }
 
 
 def read_prometheus(data: bytes, names: MetricNames, most_rows: int) -> tuple[list[Row], list[Damage]]:
