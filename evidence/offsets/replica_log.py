@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from evidence.capture.blocks import Held, Local
 from evidence.errors import Damage
-from evidence.wire.data_batches import DataBatch, Framing, Torn, mapped
+from evidence.wire.data_batches import Framing, Torn, mapped
 
 # More than request threads of a broker need (num.io.threads, 8 by default).
 LAST_BATCHES = 32
@@ -48,32 +48,14 @@ def read_tail(path: Local, base_offset: int) -> Tail:
 
 
 def _tail(framing: Framing) -> Tail:
-    position, last_position, offsets = 0, 0, deque[int](maxlen=LAST_BATCHES)
+    last_position, trailing_bytes, offsets = 0, 0, deque[int](maxlen=LAST_BATCHES)
     note = None if framing.end else "empty file: legal for an active segment"
-    while position < framing.end:
-        found = framing.batch(position)
-        if not isinstance(found, DataBatch):
-            stopped = _stopped(framing, found, position)
-            if isinstance(stopped, Damage):
-                return Tail(None, framing.epoch, last_position, [stopped], 0, None)
-            note = stopped
-            break
-        framing.took(found)
-        last_position = position
-        offsets.append(found.base_offset)
-        position = found.end
-    return Tail(framing.next_offset, framing.epoch, last_position, [], framing.end - position, note, tuple(offsets))
-
-
-def _stopped(framing: Framing, found: Torn | Damage, position: int) -> Damage | str:
-    """Why there is no valid batch at `position`: damage, or a note on trailing bytes."""
-    left = framing.end - position
-    if framing.only_zeros(position):
-        return f"{left} zero bytes {'after the last batch' if position else 'and nothing else'}: preallocated"
-    if isinstance(found, Damage):
-        return found
-    if found.size_bytes and framing.has_later_batch(position):
-        size = f"the head gives a size of {found.size_bytes} bytes"
-        message = f"{size}, {left} are left, and they may hold a later batch"
-        return framing.damage(position, "bad_length", message)
-    return found.note
+    for found in framing.all_batches(goes_on=False):
+        if isinstance(found, Damage):
+            return Tail(None, framing.epoch, last_position, [found], 0, None)
+        if isinstance(found, Torn):
+            trailing_bytes, note = found.size_bytes, found.note
+        else:
+            last_position = found.position
+            offsets.append(found.base_offset)
+    return Tail(framing.next_offset, framing.epoch, last_position, [], trailing_bytes, note, tuple(offsets))

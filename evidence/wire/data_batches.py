@@ -159,22 +159,11 @@ class Framing:
         count = 0 if codec else 1
         return DataBatch(position, size, offset, offset, -1, crc, attributes, time_ms, time_ms, count, magic=magic)
 
-    def took(self, batch: DataBatch) -> None:
-        """Nothing before this batch's end may follow it."""
-        self.next_offset = batch.last_offset + 1
-        self.epoch = batch.epoch if batch.epoch >= 0 else self.epoch
-
     def damage(self, position: int, reason: str, message: str) -> Damage:
         """Damage from `position` to the end of the file, at the offset after the batches before it."""
         return Damage(position, self.end - position, self.next_offset, reason, message)
 
-    def has_later_batch(self, position: int) -> bool:
-        """Whether a good batch begins after `position`: then the batch is not torn but its length is damaged. Also true
-        if the search becomes too expensive, as the end is then unknown too."""
-        found, given_up = self.later_batch(position)
-        return found is not None or given_up
-
-    def later_batch(self, position: int) -> tuple[int | None, bool]:
+    def _later_batch(self, position: int) -> tuple[int | None, bool]:
         """(Where the first good batch v2 after `position` begins, or None; whether the search became too expensive)."""
         budget = _BUDGET * max(self.end - position, 1 << 20)
         match = _LIKE_A_HEAD.search(self.data, position + 1 + MAGIC_AT)
@@ -197,28 +186,38 @@ class Framing:
         chunks = (self.data[at : at + _CHUNK_BYTES] for at in range(position, self.end, _CHUNK_BYTES))
         return not any(chunk.strip(b"\0") for chunk in chunks)
 
-    def all_batches(self) -> Iterator[DataBatch | Damage | Torn]:
+    def all_batches(self, goes_on: bool = True) -> Iterator[DataBatch | Damage | Torn]:
         """Each batch in order, and what lies between and after them: a Damage of each bad range, after which the next
-        good batch follows, and one Torn for a torn end or for zeros, with the bytes that it takes as size_bytes."""
+        good batch follows, and one Torn for a torn end or for zeros, with the bytes that it takes as size_bytes. The
+        last batch is not torn but damaged if a good one follows, or if the search for one became too expensive.
+
+        goes_on: False: the first Damage is of all bytes that are left.
+        """
         position = 0
         while position < self.end:
             found = self.batch(position)
             if isinstance(found, DataBatch):
-                self.took(found)
+                # Nothing before this batch's end may follow it.
+                self.next_offset = found.last_offset + 1
+                self.epoch = found.epoch if found.epoch >= 0 else self.epoch
                 yield found
                 position = found.end
                 continue
             left = self.end - position
             if self.only_zeros(position):
-                yield Torn(left, f"{left} zero bytes after the last batch: preallocated")
+                where = "after the last batch" if position else "and nothing else"
+                yield Torn(left, f"{left} zero bytes {where}: preallocated")
                 return
-            following, _ = self.later_batch(position)
+            is_torn = isinstance(found, Torn)
+            following, given_up = self._later_batch(position) if goes_on or is_torn else (None, False)
             if isinstance(found, Torn):
-                if following is None:
+                if following is None and not given_up:
                     yield Torn(left, found.note)
                     return
-                found = self.damage(position, "bad_length", f"{found.note}, but a later batch follows")
-            end = self.end if following is None else following
+                size = f"the head gives a size of {found.size_bytes} bytes"
+                message = f"{size}, {left} are left, and they may hold a later batch"
+                found = self.damage(position, "bad_length", message)
+            end = following if goes_on and following is not None else self.end
             yield Damage(position, end - position, found.offset, found.reason, found.message)
             position = end
 
