@@ -35,20 +35,6 @@ class StatementColumn:
     text: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceColumn:
-    """A piece of evidence of some of the findings.
-
-    at: numbers of those findings. columns: fields of schemas.EVIDENCE_ROW other than role and source, one element for
-    each finding; fields left out are null.
-    """
-
-    role: str
-    source: str
-    at: Array
-    columns: Mapping[str, Any]
-
-
 def stated(code: str, where: Array, **figures: Any) -> StatementColumn:
     """A statement about the findings where `where` (bool) is true. figures: one element for each finding."""
     at = np.flatnonzero(where)
@@ -56,11 +42,12 @@ def stated(code: str, where: Array, **figures: Any) -> StatementColumn:
     return StatementColumn(code, at, **chosen)
 
 
-def row_evidence(role: str, source: str, at: Array, rows: pa.Table, **names: str) -> EvidenceColumn:
-    """Rows of a table as evidence, one for each of `at`. names: columns of `rows` by the field that they fill, beside
-    those of the provenance."""
+def row_evidence(role: str, source: str, at: Array, rows: pa.Table, **names: str) -> tuple[Array, pa.Array]:
+    """(at, schemas.EVIDENCE_ROW of each row of a table). at: number of the finding that each is evidence of. names:
+    columns of `rows` by the field that they fill, beside those of the provenance; other fields are null."""
     columns = {**names, **dict(zip(PROVENANCE_NAMES, PROVENANCE_NAMES, strict=True))}
-    return EvidenceColumn(role, source, at, {name: rows[column] for name, column in columns.items()})
+    filled = {name: rows[column] for name, column in columns.items()}
+    return at, _structs(EVIDENCE_ROW, len(at), {"role": role, "source": source, **filled})
 
 
 def finding_ids(cluster_id: str, kind: str, *columns: Iterable[Any]) -> pa.Array:
@@ -69,12 +56,15 @@ def finding_ids(cluster_id: str, kind: str, *columns: Iterable[Any]) -> pa.Array
 
 
 def finding_table(
-    columns: Mapping[str, Any], statements: Sequence[StatementColumn], evidence: Sequence[EvidenceColumn], count: int
+    columns: Mapping[str, Any],
+    statements: Sequence[StatementColumn],
+    evidence: Sequence[tuple[Array, pa.Array]],
+    count: int,
 ) -> pa.Table:
     """schemas.FINDINGS with `count` rows.
 
-    columns: arrays of `count` elements, or one value for all rows; columns left out are null. The statements and the
-    evidence of a finding keep the order in which they are passed.
+    columns: arrays of `count` elements, or one value for all rows; columns left out are null. evidence: of
+    `row_evidence`. The statements and the evidence of a finding keep the order in which they are passed.
     """
     of_statements = (
         _structs(STATEMENT, len(s.at), {"code": s.code, "nature": SENTENCES[s.code][0], **_figures(s)})
@@ -82,11 +72,12 @@ def finding_table(
     )
     reason = pa.concat_arrays([pa.nulls(0, STATEMENT), *of_statements])
     prose = pa.concat_arrays([pa.nulls(0, pa.string()), *map(_sentences, statements)])
-    cited_rows = (
-        _structs(EVIDENCE_ROW, len(e.at), {"role": e.role, "source": e.source, **e.columns}) for e in evidence
+    rows = pa.concat_arrays([pa.nulls(0, EVIDENCE_ROW), *(cited for _, cited in evidence)])
+    none = np.empty(0, dtype=np.int64)
+    said, cited = (
+        np.concatenate([none, *(s.at for s in statements)]),
+        np.concatenate([none, *(at for at, _ in evidence)]),
     )
-    rows = pa.concat_arrays([pa.nulls(0, EVIDENCE_ROW), *cited_rows])
-    said, cited = _finding_numbers(statements), _finding_numbers(evidence)
     filled = {
         **columns,
         "reason": grouped(said, reason, count),
@@ -94,10 +85,6 @@ def finding_table(
         "evidence": grouped(cited, rows, count),
     }
     return pa.table({f.name: _column(filled.get(f.name), f.type, count) for f in FINDINGS}, schema=FINDINGS)
-
-
-def _finding_numbers(columns: Sequence[StatementColumn] | Sequence[EvidenceColumn]) -> Array:
-    return np.concatenate([np.empty(0, dtype=np.int64), *(column.at for column in columns)])
 
 
 def _column(values: Any, kind: pa.DataType, count: int) -> pa.Array:
