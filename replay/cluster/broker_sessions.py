@@ -13,7 +13,6 @@ PartitionChangeBuilder.maybePopulateTargetElr; KIP-966, KIP-858; KAFKA-18106 (a 
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -147,15 +146,6 @@ def _still_eligible(history: pa.Table, registered: pa.Table) -> tuple[Array, Arr
     return row[which], registration
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
-    """How a session began, for its columns of schemas.BROKER_HISTORY."""
-
-    restart_class: str
-    evidence: list[int]
-    file: Mapping[str, Any] | None
-
-
 def broker_history(
     records: Sequence[Row], evidence: pa.Table, clean_shutdowns: Iterable[Mapping[str, Any]]
 ) -> pa.Table:
@@ -176,7 +166,7 @@ def broker_history(
     files = {(f["broker_id"], f["broker_epoch"]): f for f in by_name if f["broker_epoch"] is not None}
     # The first base snapshot: the history before it is incomplete.
     known_up_to = min((r["offset"] for r in records if "place" in r and r["offset"] >= 0), default=INT64_MAX)
-    sessions: dict[int, _Session] = {}
+    sessions: dict[int, Row] = {}
     rows: list[Row] = []
     for record, state, before in _applied(records):
         broker, anchored = state.broker_id, "place" in record
@@ -191,15 +181,19 @@ def broker_history(
     return with_validity(rows, lambda row: (row["broker_id"],), schemas.BROKER_HISTORY)
 
 
-def _session(first: bool, found: Mapping[str, list[int]], file: Mapping[str, Any] | None) -> _Session:
-    unclean, clean = sorted(found.get(UNCLEAN_SHUTDOWN, [])), sorted(found.get(CLEAN_SHUTDOWN, []))
-    if first:
-        return _Session(FIRST, [], None)
-    if unclean and clean:  # a contradiction that no controller writes
-        return _Session(UNKNOWN, sorted({*unclean, *clean})[:EVIDENCE_LIMIT], file)
-    if unclean or clean:
-        return _Session(UNCLEAN_SHUTDOWN if unclean else CLEAN_SHUTDOWN, (unclean or clean)[:EVIDENCE_LIMIT], file)
-    return _Session(CLEAN_SHUTDOWN if file else UNKNOWN, [], file)
+def _session(first: bool, found: Mapping[str, list[int]], file: Mapping[str, Any] | None) -> Row:
+    """How a session began, as columns of schemas.BROKER_HISTORY."""
+    shown, proofs = ({}, {}) if first else (file or {}, found)
+    offsets = [offset for of_class in proofs.values() for offset in of_class]
+    if len(proofs) > 1:  # a contradiction that no controller writes
+        offsets = list(set(offsets))
+    by_file = CLEAN_SHUTDOWN if file else UNKNOWN
+    return {
+        "restart_class": FIRST if first else UNKNOWN if len(proofs) > 1 else next(iter(proofs), by_file),
+        "restart_evidence": sorted(offsets)[:EVIDENCE_LIMIT],
+        "clean_shutdown_broker_epoch": shown.get("broker_epoch"),
+        **{f"clean_shutdown_{n}": shown.get(n) for n in ("capture", "path", "sha256")},
+    }
 
 
 def _begins(before: BrokerState | None, state: BrokerState) -> bool:
@@ -222,11 +216,10 @@ def _applied(records: Sequence[Row]) -> Iterator[tuple[Row, BrokerState, BrokerS
             current[at[0]] = after[at]
 
 
-def _shown(state: BrokerState, session: _Session | None) -> Row:
+def _shown(state: BrokerState, session: Row | None) -> Row:
     """The columns of a state; for a broker that is not registered, all but its id are null."""
     if state.incarnation_id is None or session is None:
         return {"broker_id": state.broker_id}
-    file = session.file or {}
     return {
         "broker_id": state.broker_id,
         "incarnation_id": state.incarnation_id,
@@ -235,8 +228,5 @@ def _shown(state: BrokerState, session: _Session | None) -> Row:
         "in_controlled_shutdown": state.in_controlled_shutdown,
         "rack": state.rack,
         "log_dirs": None if state.log_dirs is None else list(state.log_dirs),
-        "restart_class": session.restart_class,
-        "restart_evidence": session.evidence,
-        "clean_shutdown_broker_epoch": file.get("broker_epoch"),
-        **{f"clean_shutdown_{n}": file.get(n) for n in ("capture", "path", "sha256")},
+        **session,
     }
