@@ -10,7 +10,6 @@ Facts, for 4.3.1:
 """
 
 import re
-from dataclasses import dataclass
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT64, int32_of
@@ -31,29 +30,8 @@ _HEADER = b'"time"'
 _TIME_LINE = re.compile(rb'time(,"|\t|=)([^"]*)"?')
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """field: 'log_end_offset' or 'log_start_offset'."""
-
-    index: int
-    field: str
-    topic: str
-    partition: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """A report with one line per value: the separator between name and value, and the report's time."""
-
-    separator: bytes
-    captured_at_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Header:
-    fields: int
-    columns: list[_Column]
-    error: str | None
+# Of a replica: 'log_end_offset' or 'log_start_offset', topic, partition.
+_Column = tuple[str, str, int]
 
 
 def read_jmx_tool(data: bytes) -> tuple[list[Row], list[Damage]]:
@@ -67,32 +45,33 @@ def read_jmx_tool(data: bytes) -> tuple[list[Row], list[Damage]]:
     """
     rows: list[Row] = []
     damage: list[Damage] = []
-    header: _Header | None = None
-    report: _Report | None = None
+    header: list[_Column | None] = []  # of a report in one line
+    report: tuple[bytes, int | None] | None = None  # of one with a line per value: the separator after a name, its time
     for position, raw, ended in text_lines(data):
-        is_header = raw.startswith(_HEADER)
-        if is_header:
-            header, report = None, None
-        elif time := _TIME_LINE.fullmatch(raw):
-            header, report = None, _Report(time[1], _milliseconds(time[2]))
+        is_header, time = raw.startswith(_HEADER), _TIME_LINE.fullmatch(raw)
+        if is_header or time:
+            header, report = [], (time[1], _milliseconds(time[2])) if time and not is_header else None
         try:
             if not ended:
                 raise ValueError("the line does not end: its last value may lack digits")
             if is_header:
-                header = _read_header(raw.decode("utf-8"))
-                if header.error:
-                    raise ValueError(header.error)
+                header, error = _read_header(raw.decode("utf-8"))
+                if error:
+                    raise ValueError(error)
             elif raw and report is None:
-                rows += _read_report(raw, position, header)
-            elif raw and report is not None and not _TIME_LINE.fullmatch(raw):
-                rows += _read_value(raw, position, report)
+                words = _words(raw, header)
+                at_ms = _milliseconds(words[0])
+                rows += [_row(c, i, words[i], position, at_ms) for i, c in enumerate(header) if c]
+            elif raw and report is not None and not time:
+                rows += _read_value(raw, position, *report)
         except ValueError as error:
             message = f"not a line that JmxTool prints ({reason_for(error, raw)}): {excerpt(raw)}"
             damage.append(Damage(position, len(raw), None, "bad_metric", message))
     return rows, damage
 
 
-def _read_header(text: str) -> _Header:
+def _read_header(text: str) -> tuple[list[_Column | None], str | None]:
+    """(the replica of each column or None, what is wrong with one)."""
     names: list[str] = []
     at = 0
     while match := _COLUMN.match(text, at):
@@ -100,17 +79,15 @@ def _read_header(text: str) -> _Header:
         at = match.end()
     if at != len(text) or text.endswith(","):
         raise ValueError(f"its names cannot be separated from character {at} on")
-    columns: list[_Column] = []
+    columns: list[_Column | None] = []
     error = None
     for index, name in enumerate(names):
         try:
-            column = _column(name, index)
+            columns.append(_column(name, index))
         except ValueError as reason:
             error = error or str(reason)
-            continue
-        if column:
-            columns.append(column)
-    return _Header(len(names), columns, error)
+            columns.append(None)
+    return columns, error
 
 
 def _column(name: str, index: int) -> _Column | None:
@@ -127,7 +104,7 @@ def _column(name: str, index: int) -> _Column | None:
     number = int32_of(partition)
     if not topic or number is None:
         raise ValueError(f"column {index}: topic {topic!r}, partition {partition!r} is not a partition")
-    return _Column(index, field, topic, number)
+    return field, topic, number
 
 
 def _unquoted(value: str) -> str:
@@ -140,31 +117,31 @@ def _unquoted(value: str) -> str:
     return "".join("\n" if piece[1] == "n" else piece[1] or piece[2] for piece in pieces)
 
 
-def _read_report(raw: bytes, position: int, header: _Header | None) -> list[Row]:
-    if header is None:
-        raise ValueError("no header and no report time before it")
+def _words(raw: bytes, header: list[_Column | None]) -> list[bytes]:
+    """The fields of a report's line."""
     words = raw.split(b",")
-    if len(words) != header.fields:
-        raise ValueError(f"{len(words)} fields, the header has {header.fields}")
-    captured_at_ms = _milliseconds(words[0])
-    return [_row(column, words[column.index], position, captured_at_ms) for column in header.columns]
+    if not header:
+        raise ValueError("no header and no report time before it")
+    if len(words) != len(header):
+        raise ValueError(f"{len(words)} fields, the header has {len(header)}")
+    return words
 
 
-def _read_value(raw: bytes, position: int, report: _Report) -> list[Row]:
+def _read_value(raw: bytes, position: int, separator: bytes, at_ms: int | None) -> list[Row]:
     """The row of a line `name<separator>value`; empty for another bean."""
-    name, separator, value = raw.rpartition(report.separator)
-    if not separator:
+    name, found, value = raw.rpartition(separator)
+    if not found:
         raise ValueError("no name and value")
     column = _column(name.decode("utf-8"), 1)
-    word = value.removesuffix(b'"') if report.separator.endswith(b'"') else value
-    return [_row(column, word, position, report.captured_at_ms)] if column else []
+    word = value.removesuffix(b'"') if separator.endswith(b'"') else value
+    return [_row(column, 1, word, position, at_ms)] if column else []
 
 
-def _row(column: _Column, word: bytes, position: int, captured_at_ms: int | None) -> Row:
+def _row(column: _Column, index: int, word: bytes, position: int, at_ms: int | None) -> Row:
     if not _VALUE.fullmatch(word) or int(word) > MAX_INT64:
-        raise ValueError(f"field {column.index} is not an offset")
-    replica = {"topic": column.topic, "partition": column.partition}
-    return {**replica, column.field: int(word), "position": position, "captured_at_ms": captured_at_ms}
+        raise ValueError(f"field {index} is not an offset")
+    field, topic, partition = column
+    return {"topic": topic, "partition": partition, field: int(word), "position": position, "captured_at_ms": at_ms}
 
 
 def _milliseconds(word: bytes) -> int | None:
