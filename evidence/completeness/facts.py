@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePosixPath
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -164,14 +165,13 @@ def merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def _records(facts: Facts, scanned: Scanned) -> None:
     """Nodes and replicas at the log's end. The newest snapshot comes in its place between the records of the log."""
     newest = facts.snapshot_ends[-1] if facts.snapshot_ends else None
-    found: list[_Placed] = []
+    found: list[tuple[Any, ...]] = []
     for work in work_of(scanned):
         if work.holds == LOG or (work.holds == SNAPSHOT and newest is not None and work.snapshot_end_offset == newest):
             for batch in decode_arrow(bytes_of(work), work, "check"):
                 _undecoded(facts, scanned, work.path, batch)
                 found += _wanted(facts, pa.Table.from_batches([batch.select(_COLUMNS)]))
-    found.sort(key=lambda item: item[:2])
-    _apply(facts, (item for _, _, item in found))
+    _apply(facts, sorted(found, key=lambda record: record[:2]))
 
 
 def _undecoded(facts: Facts, scanned: Scanned, path: str, batch: pa.RecordBatch) -> None:
@@ -184,13 +184,9 @@ def _undecoded(facts: Facts, scanned: Scanned, path: str, batch: pa.RecordBatch)
         facts.damaged.append((path, node, lost[0]["message"].as_py()))
 
 
-# (topic id, partition, replicas), or a record's (type, payload); after (offset, 1 in the log, 2 in a snapshot).
-_Item = tuple[str, int, list[int]] | tuple[str, str]
-_Placed = tuple[int, int, _Item]
-
-
-def _wanted(facts: Facts, table: pa.Table) -> Iterator[_Placed]:
-    """The records that say which nodes and replicas there are; notes when partitions were exposed."""
+def _wanted(facts: Facts, table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The records that say which nodes and replicas there are: (offset, 1 in the log, 2 in a snapshot, topic id,
+    partition and replicas or null, type, payload). Notes when partitions were exposed."""
     is_whole = pc.is_null(pc.struct_field(table["damage"], "reason"))
     table = table.filter(pc.and_(is_whole, pc.is_valid(table["offset"])))
     change, is_log = table["partition_change"], pc.equal(table["holds"], LOG)
@@ -201,27 +197,22 @@ def _wanted(facts: Facts, table: pa.Table) -> Iterator[_Placed]:
     times = table.filter(pc.and_(pc.fill_null(exposed, False), is_log))["timestamp_ms"]
     facts.exposed_ms += pc.drop_null(times).to_pylist()
     at = pc.if_else(is_log, table["offset"], pc.subtract(table["snapshot_end_offset"], 1))
-    order = pc.if_else(is_log, 1, 2)
-    columns = {name: pc.struct_field(change, name) for name in ("topic_id", "partition", "replicas")}
-    places = pa.table({"at": at, "order": order, **columns, "type": table["type"], "payload": table["payload"]})
-    moved = places.filter(pc.is_valid(places["replicas"]))
-    named = places.filter(pc.is_in(places["type"], pa.array(_CLUSTER_TYPES)))
-    for part, names in ((moved, tuple(columns)), (named, ("type", "payload"))):
-        keys = (part["at"].to_pylist(), part["order"].to_pylist())
-        items = zip(*(part[name].to_pylist() for name in names), strict=True)
-        yield from zip(*keys, items, strict=True)
+    topic_id, partition, replicas = (pc.struct_field(change, name) for name in ("topic_id", "partition", "replicas"))
+    is_wanted = pc.or_(pc.is_valid(replicas), pc.is_in(table["type"], pa.array(_CLUSTER_TYPES)))
+    columns = (at, pc.if_else(is_log, 1, 2), topic_id, partition, replicas, table["type"], table["payload"])
+    return zip(*(column.filter(is_wanted).to_pylist() for column in columns), strict=True)
 
 
-def _apply(facts: Facts, items: Iterable[_Item]) -> None:
-    """The nodes and replicas after each record in turn."""
+def _apply(facts: Facts, records: Iterable[tuple[Any, ...]]) -> None:
+    """The nodes and replicas after each record of `_wanted` in turn."""
     names: dict[str, str] = {}
-    replicas: dict[Partition, list[int]] = {}
-    for item in items:
-        if len(item) == 3:
-            replicas[item[0], item[1]] = item[2]
+    held: dict[Partition, list[int]] = {}
+    for _, _, topic_id, partition, replicas, kind, payload in records:
+        if replicas is not None:
+            held[topic_id, partition] = replicas
             continue
-        data = json.loads(item[1])
-        match item[0]:
+        data = json.loads(payload)
+        match kind:
             case "TOPIC_RECORD":
                 names[data["topicId"]] = data["name"]
             case "REMOVE_TOPIC_RECORD":
@@ -236,7 +227,7 @@ def _apply(facts: Facts, items: Iterable[_Item]) -> None:
                 facts.controllers.discard(data["controllerId"])
             case "KRAFT_VOTERS":
                 facts.controllers |= {voter["voterId"] for voter in data.get("voters", ())}
-    for (topic_id, partition), brokers in replicas.items():
+    for (topic_id, partition), brokers in held.items():
         for broker in brokers if topic_id in names else ():
             facts.replicas.setdefault(broker, set()).add((names[topic_id], partition))
     facts.brokers |= set(facts.replicas)
