@@ -10,7 +10,6 @@ from evidence.errors import DecodeError
 MAX_OUTPUT_BYTES = 64 << 20
 MAX_RATIO = 1000
 
-_UINT32 = (1 << 32) - 1
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 
@@ -40,34 +39,6 @@ def decompress(codec: str, data: bytes, most_bytes: int = 0) -> bytes:
     if len(out) > limit:
         raise DecodeError("decompression_bomb", f"{codec} data grows past {limit} bytes", 0)
     return out
-
-
-def with_header_checksum(frame: bytes) -> bytes:
-    """An LZ4 frame with the right checksum of its header. That of message format 0 covers the magic number, too, and
-    Kafka does not check it (Lz4BlockInputStream, ignoreFlagDescriptorChecksum).
-
-    Source: the LZ4 frame format: 4 bytes of magic, FLG, BD, 8 bytes of content size if FLG has it, one of checksum.
-    """
-    at = 14 if len(frame) > 4 and frame[4] & 0x08 else 6
-    return frame[:at] + bytes([_xxh32(frame[4:at]) >> 8 & 0xFF]) + frame[at + 1 :]
-
-
-def _xxh32(data: bytes) -> int:
-    """XXH32 with seed 0 of fewer than 16 bytes."""
-    result, words = 374761393 + len(data), len(data) // 4 * 4
-    for at in range(0, words, 4):
-        result = _rotated(result + int.from_bytes(data[at : at + 4], "little") * 3266489917, 17) * 668265263
-    for byte in data[words:]:
-        result = _rotated(result + byte * 374761393, 11) * 2654435761
-    result &= _UINT32
-    result = (result ^ result >> 15) * 2246822519 & _UINT32
-    result = (result ^ result >> 13) * 3266489917 & _UINT32
-    return result ^ result >> 16
-
-
-def _rotated(value: int, bits: int) -> int:
-    value &= _UINT32
-    return (value << bits | value >> 32 - bits) & _UINT32
 
 
 def _read_bounded(stream: pa.NativeFile, limit: int) -> bytes:

@@ -4,7 +4,7 @@ control batch gives to a transaction.
 Sources: Kafka's DefaultRecord (record framing, header keys are UTF-8), DefaultRecordBatch.incrementSequence (sequences
 wrap at 2^31), EndTransactionMarker and ControlRecordType (control batches), LegacyRecord and
 AbstractLegacyRecordBatch.DeepRecordsIterator (formats 0 and 1: a compressed message holds others; in format 1 their
-offsets are relative to the last one's), Lz4BlockInputStream (format 0 has a wrong LZ4 checksum).
+offsets are relative to the last one's), Lz4BlockInputStream (LZ4 of format 0 has a wrong checksum: it is not read).
 """
 
 import struct
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from evidence.errors import Damage, DecodeError
 from evidence.limits import MAX_INT32
 from evidence.wire.batches import CODECS, HEAD_BYTES
-from evidence.wire.compression import decompress, with_header_checksum
+from evidence.wire.compression import decompress
 from evidence.wire.data_batches import LEGACY, LEGACY_TIME, DataBatch, SegmentBytes
 from evidence.wire.schema import read_varint
 
@@ -112,10 +112,7 @@ def _legacy(data: SegmentBytes, batch: DataBatch) -> Iterator[DataRecord]:
         yield outer
         return
     codec = CODECS[batch.attributes & 0x03]
-    packed = outer.value or b""
-    if codec == "lz4" and batch.magic == 0:
-        packed = with_header_checksum(packed)
-    inner, messages, position = decompress(codec, packed, _MOST_BYTES), list[DataRecord](), 0
+    inner, messages, position = decompress(codec, outer.value or b"", _MOST_BYTES), list[DataRecord](), 0
     while position < len(inner):
         messages.append(_message(inner, position))
         position += _INT32.unpack_from(inner, position + 8)[0] + 12

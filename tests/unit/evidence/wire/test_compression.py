@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.errors import DecodeError
-from evidence.wire.compression import MAX_OUTPUT_BYTES, decompress, with_header_checksum
+from evidence.wire.compression import MAX_OUTPUT_BYTES, decompress
 from tests.support import writer
 from tests.unit.evidence.accounting import FUZZ
 
@@ -23,17 +23,6 @@ TEXT = b"the quick brown fox jumps over the lazy dog " * 2000
 @pytest.mark.parametrize("data", [b"", b"x", TEXT])
 def test_what_was_compressed_comes_back(codec: str, xerial: bool, data: bytes) -> None:
     assert decompress(codec, writer.compress(codec, data, xerial)) == data
-
-
-def test_the_checksum_of_an_lz4_header_is_made_right() -> None:
-    frame = writer.compress("lz4", TEXT)
-    assert not frame[4] & 0x08
-    spoiled = frame[:6] + bytes([frame[6] ^ 0xFF]) + frame[7:]
-    with pytest.raises(DecodeError, match="lz4"):
-        decompress("lz4", spoiled)
-    assert with_header_checksum(spoiled) == frame
-    sized = frame[:4] + bytes([frame[4] | 0x08, frame[5]]) + len(TEXT).to_bytes(8, "little") + b"?" + frame[7:]
-    assert decompress("lz4", with_header_checksum(sized)) == TEXT
 
 
 def test_uncompressed_data_is_handed_through() -> None:
@@ -49,7 +38,6 @@ STREAM = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
     ("codec", "data", "reason", "message"),
     [
         *((codec, data[:-cut], "bad_compression", codec) for codec, data in PACKED for cut in (1, 3, 20)),
-        *(("lz4", with_header_checksum(dict(PACKED)["lz4"][:cut]), "bad_compression", "lz4") for cut in range(16)),
         *((codec, data + b"\x01\x02", "bad_compression", codec) for codec, data in PACKED),
         # Of another codec.
         *((codec, dict(PACKED)["gzip"], "", "") for codec in ("snappy", "lz4", "zstd")),
