@@ -50,6 +50,7 @@ BROKER_LOGS = (SERVER_LOG, STATE_CHANGE_LOG, CONTROLLER_LOG)
 
 # By what a kind is known: names of its files, what is in them.
 SIGNS = tomllib.loads(files("evidence").joinpath("kinds.toml").read_text("utf-8"))
+NAME_NODES = frozenset(SIGNS["nodes"]["named"])
 _BY_NAME: dict[str, str] = {name: kind for kind, names in SIGNS["names"].items() for name in names}
 _LISTING = re.compile(r"listing-[a-z0-9]+\.txt(?:\.gz)?")
 _SEGMENT = re.compile(r"[0-9]{20}\.log")

@@ -40,21 +40,6 @@ _CHECKPOINT_COLUMN = {
     kinds.RECOVERY_POINT: "recovery_point_offset",
     kinds.LOG_START_OFFSET: "log_start_offset",
 }
-# Sources that name the nodes themselves, or concern no node.
-_NAME_NODES = frozenset(
-    {
-        kinds.LOG_DIRS,
-        kinds.GET_OFFSETS,
-        kinds.CONSUMER_GROUPS,
-        kinds.PROMETHEUS,
-        kinds.TOPICS_DESCRIBE,
-        kinds.DESCRIBE_TOPIC_PARTITIONS,
-        kinds.QUORUM_STATUS,
-        kinds.QUORUM_REPLICATION,
-        kinds.DESCRIBE_QUORUM,
-    }
-)
-
 _CHUNK_BYTES = 1 << 20
 _LONG_AGO_MS = 6_000
 _LOOKBACK_MS = 300_000  # of Prometheus (--query.lookback-delta): how long before its time a value may be from
@@ -132,14 +117,14 @@ def read_offsets(
         if file.kind not in readers:
             continue
         found = _within(too_large.get(file.path) or readers[file.kind](file), file, limits)
-        names_node = file.kind in _NAME_NODES or "broker_id" in found.of_file
+        names_node = file.kind in kinds.NAME_NODES or "broker_id" in found.of_file
         if file.node_id is None and not names_node and (found.offsets or found.quorum):
             message = "unknown node: put its meta.properties next to the file, or name the folder broker-<id>"
-            found = ReadRows(damage=[Damage(0, file.size_bytes, None, "unknown_node", message)])
+            found = _refused(file, message, "unknown_node")
         accounts[file.path] = _account(file, found)
         within_ms = file.read_within_ms(uncertainty_ms)
         common = {"source": file.kind, **_when(file, file.captured_at_ms, within_ms, found.older_ms)}
-        broker = {"broker_id": None if file.kind in _NAME_NODES else file.node_id}
+        broker = {"broker_id": None if file.kind in kinds.NAME_NODES else file.node_id}
         for when in [*_as_written(file)] or [common]:
             shared = {**common, **when, **broker, **found.of_file, **provenance(capture, file, 0)}
             if isinstance(found.offsets, pa.RecordBatch):
@@ -187,7 +172,7 @@ def _small(file: EvidenceFile, topic_ids: Mapping[str, str | None], named: Mappi
             lacks = "no node id"
     elif file.kind == kinds.SERVER_PROPERTIES and (b"\0" in (data := file.read()) or not read_properties(data)):
         lacks = "no properties"
-    return ReadRows(damage=[] if lacks is None else [Damage(0, file.size_bytes, None, "bad_properties", lacks)])
+    return ReadRows() if lacks is None else _refused(file, lacks, "bad_properties")
 
 
 def _too_large(file: EvidenceFile, limits: Limits) -> ReadRows | None:
@@ -214,14 +199,14 @@ def _within(found: ReadRows, file: EvidenceFile, limits: Limits) -> ReadRows:
     if count and file.kind != kinds.REPLICA_SEGMENT:
         with file.slices() as data:
             if data[:2].startswith(UTF_16):
-                return ReadRows(damage=[Damage(0, file.size_bytes, None, "bad_text", IN_UTF_16)])
+                return _refused(file, IN_UTF_16, "bad_text")
     if count <= limits.damaged_lines:
         return found
     return _refused(file, f"{count} damaged lines, limits.damaged_lines = {limits.damaged_lines} allows fewer")
 
 
-def _refused(file: EvidenceFile, message: str) -> ReadRows:
-    return ReadRows(damage=[Damage(0, file.size_bytes, None, "too_large", message)])
+def _refused(file: EvidenceFile, message: str, reason: str = "too_large", offset: int | None = None) -> ReadRows:
+    return ReadRows(damage=[Damage(0, file.size_bytes, offset, reason, message)])
 
 
 def _account(file: EvidenceFile, found: ReadRows) -> Account:
@@ -337,18 +322,16 @@ def _offset_checkpoint(stopped: dict[str, int | None], file: EvidenceFile) -> Re
 
 
 def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> ReadRows:
-    path, data = PurePosixPath(file.path), file.read()
+    path = PurePosixPath(file.path)
     is_metadata = path.parent.name == kinds.METADATA_LOG_DIR
     place = (tool_output.METADATA_TOPIC, 0) if is_metadata else kinds.partition_of(path)
     if place is None:
-        return ReadRows(
-            damage=[Damage(0, len(data), None, "unknown_partition", "the folder name is not that of a partition")]
-        )
-    lines, damage = read_checkpoint(data, 2)
+        return _refused(file, "the folder name is not that of a partition", "unknown_partition")
+    lines, damage = read_checkpoint(file.read(), 2)
     if damage:
         # A line in the middle may be missing. Kafka does not read such a file either (CheckpointFile).
         message = f"byte {damage[-1].position}: {damage[-1].message}: an epoch may be missing, none is used"
-        return ReadRows(damage=[Damage(0, len(data), None, "bad_checkpoint", message)])
+        return _refused(file, message, "bad_checkpoint")
     topic_id = None if is_metadata else topic_ids.get(str(path.parent))
     of_file = {"topic": place[0], "partition": place[1], "topic_id": topic_id}
     rows: list[Row] = []
@@ -358,10 +341,8 @@ def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Read
     for before, after in pairwise(rows):
         if any(before[name] >= after[name] for name in ("leader_epoch", "epoch_start_offset")):
             message = "epochs or offsets that do not rise: Kafka writes no such file (LeaderEpochFileCache)"
-            whole = Damage(
-                0, len(data), after["epoch_start_offset"], "bad_checkpoint", f"byte {after['position']}: {message}"
-            )
-            return ReadRows(damage=[whole])
+            start = after["epoch_start_offset"]
+            return _refused(file, f"byte {after['position']}: {message}", "bad_checkpoint", start)
     return ReadRows(offsets=rows, of_file=of_file, damage=damage)
 
 
