@@ -1,7 +1,7 @@
 """Tables that compare recorded partition changes with the rules: the differences, and each election's predictions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from replay.arrow import schemas
 from replay.arrow.ragged import PAD, Array, as_lists, ragged
 from replay.arrow.schemas import PREDICTED_STATE, RULE_DIFFERENCES
-from replay.arrow.sets import take
 from replay.controller.predictions import AS_PREDICTED, FIELDS, UNEXPLAINED, Compared, State
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
@@ -60,13 +59,13 @@ def _differences(history: pa.Table, compared: Compared) -> pa.Table:
         "profile": _strings(found.profile),
         "rule_fingerprint": _strings(_fingerprints(found.profile)),
     }
-    state = take(found.state, kind)
-    renamed = {name: kinds.renamed(getattr(state, name), index) for name in ("leader", "isr", "elr", "last_known_elr")}
+    state = {name: values[kind] for name, values in found.state.items()}
+    state |= {name: kinds.renamed(state[name], index) for name in state if name != "recovery"}
     columns = {
         **{name: recorded[name] for name in recorded.column_names},
         **{name: values.take(pa.array(kind)) for name, values in of_kinds.items()},
         "trigger_offset": pa.array(shown_at, mask=shown_at < 0),
-        "predicted": _states(replace(state, **renamed)),
+        "predicted": _states(state),
     }
     return pa.table({f.name: columns[f.name] for f in RULE_DIFFERENCES}, schema=RULE_DIFFERENCES)
 
@@ -126,9 +125,7 @@ def _subsets(names: Sequence[str], members: Sequence[Array]) -> pa.Array:
 
 def _states(state: State) -> pa.Array:
     """PREDICTED_STATE structs; null where nothing was predicted."""
-    nothing = pa.array(state.leader == PAD)
-    recovery = pa.array(["RECOVERED", "RECOVERING"]).take(pa.array(np.maximum(state.recovery, 0)))
-    lists = [as_lists(members) for members in (state.isr, state.elr, state.last_known_elr)]
-    return pa.StructArray.from_arrays(
-        [_ids(state.leader), *lists, recovery], fields=list(PREDICTED_STATE), mask=nothing
-    )
+    nothing, leader = pa.array(state["leader"] == PAD), _ids(state["leader"])
+    recovery = pa.array(["RECOVERED", "RECOVERING"]).take(pa.array(np.maximum(state["recovery"], 0)))
+    lists = [as_lists(state[name]) for name in ("isr", "elr", "last_known_elr")]
+    return pa.StructArray.from_arrays([leader, *lists, recovery], fields=list(PREDICTED_STATE), mask=nothing)

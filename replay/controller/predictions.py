@@ -68,17 +68,8 @@ FIELDS = (
     "record",
 )
 _PIECE_ROWS = 1 << 15
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Predicted states, one element each; lists as in `Cases`."""
-
-    leader: Array
-    recovery: Array
-    isr: Array
-    elr: Array
-    last_known_elr: Array
+# Predicted states by the name in `Cases`: leader, recovery, isr, elr, last_known_elr; one element each.
+State = dict[str, Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +309,9 @@ class _Piece:
         # A predicted ISR or ELR has only members of the replicas, ISRs and ELR around the change.
         before, after = self.transitions.before, self.transitions.after
         lists = (before.replicas, before.isr, before.elr, after.replicas, after.isr)
-        state = _no_states(len(self.rows), sum(members.shape[1] for members in lists))
+        count, width = len(self.rows), sum(members.shape[1] for members in lists)
+        state: State = {name: np.full(count, PAD) for name in ("leader", "recovery")}
+        state |= {name: np.full((count, width), PAD) for name in ("isr", "elr", "last_known_elr")}
         for name, answer in answers.items():
             mine = (by == name) & (difference != AS_PREDICTED)
             differs[mine] = answer.differs[mine]
@@ -326,20 +319,11 @@ class _Piece:
                 at = np.flatnonzero((mine & (answer.hypothesis == number))[hypothesis.rows])
                 if len(at):
                     cases = self._input(hypothesis, at, PROFILES[name])
-                    _put(state, hypothesis.rows[at], state_after(cases, predict(cases, PROFILES[name])))
+                    instead = state_after(cases, predict(cases, PROFILES[name]))
+                    for field, values in state.items():
+                        found = getattr(instead, field)
+                        values[hypothesis.rows[at]] = resize(found, width) if found.ndim > 1 else found
         return by, differs, state
-
-
-def _no_states(count: int, width: int) -> State:
-    lists = [np.full((count, width), PAD) for _ in range(3)]
-    return State(np.full(count, PAD), np.full(count, PAD), *lists)
-
-
-def _put(state: State, rows: Array, found: PartitionStates) -> None:
-    state.leader[rows], state.recovery[rows] = found.leader, found.recovery
-    for name in ("isr", "elr", "last_known_elr"):
-        lists = getattr(state, name)
-        lists[rows] = resize(getattr(found, name), lists.shape[1])
 
 
 def _flipped_election(cases: Cases) -> Cases:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -63,7 +63,7 @@ def shared_and_alone(history: pa.Table, facts: ClusterFacts) -> tuple[list[Any],
     kind, of_kinds, every = shared.alike.kind, shared.predictions, np.arange(len(rows))
 
     def lists(state: State, changes: Any = None) -> list[Any]:
-        columns = [getattr(state, field.name) for field in fields(State)]
+        columns = list(state.values())
         if changes is not None:
             columns = [column[kind] for column in columns]
             recovery = columns[1]
