@@ -96,17 +96,14 @@ class Member:
     modified: Modified | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unpacked:
-    """members: in the archive's order. refused: (member, reason) of each one left out."""
-
-    members: list[Member]
-    refused: list[tuple[str, str]]
+Refused = list[tuple[str, str]]
 
 
-def unpack(archive: Path, folder: Path, limits: Limits = DEFAULT_LIMITS, named: str | None = None) -> Unpacked:
-    """The archive's regular files, in memory or in `folder`, an empty one. An archive inside the archive is one of
-    them: it is not opened.
+def unpack(
+    archive: Path, folder: Path, limits: Limits = DEFAULT_LIMITS, named: str | None = None
+) -> tuple[list[Member], Refused]:
+    """(the archive's regular files, in its order, in memory or in `folder`, an empty one; member and reason of each one
+    that is left out). An archive inside the archive is a file: it is not opened.
 
     named: the archive's name in messages; None: its path.
     Errors: CaptureError when the archive is damaged, cut off, or has more than `limits` allow, or the disk is full.
@@ -124,7 +121,7 @@ def unpack(archive: Path, folder: Path, limits: Limits = DEFAULT_LIMITS, named: 
             raise CaptureError(f"{named}: cannot be unpacked in {where}") from error
         why = str(error) or "it ends too early"
         raise CaptureError(f"{named}: the archive cannot be read: {why}. Copy it again from its source.") from error
-    return Unpacked(work.found, work.names.refused)
+    return work.found, work.names.refused
 
 
 class Names:
@@ -135,7 +132,7 @@ class Names:
         self.inside = inside
         self.files: set[tuple[str, ...]] = set()
         self.folders: set[tuple[str, ...]] = set()
-        self.refused: list[tuple[str, str]] = []
+        self.refused: Refused = []
 
     def take(self, name: str, reason: str | None = None) -> bool:
         """Take a name, or record why it is left out. reason: why it is left out even if the name is good."""

@@ -177,8 +177,8 @@ def open_capture(location: Location, limits: Limits = DEFAULT_LIMITS) -> Iterato
     """
     if isinstance(location, Remote):
         with private_folder() as folder:
-            staged = remote.stage(location, folder, limits)
-            with _opened(staged.root, location, staged.refused, staged.in_place, limits) as capture:
+            root, refused, in_place = remote.stage(location, folder, limits)
+            with _opened(root, location, refused, in_place, limits) as capture:
                 yield capture
         return
     check_location(location)
@@ -191,15 +191,15 @@ def open_capture(location: Location, limits: Limits = DEFAULT_LIMITS) -> Iterato
 def _opened(
     local: Path, location: Location, refused: list[tuple[str, str]], in_place: Mapping[Path, Framed], limits: Limits
 ) -> Iterator[Capture]:
-    """Open the local copy. local: where the location's bytes can be read; in_place: as in remote.Staged."""
+    """Open the local copy. local: where the location's bytes can be read; in_place: as of remote.stage."""
     if local not in in_place and local.is_dir():
         copied, special = _walk(local, location, limits.capture_files)
         found = [Member(PurePosixPath(each.relative_to(local).as_posix()), each) for each in (*copied, *in_place)]
         yield _register(location, found, [*refused, *special], limits, in_place)
     elif local not in in_place and archive.is_archive(local):
         with private_folder() as folder:
-            unpacked = archive.unpack(local, folder, limits, str(location))
-            yield _register(location, _without_single_folder(unpacked.members), unpacked.refused, limits, {})
+            members, refused = archive.unpack(local, folder, limits, str(location))
+            yield _register(location, _without_single_folder(members), refused, limits, {})
     else:
         # A log is classified by its folder's name.
         path = PurePosixPath(*local.parts[-3:])

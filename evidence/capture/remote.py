@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evidence import kinds
-from evidence.capture.archive import READ_BY_TASKS, Names
+from evidence.capture.archive import READ_BY_TASKS, Names, Refused
 from evidence.capture.blocks import Blocks, Local
 from evidence.errors import CaptureError, spelled_out
 from evidence.limits import DEFAULT_LIMITS, Limits
@@ -140,17 +140,6 @@ class Framed:
     scan: "Scan"
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """root: the copy, a file or a folder. refused: (name, reason) of each object that was left out: its name would
-    place it outside the folder or over another file. in_place: what was not copied, by the path that the copy would
-    have."""
-
-    root: Path
-    refused: list[tuple[str, str]]
-    in_place: dict[Path, Framed]
-
-
 def check(remote: Remote) -> None:
     """Check that the URL exists, in one or two requests. Errors: CaptureError when it does not, or cannot be
     reached."""
@@ -162,8 +151,11 @@ def size_bytes(remote: Remote) -> int:
     return sum(info.get("size") or 0 for info in Store(remote).objects().values())
 
 
-def stage(remote: Remote, folder: Path, limits: Limits = DEFAULT_LIMITS) -> Staged:
+def stage(remote: Remote, folder: Path, limits: Limits = DEFAULT_LIMITS) -> tuple[Path, Refused, dict[Path, Framed]]:
     """Copy the capture into `folder`, without the segments and snapshots of the metadata log that are read in place.
+
+    Returns the copy, a file or a folder; name and reason of each object that was left out: its name would place it
+    outside the folder or over another file; and what was not copied, by the path that the copy would have.
 
     Errors: CaptureError for an object that cannot be reached or read, arrives truncated or changes meanwhile, and for
     more objects or bytes than `limits` allow.
@@ -189,7 +181,7 @@ def stage(remote: Remote, folder: Path, limits: Limits = DEFAULT_LIMITS) -> Stag
             f"{store.shown(changed)}: the object changed while the capture was copied. Evidence must not change: "
             "copy the capture to its own prefix, then name that."
         )
-    return Staged(root, names.refused, {targets[file.file.path]: file for file in framed})
+    return root, names.refused, {targets[file.file.path]: file for file in framed}
 
 
 def _is_in_place(remote: Remote, name: Path, info: Info) -> bool:

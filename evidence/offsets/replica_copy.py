@@ -111,7 +111,7 @@ def open_copies(root: Path, limits: Limits = DEFAULT_LIMITS) -> Iterator[list[Re
         return
     with private_folder() as folder:
         (folder / "members").mkdir()
-        for member in unpack(root, folder / "members", limits).members:
+        for member in unpack(root, folder / "members", limits)[0]:
             if not (kinds.is_segment(member.path) or member.path.name in (_EPOCHS, _METADATA)):
                 continue
             target = folder / "files" / member.path

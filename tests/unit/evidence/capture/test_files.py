@@ -403,7 +403,7 @@ def test_a_damaged_archive_is_unpacked_or_refused(suffix: str, at: int, mask: in
         archive.write_bytes(writer.flip(data, at % len(data), mask)[: len(data) - size % len(data) if at % 2 else None])
         shutil.rmtree(root / "capture")
         try:
-            refused = unpack(archive, root, Limits(capture_bytes=1 << 20)).refused
+            _, refused = unpack(archive, root, Limits(capture_bytes=1 << 20))
         except CaptureError as error:
             refused = [(str(archive), str(error))]
         assert all(name and reason for name, reason in refused)
