@@ -54,7 +54,7 @@ def work_of(scanned: Scanned, split_bytes: int = SPLIT_BYTES) -> list[ByteRange]
         end, epoch = snapshot.end_offset, snapshot.epoch
         ranges = byte_ranges(batches_of(snapshot.file, snapshot.batches), split_bytes)
         work += [replace(r, holds=SNAPSHOT, snapshot_end_offset=end, snapshot_epoch=epoch) for r in ranges]
-    for file, start, stop in ((u.file, u.start, u.end) for u in scanned.unplaced if u.file.sha256 not in done):
+    for file, start, stop in (each for each in scanned.unplaced if each[0].sha256 not in done):
         done.add(file.sha256)
         work.append(ByteRange(file.source, file.path, file.sha256, file.kind, start, stop, PAYLOADS))
     return work

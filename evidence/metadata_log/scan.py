@@ -44,22 +44,14 @@ class Snapshot:
     epoch: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Unplaced:
-    """A range [start, end) of bytes with records of the metadata log whose offsets are unknown."""
-
-    file: EvidenceFile
-    start: int
-    end: int
-
-
 @dataclass
 class Scanned:
-    """All metadata files of a capture, framed. accounts: by path."""
+    """All metadata files of a capture, framed. unplaced: ranges [start, end) of bytes of files with records whose
+    offsets are unknown. accounts: by path."""
 
     logs: list[Log] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
-    unplaced: list[Unplaced] = field(default_factory=list)
+    unplaced: list[tuple[EvidenceFile, int, int]] = field(default_factory=list)
     accounts: dict[str, Account] = field(default_factory=dict)
 
     @cached_property
@@ -68,9 +60,9 @@ class Scanned:
         return distinct_batches(sorted(self.logs, key=lambda log: (log.file.kind == kinds.DUMP_LOG, bool(log.lacks))))
 
 
-@dataclass(frozen=True, slots=True)
-class DistinctBatches:
-    """Batches as columns. heads: of dtype wire.batches.HEADS. file: int64, for each batch the place in `files` of the
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctBatches(Batches):
+    """Batches as columns. file: int64, for each batch the place in `files` of the
     file that its rows refer to. holders: int64, the place in `nodes` of the nodes that hold it, ascending."""
 
     heads: Array
@@ -79,22 +71,9 @@ class DistinctBatches:
     nodes: Sequence[tuple[int, ...]]
     holders: Array
 
-    def __len__(self) -> int:
-        return len(self.heads)
-
     def take(self, rows: Array) -> "DistinctBatches":
         """Those of a mask, or of row numbers."""
         return replace(self, heads=self.heads[rows], file=self.file[rows], holders=self.holders[rows])
-
-    @property
-    def ends(self) -> Array:
-        """int64 byte position after each batch in its file."""
-        return Batches(self.heads).ends
-
-    @property
-    def are_control(self) -> Array:
-        """Mask of the control batches."""
-        return Batches(self.heads).are_control
 
     @property
     def record_count(self) -> int:
@@ -210,7 +189,7 @@ def _scan_dump(scanned: Scanned, file: EvidenceFile) -> None:
     scan = scan_dump(file.read())
     lacks = [log.lacks for log in scan.logs if log.lacks]
     if scan.unplaced:
-        scanned.unplaced.append(Unplaced(file, *scan.unplaced))
+        scanned.unplaced.append((file, *scan.unplaced))
         lacks.append("bare payloads: no offsets, epochs or times; the records cannot be placed in the log")
     flipped: list[Damage] = []
     for log in scan.logs:
