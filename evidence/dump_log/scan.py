@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from evidence.dump_log import lines
 from evidence.errors import Damage, DecodeError
 from evidence.text_files import IN_UTF_16, UTF_16
-from evidence.wire.batches import Batch
+from evidence.wire.batches import Batch, Batches, is_whole
 
 _MAX_LACKS = 3
 _BOM = b"\xef\xbb\xbf"
@@ -293,7 +293,7 @@ class _Scanner:
             log.printed_control and self.data.find(b" SnapshotFooter {", *last.last_line) < 0
         ):
             return "it does not end with a snapshot footer"
-        return None
+        return None if is_whole(Batches.of(heads)) else "its records are not numbered from 0 without a gap"
 
 
 def scan_dump(data: bytes) -> DumpScan:

@@ -18,7 +18,18 @@ from evidence.capture.accounts import Account, last_of_each_folder
 from evidence.capture.files import EvidenceFile
 from evidence.dump_log.scan import scan_dump
 from evidence.errors import Damage
-from evidence.wire.batches import CODECS, HEADS, Array, Batches, Bytes, Scan, begins, check_continuity, scan_batches
+from evidence.wire.batches import (
+    CODECS,
+    HEADS,
+    Array,
+    Batches,
+    Bytes,
+    Scan,
+    begins,
+    check_continuity,
+    is_whole,
+    scan_batches,
+)
 from evidence.wire.records import Record, read_records
 
 _KEY = ("crc", "base_offset", "epoch")  # of a batch; the last is compared first
@@ -180,9 +191,7 @@ def _snapshot_problem(data: Bytes, batches: Batches) -> str | None:
         return "it does not begin with a snapshot header"
     if not isinstance(last, Record) or last.type != "SNAPSHOT_FOOTER":
         return "it does not end with a snapshot footer"
-    if batches[0].base_offset != 0:
-        return f"its records are numbered from {batches[0].base_offset}, not from 0"
-    return None
+    return None if is_whole(batches) else "its records are not numbered from 0 without a gap"
 
 
 def _scan_dump(scanned: Scanned, file: EvidenceFile) -> None:

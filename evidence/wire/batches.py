@@ -386,6 +386,12 @@ def _is_continuous(batches: Batches) -> bool:
     return bool(((after["base_offset"] == before["last_offset"] + 1) & in_epoch).all())
 
 
+def is_whole(snapshot: Batches) -> bool:
+    """Whether no record of a snapshot's batches is missing before the last one: they are numbered from 0
+    (RecordsSnapshotWriter)."""
+    return not snapshot.heads["base_offset"][0] and _is_continuous(snapshot)
+
+
 def _wrong_offsets(batches: Batches) -> dict[int, str]:
     base, run = batches.heads["base_offset"], _runs(batches)
     # All batches of a dense run have the same anchor: base offset minus the number of records before it in the file.
