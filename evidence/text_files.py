@@ -17,6 +17,8 @@ from evidence.redaction import excerpt
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 IN_UTF_16 = "UTF-16 text, as PowerShell's '>' writes it: convert it to UTF-8"
 _BOM = b"\xef\xbb\xbf"  # of UTF-8, as PowerShell's Out-File writes it
+# A control sequence of a terminal (ECMA-48): colours.
+COLOUR = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
 _BLANKS = " \t\f"
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 _PROPERTY = re.compile(r"((?:[^\\ \t\f=:]|\\.)+)(?:[ \t\f]*[=:]|[ \t\f])[ \t\f]*(.*)")
@@ -34,6 +36,13 @@ class CheckpointLine:
     position: int
     length_bytes: int
     words: list[bytes]
+
+
+def without_colours(text: bytes) -> bytes:
+    """The text without a terminal's colours. Each line has spaces at its end instead, so that none begins elsewhere."""
+    if b"\x1b" not in text:
+        return text
+    return b"\n".join(COLOUR.sub(b"", line).ljust(len(line)) for line in text.split(b"\n"))
 
 
 def whole_lines(data: bytes) -> bytes:

@@ -18,6 +18,7 @@ from typing import Any
 
 from evidence.broker_logs.times import ISO, Times, date_pattern, is_rounded, read_iso, read_time, zone_by_stamp
 from evidence.limits import MAX_TIME_MS
+from evidence.text_files import without_colours
 
 # Kafka's own pattern, and those of Strimzi's and other images; the first that fits most lines is taken.
 KNOWN_PATTERNS = (
@@ -30,13 +31,15 @@ _MOST_TAIL = 2048
 
 _STAMP = re.sub(r"\?P<(\w+)>", r"?P<stamp_\1>", ISO.replace("[T ]", "T"))
 # What may stand before an event's own text: kubectl --prefix, stern (pod and container), docker compose; Grafana's
-# milliseconds; a time, with CRI's stream and flag, logcli's labels or the stream of `aws logs tail`; syslog and
-# journald (short, -precise, -full, -iso, -unix, -monotonic; RFC 5424).
+# milliseconds; a time, with CRI's stream and flag, logcli's labels or the stream of `aws logs tail`; what
+# `aws logs filter-log-events --output text` prints, also after the message; syslog and journald (short, -precise,
+# -full, -iso, -unix, -monotonic; RFC 5424).
 _PREFIX = (
     r"(?:\[pod/(?P<from_pod>[^\]\n]{1,300})\] |(?P<from_stern>(?:[a-z0-9][a-z0-9.-]* ){1,2}[a-z0-9][a-z0-9-]*) |"
     r"(?P<from_service>[a-zA-Z0-9._-]{1,100}) +\| ?)?(?:\d\d-\d\d \d\d:\d\d:\d\d )?"
     rf"(?:\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{{3}}\t|(?:\d{{13}}\t)?{_STAMP}[ \t]"
-    r"(?:(?:stdout|stderr) (?P<flag>[FP]) |\{(?P<labels>[^}\n]*)\} +|(?P<from_stream>[^\s\[{]+) )?)?"
+    r"(?:(?:stdout|stderr) (?P<flag>[FP]) |\{(?P<labels>[^}\n]*)\} +|(?P<from_stream>[^\s\[{]+) )?|"
+    r"EVENTS\t(?:\d{20,60}\t)?\d{13}\t(?:(?P<from_events>[^\t\n]{1,512})\t)?)?"
     r"(?:(?:(?:[A-Z][a-z]{2} )?(?:[A-Z][a-z]{2} [ \d]\d|\d{4}-\d\d-\d\d) \d\d:\d\d:\d\d(?:\.\d{1,6})? (?:[A-Z]{3,5} )?|"
     r"\d{10}\.\d{6} |\[ *\d{1,9}\.\d{6}\] )?"
     r"(?P<from_host>[a-zA-Z0-9._-]{1,100}) [a-zA-Z0-9._@/-]{1,100}(?:\[\d{1,10}\])?: |"
@@ -159,7 +162,7 @@ def _named_once(expression: str) -> str:
 
 def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Layout:
     plain, prefixed = re.compile(before), re.compile(_PREFIX + before)
-    tail = re.compile(after + r"\s*$")
+    tail = re.compile(after + r"(?:\t\d{13})?\s*$")
 
     def read(line: bytes) -> EventHead | None:
         text = line.decode("utf-8", "replace")
@@ -169,14 +172,14 @@ def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Lay
         groups = found.groupdict()
         if groups.get("flag") == "P":
             return None
-        end = _tail_match(tail, text, found.end()) if after else None
+        end = _tail_match(tail, text, found.end())
         message = text[found.end() : end.start() if end else len(text)]
         logger = groups.get("logger") or (end.groupdict().get("logger") if end else None)
         wall_ms, utc_ms = read_time(groups, zone_ms)
         is_whole_s = wall_ms is not None and not (groups.get("fraction") or groups.get("epoch_ms"))
         if wall_ms is not None and (utc_ms is None or is_whole_s):
             wall_ms, utc_ms = _stamped(wall_ms, utc_ms, is_whole_s, groups)
-        is_cut = bool(after) and end is None
+        is_cut = end is None
         source = next((text for name, text in groups.items() if text and name.startswith("from_")), None)
         source = source or _first(dict(_LABEL.findall(groups.get("labels") or "")), _JSON_FROM)
         return EventHead(wall_ms, utc_ms, groups.get("level"), logger, message.rstrip(), is_whole_s, is_cut, source)
@@ -249,11 +252,7 @@ def json_layout(inner: Sequence[Layout]) -> Layout:
             line = line.strip().lstrip(b"[,").rstrip(b",]")
         if line.lstrip()[:1] == b'"':
             line = b"{" + line + b"}"
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            return None
-        return _of_fields(value, inner) if isinstance(value, dict) else None
+        return _of_object(line, inner)
 
     member = f'"(?:{"|".join(_JSON_MESSAGE)})"\\s*:\\s*"'
     return Layout("json", rf"^\s*(?:(?:\[\s*|,\s*)?\{{\s*[^\s]|{member})", read, shows_its_end=True)
@@ -280,6 +279,14 @@ def csv_layout(header: bytes, inner: Sequence[Layout]) -> Layout | None:
     return Layout("csv", head, read, has_header=True)
 
 
+def _of_object(text: bytes, inner: Sequence[Layout]) -> EventHead | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return _of_fields(value, inner) if isinstance(value, dict) else None
+
+
 def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> EventHead | None:
     for name in _JSON_OUTER:
         if isinstance(own := fields.get(name), dict):
@@ -288,10 +295,13 @@ def _of_fields(fields: Mapping[str, Any], inner: Sequence[Layout]) -> EventHead 
     if not isinstance(message, str):
         return None
     (wall_ms, utc_ms), is_whole_s = _time_of(fields)
-    line = message.split("\n", 1)[0].rstrip("\r").encode("utf-8", "replace")
+    text = without_colours(message.encode("utf-8", "replace"))
+    message, line = text.decode(), text.split(b"\n", 1)[0].rstrip(b"\r")
     stamp = b"" if utc_ms is None else f"{_EPOCH + timedelta(milliseconds=utc_ms):%Y-%m-%dT%H:%M:%S.%f}Z ".encode()
     source = _first(fields, _JSON_FROM)
     source = None if source is None else str(source)
+    if text.startswith(b"{") and (head := _of_object(text, inner)) is not None:  # what a node printed as JSON itself
+        return replace(head, source=source or head.source)
     for layout in inner:
         if (head := layout.read(stamp + line) or layout.read(line)) is not None:
             return replace(head, source=source or head.source)
@@ -346,7 +356,7 @@ def detect(start: bytes, patterns: Sequence[str] = ()) -> Layout | None:
     """The layout of a text by its first HEAD_BYTES; None where no line begins an event. patterns: what the site uses,
     tried before KNOWN_PATTERNS. Errors: ValueError of `of_pattern`."""
     texts = [of_pattern(pattern) for pattern in (*patterns, *KNOWN_PATTERNS)]
-    lines = [line.strip(b"\r\0") for line in start.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
+    lines = [line.strip(b"\r\0") for line in without_colours(start.removeprefix(b"\xef\xbb\xbf")).split(b"\n")]
     lines = [line for line in lines if line]
     objects = json_layout(texts)
     sheet = csv_layout(lines[0], texts) if lines and b"," in lines[0] and lines[0][:1] != b"{" else None

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from evidence.broker_logs.layouts import Layout
 from evidence.errors import Damage
 from evidence.redaction import excerpt
+from evidence.text_files import without_colours
 
 # Longer lines are held back: no line that matters is, and a file without line ends must not fill the memory.
 MAX_LINE_BYTES = 1 << 20
@@ -108,6 +109,7 @@ class LineScanner:
 
     def _read(self, data: bytes) -> list[Line]:
         """Whole lines, the next of the text."""
+        data = without_colours(data)
         base = self.text_bytes
         self.text_bytes += len(data)
         buffer = np.frombuffer(data, dtype=np.uint8)

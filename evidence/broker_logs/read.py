@@ -32,7 +32,6 @@ _CHUNK_ROWS = 50_000
 _MAX_HEAD_BYTES = 4 * HEAD_BYTES
 # Threads write their lines some ms after they took their times.
 _OUT_OF_ORDER_MS = 1000
-_IN_COLOUR = ", or remove the terminal's colours"
 _IN_ONE_VALUE = "; of JSON an object a line is read, as jq -c '.[]' or '.events[]' prints it"
 
 
@@ -271,7 +270,6 @@ def _account(file: EvidenceFile, stream: TextStream, scanner: LineScanner | None
         code = "bad_compression" if stream.reason else "unknown_layout"
         with file.slices() as data:
             start = data[:2]
-            reason += _IN_COLOUR if b"\x1b[" in data[:HEAD_BYTES] else ""
         reason = IN_UTF_16 if start in UTF_16 else reason + _IN_ONE_VALUE if start[:1] in b"{[" else reason
         damage = [Damage(0, file.size_bytes, None, code, reason)]
         return Account(0, file.size_bytes, 0, reason, damage)

@@ -3,7 +3,7 @@
 import re
 
 from evidence import kinds
-from evidence.text_files import UTF_16
+from evidence.text_files import COLOUR, UTF_16
 
 HEAD_BYTES = 64 << 10
 
@@ -31,7 +31,6 @@ _STATUS = (rb"^LeaderId:\s", rb"^LeaderEpoch:\s", rb"^HighWatermark:\s")
 _FIRST_LINES = 50
 _GO = (b"# HELP go_", b"# TYPE go_")  # about itself an exporter of consumer lag says more lines than that
 _JSON_KINDS = [(kind, [name.encode() for name in names]) for kind, names in kinds.SIGNS["json"].items()]
-_COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 _PREFIX = re.compile(rb"(?m)^(?:\[pod/[^\]\n]{1,300}\] )?(?:\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) )?")
 _JSON_START = re.compile(rb"^\s*\{", re.MULTILINE)
 
@@ -41,7 +40,7 @@ def sniff(head: bytes) -> str | None:
     what kubectl and docker put before a line: its reader says what is wrong with it."""
     if head.startswith(UTF_16):
         head = head.decode("utf-16", "replace").encode()
-    head = _COLOUR.sub(b"", head.removeprefix(b"\xef\xbb\xbf"))
+    head = COLOUR.sub(b"", head.removeprefix(b"\xef\xbb\xbf"))
     return _kind_of(head) or _kind_of(_PREFIX.sub(b"", head))
 
 
