@@ -15,6 +15,7 @@ from evidence.offsets.jmx_exporter import (
     FUTURE_LABELS,
     HIGH_WATERMARK,
     IN_SYNC_REPLICAS_COUNT,
+    INEXACT_FROM,
     OF_LEADERS,
     UNDER_MIN_ISR,
     MetricNames,
@@ -33,7 +34,6 @@ _METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="([ !#-\[\]-~]*)"(?:,|$)')
 # Values from here on are impossible.
 _BEYOND = {IN_SYNC_REPLICAS_COUNT: 2.0**31, UNDER_MIN_ISR: 2.0}
-_BEYOND_OFFSETS = 2.0**63
 
 
 def clean_checkpoint(data: bytes, column: str) -> pa.RecordBatch | None:
@@ -81,7 +81,7 @@ def clean_metrics(data: bytes, names: MetricNames) -> pa.RecordBatch | None:
         if found is None:
             return None
         values = found.pop("value").cast(pa.float64()).to_numpy()
-        if (values % 1).any() or values.max() >= _BEYOND.get(field, _BEYOND_OFFSETS):
+        if (values % 1).any() or values.max() >= _BEYOND.get(field, INEXACT_FROM):
             return None
         value = pa.array(values.astype(np.int64)).cast(ENCODED.field(field).type)
         pieces.append(pa.table({**found, "position": pa.array(starts[at]), field: value}))

@@ -31,6 +31,8 @@ IN_SYNC_REPLICAS_COUNT, UNDER_MIN_ISR = "in_sync_replicas_count", "under_min_isr
 # The leader's metrics: they are meaningless for a partition that this broker does not lead.
 OF_LEADERS = (IN_SYNC_REPLICAS_COUNT, UNDER_MIN_ISR)
 HIGH_WATERMARK = "high_watermark"
+# The JMX exporter prints doubles: from here on, that of the next offset may be the same.
+INEXACT_FROM = 2.0**53
 # How long before its scrape a value of an exporter of consumer lag may have been read, and how long after its begin.
 OLDER_MS, SCRAPE_MS = 300_000, 60_000
 _HIGH_WATERMARK = {
@@ -181,7 +183,8 @@ def row_of(sample: Sample, field: str, names: MetricNames) -> Row:
     """The replica and the value of a sample, and its own time if it has one."""
     value = int(sample.value)
     maximum, problem = _VALUES.get(field, _OFFSET)
-    if value != sample.value or not 0 <= value <= maximum:
+    is_exact = isinstance(sample.value, int) or sample.value < INEXACT_FROM
+    if value != sample.value or not 0 <= value <= maximum or not is_exact:
         raise ValueError(f"{sample.value} is {problem}")
     place = _place(sample.name, names)
     for label in place:

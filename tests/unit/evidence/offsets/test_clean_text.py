@@ -101,7 +101,7 @@ def java(number: int) -> str:
 
 metrics = st.sampled_from(sorted(NAMES.fields().keys() - NAMES.high_watermark))
 offset_values = st.one_of(
-    st.integers(0, 10**15 - 1).map(str), st.integers(0, (1 << 63) - 1024).map(float).map(int).map(java)
+    st.integers(0, 10**15 - 1).map(str), st.integers(0, (1 << 53) - 1).map(float).map(int).map(java)
 )
 VALUES = {
     "log_end_offset": offset_values,
