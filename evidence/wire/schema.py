@@ -188,6 +188,7 @@ def _compile_struct(record: str, fields: list[dict[str, Any]]) -> Reader:
                     raise DecodeError(
                         "bad_tag", f"tagged field {name} has {size} bytes, {stop - position} were read", position
                     )
+                values.pop(name, None)  # of a tag that is there twice Kafka's readers keep the last value
                 if value != default:
                     values[name] = value
             position = end
