@@ -1,7 +1,8 @@
 """Where to move replicas of brokers that are gone: the plan of kafka-reassign-partitions.
 
-Sources: Kafka's ReassignPartitionsCommand (format of the plan), KIP-455 (a plan replaces a reassignment that is under
-way; nobody is taken into the ISR, so that it ends, without a leader that runs).
+Sources: Kafka's ReassignPartitionsCommand (the plan's format; verifyBrokerIds refuses all of a plan that names a broker
+that is fenced or unknown, 3.9.1 to 4.3.1), KIP-455 (a plan replaces a reassignment that is under way; nobody is taken
+into the ISR, so that it ends, without a leader that runs).
 """
 
 import json
@@ -28,7 +29,7 @@ def reassignments(states: Sequence[Row], active: Collection[int]) -> Iterator[Ac
 
 
 def _plan(rows: Sequence[Row], gone: Sequence[int], active: Collection[int]) -> list[Row]:
-    """The entries of the plan: of each partition that gets a copy more or one gone less. A gone replica's place goes to
+    """The entries of the plan: of each partition that is left without a gone replica. A gone replica's place goes to
     the active broker that has got the fewest so far."""
     taken = dict.fromkeys(sorted(active), 0)
     found: list[Row] = []
@@ -42,6 +43,6 @@ def _plan(rows: Sequence[Row], gone: Sequence[int], active: Collection[int]) -> 
                 replicas[replicas.index(broker)] = chosen
             elif len(replicas) > _LEAST_REPLICAS:
                 replicas.remove(broker)
-        if replicas != row["replicas"]:
+        if not {*gone}.intersection(replicas):
             found.append({"topic": row["topic"], "partition": row["partition"], "replicas": replicas})
     return found
