@@ -107,11 +107,10 @@ def _stop_replaced(given: PlanInput) -> Iterator[PlanStep]:
 
 
 def _turn_off_unclean(given: PlanInput) -> Iterator[PlanStep]:
-    """Before any start: while it is on, the first replica that comes back is elected. A member, too, may be one that
-    must not lead: with its registration after an unclean stop it leaves the ELR."""
-    down = given.down
-    unsafe = [each for each in given.waiting if each.unclean != OFF and len(each.replicas) > 1]
-    risky = [each for each in unsafe if not down.isdisjoint(each.replicas)]
+    """Before any start: while it is on, the first replica that comes back is elected, also one that ran without its
+    directory. A member, too, may be one that must not lead: with its registration after an unclean stop it leaves the
+    ELR."""
+    risky = [each for each in given.waiting if each.unclean != OFF and len(each.replicas) > 1]
     if not risky:
         return
     own = {each.topic for each in risky if each.layer not in _BELOW_CLUSTER}
@@ -193,7 +192,7 @@ def _start(given: PlanInput) -> Iterator[PlanStep]:
             *(broker_state(given.brokers, b) for b in sorted(order)),
         ),
         assumptions=_as_left(members_of(helped)),
-        predictions=(*_elections(given, helped), *([say("replaced")] if helped else []), *_meanwhile(given, by_hand)),
+        predictions=(*_elections(given, helped), *_meanwhile(given, by_hand, failed)),
         actions=by_hand,
         brokers=order,
         of=about_waiting(given, helped),
@@ -208,10 +207,10 @@ def _failed(given: PlanInput, helped: Sequence[Waiting]) -> dict[int, list[Waiti
     return {broker: [each for _, each in own] for broker, own in groups(pairs, lambda pair: pair[0]).items()}
 
 
-def _meanwhile(given: PlanInput, by_hand: Sequence[Action]) -> Iterator[str]:
+def _meanwhile(given: PlanInput, by_hand: Sequence[Action], restarted: Collection[int]) -> Iterator[str]:
     if given.has_no_majority:
         yield say("no_election_yet", voters=_listed(given.voters))
-    if stopped := sorted({broker for action in by_hand for broker in action.brokers}):
+    if stopped := sorted({*restarted, *(broker for action in by_hand for broker in action.brokers)}):
         yield say("effects_of_stops", brokers=",".join(map(str, stopped)))
 
 
@@ -267,6 +266,8 @@ def _elections(given: PlanInput, waiting: Sequence[Waiting]) -> Iterator[str]:
     by_log = groups([each for each in waiting if each.by == BY_LOG], lambda each: each.members[0])
     for broker, rows in sorted(by_log.items()):
         yield say("by_log", places=named(rows), broker=broker)
+    if waiting:
+        yield say("replaced")
 
 
 def _elect(given: PlanInput) -> Iterator[PlanStep]:
