@@ -77,8 +77,7 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
     features = lake.rows("feature_history", cluster, ("name", "level"), _AT_END)
     waits = {"topics": sorted({each.topic_id for each in waiting})[:MOST_READ]}
     leaderless = ask("incident/plan_leaderless", of, waits) if waiting else []
-    names = sorted({row["topic"] for row in lost if row["topic"] is not None})
-    topics = ask("incident/plan_topics", of, {"names": names}) if names else []
+    topics = ask("incident/plan_topics", of)
     return PlanInput(
         waiting=waiting,
         alone=alone,
@@ -89,6 +88,7 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         left_out=max(lake.count("findings", cluster, is_open) - MOST_READ, 0),
         current={row["topic"]: row["topic_id"] for row in topics},
         partition_counts={r["topic_id"]: r["partitions"] for r in topics if r["topic"] in (OFFSETS, TRANSACTIONS)},
+        single=frozenset(row["topic"] for row in topics if row["replicas"] == 1),
         configs=configs,
         features={row["name"]: row["level"] for row in features},
         voters=frozenset(quorum.get("voters") or ()),

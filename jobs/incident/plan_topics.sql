@@ -1,3 +1,3 @@
--- The topics that have $names at the log's end, and their numbers of partitions.
-select topic, topic_id, count(*) as partitions
-from partition_history where end_offset is null and not removed and list_contains($names, topic) group by topic, topic_id
+-- The topics at the log's end, their numbers of partitions, and the most replicas of one.
+select topic, topic_id, count(*) as partitions, max(len(replicas)) as replicas
+from partition_history where end_offset is null and not removed and topic is not null group by topic, topic_id

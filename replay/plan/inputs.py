@@ -17,12 +17,12 @@ class PlanInput:
     are not excluded, with previous_leader, isr_before, elr_before and candidates of their election; longest: findings
     last_replica_standing, longest first; known_bugs: rule_mismatch with a known bug. left_out: how many windows were
     not read. current: topic name -> id of the topic that has it; partition_counts: topic id -> number of partitions, of
-    the internal topics in `lost`. configs: CONFIG_HISTORY in force; features: name -> level, empty if not known;
-    voters: of the metadata quorum, empty if not known; brokers: broker -> its BROKER_HISTORY row; active: broker ->
-    (highest broker epoch with which it could lead, metadata offset of the last change after which it could), absent if
-    it never could. last_seen: (topic_id, partition) -> broker -> {log_end_offset, high_watermark}, as last read; null
-    where never read. sizes: (topic name, partition) -> broker -> {size_bytes, source, captured_at_ms} of its segments,
-    as last read. finding_ids: (topic_id, partition) -> its finding, of `waiting`.
+    the internal topics; single: topics with one replica. configs: CONFIG_HISTORY in force; features: name -> level,
+    empty if not known; voters: of the metadata quorum, empty if not known; brokers: broker -> its BROKER_HISTORY row;
+    active: broker -> (highest broker epoch with which it could lead, metadata offset of the last change after which it
+    could), absent if it never could. last_seen: (topic_id, partition) -> broker -> {log_end_offset, high_watermark}, as
+    last read; null where never read. sizes: (topic name, partition) -> broker -> {size_bytes, source, captured_at_ms}
+    of its segments, as last read. finding_ids: (topic_id, partition) -> its finding, of `waiting`.
     """
 
     waiting: Sequence[Waiting] = ()
@@ -34,6 +34,7 @@ class PlanInput:
     left_out: int = 0
     current: Mapping[str, str] = field(default_factory=dict)
     partition_counts: Mapping[str, int] = field(default_factory=dict)
+    single: frozenset[str] = frozenset()
     configs: Sequence[Row] = ()
     features: Mapping[str, int] = field(default_factory=dict)
     voters: frozenset[int] = frozenset()

@@ -39,7 +39,9 @@ def prevention(given: PlanInput, done: Collection[str | None]) -> Iterator[PlanS
         rows = [
             row
             for row in given.configs
-            if (row["resource_type"], row["name"], row["effective_value"]) == ("topic", name, bad)
+            # One replica is always in sync with itself (Partition.effectiveMinIsr, 3.9.1 to 4.3.1).
+            if row["resource_name"] not in given.single
+            and (row["resource_type"], row["name"], row["effective_value"]) == ("topic", name, bad)
             and (name != UNCLEAN or not _is_done(row, done))
         ]
         topics = sorted({r["resource_name"] for r in rows})

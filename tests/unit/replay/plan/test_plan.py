@@ -99,6 +99,8 @@ def plan_input(items: list[str]) -> PlanInput:
             ((name, value),) = values.items()
             source = "assumed_default" if "assumed" in given else "topic"
             found["configs"].append(config(given[0], name, value, source))
+        elif word == "single":
+            found["single"] = frozenset(given)
         elif word == "tiered":
             ((topic, value),) = values.items()
             found["configs"].append(config(topic, "remote.storage.enable", value) | {"effective_value": None})
