@@ -93,7 +93,7 @@ def ahead(
     bucket = Bucket(lake.read("partition_history", cluster, schemas.PARTITION_HISTORY.names, _STATE), facts)
     now, configs = model.newest(bucket), facts.known_configs()
     if not len(now.names):
-        raise AheadError(f"{lake.root}: no state of a partition. Run `kraft-forensics replay` first.")
+        raise AheadError(f"{lake.root}: no state at the log's end is known: `replay`, or capture a newer snapshot")
     _check(steps, now, facts)
     answer = AheadAnswer(cluster, state.shape.log_end - 1, facts.log_end_ms, [str(step) for step in steps])
     answer.notes = list(_idle(steps, now.active))
@@ -231,7 +231,7 @@ def _note(answer: AheadAnswer, code: str, **words: object) -> None:
 
 def _note_unknown(answer: AheadAnswer, bucket: Bucket, steps: Sequence[model.ClusterAction], restart_all: bool) -> None:
     facts, offset = bucket.facts, answer.offset
-    at = f"metadata offset {offset}" + (f", {utc(answer.timestamp_ms)} UTC" if answer.timestamp_ms else "")
+    at = f"metadata offset {offset}" + (f", {utc(answer.timestamp_ms)}" if answer.timestamp_ms else "")
     _note(answer, "after_log_end", at=at)
     _note(answer, "unreported_stop", timeout_ms=facts.session_timeout_ms, source=facts.session_timeout_source)
     _note(answer, "follower_lag")
