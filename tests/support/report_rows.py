@@ -128,7 +128,7 @@ def page_one_of(findings: list[dict[str, Any]], plan: dict[str, Any]) -> dict[st
     election = {"cause": "unclean_by_config", "previous_leader": 3, "isr_before": [], "elr_before": [3], "cut": False}
     more = election | {"elected_ms": START_MS + 20_000, "start_offset": 110}
     windows = [row | more for row in (*found["proven"], *found["undecided"])]
-    return page_of(found, page_one(found, windows, [], [], PlanInput()), plan)
+    return page_of(found, page_one(found, windows, [], [], PlanInput(current={"ledger": TOPIC_ID})), plan)
 
 
 def keys_of(findings: list[dict[str, Any]]) -> pa.Table:

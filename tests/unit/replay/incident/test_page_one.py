@@ -9,7 +9,7 @@ import pytest
 
 from replay.incident.page_one import page_one
 from replay.plan.inputs import PlanInput
-from tests.support.report_rows import START_MS, TOPIC_ID, answered, finding
+from tests.support.report_rows import START_MS, TOPIC_ID, answered, finding, other_kind
 from tests.support.window_table import stories
 
 Row = dict[str, Any]
@@ -44,7 +44,8 @@ def session(broker: str, second: str, *flags: str, epoch: str = "1", restart: st
 
 
 def page(items: list[str]) -> Row:
-    windows, sessions, leaderless, plan = [], [], [], {"brokers": {}, "alone_count": {}}
+    windows, sessions, leaderless, gaps = [], [], [], []
+    plan: Row = {"brokers": {}, "alone_count": {}, "current": {"ledger": TOPIC_ID}}
     for word, *given in (item.split() for item in items):
         words = [each for each in given if "=" not in each]
         values = dict(each.split("=", 1) for each in given if "=" in each)
@@ -57,11 +58,14 @@ def page(items: list[str]) -> Row:
             leaderless.append(gone | {"offset": int(words[0])})
         elif word == "alone":
             plan["alone_count"] = {int(broker): int(count) for broker, count in values.items()}
+        elif word == "gap":
+            gaps.append(other_kind("gap", kind="evidence_gap"))
+            plan["current"] = {} if "last" in words else plan["current"]
         else:
             flags = ["fenced"] * (word == "down")
             plan["brokers"] |= {int(broker): session(broker, "0", *flags) for broker in words[0].split(",")}
     rows = [row | election for row, election in windows]
-    return page_one(answered([row for row, _ in windows]), rows, sessions, leaderless, PlanInput(**plan))
+    return page_one(answered([*(row for row, _ in windows), *gaps]), rows, sessions, leaderless, PlanInput(**plan))
 
 
 def printed(found: Row, shown: set[str]) -> Iterator[str]:
