@@ -186,21 +186,23 @@ def _leaderless(found: _Exposures, isr: Array, elr: Array, could: Array) -> pa.T
 
 def _waiting_for(found: _Exposures, isr: Array, elr: Array) -> tuple[Array, list[StatementColumn]]:
     """Whose return the last state of each stretch waits for, and the statements of it. isr, elr: of that state."""
-    known = to_matrix(found.last["last_known_elr"])
+    known, replicas = to_matrix(found.last["last_known_elr"]), found.states.replicas[found.spans.last]
     in_isr = ~sets.is_empty(isr)
     in_elr = ~in_isr & ~sets.is_empty(elr)
-    # Kafka elects the last known leader only if the list has one member.
-    last_known = ~in_isr & ~in_elr & (sets.size(known) == 1) & (known[:, 0] >= 0)
+    # Only replicas are elected (LeaderAcceptor), the last known leader only if the list has one member.
+    last_known = ~in_isr & ~in_elr & (sets.size(known) == 1) & sets.has(replicas, known[:, 0])
     nobody = ~in_isr & ~in_elr & ~last_known
     holders = sets.where(in_isr, isr, elr)
+    holders = sets.keep(holders, sets.is_in(holders, replicas))
+    clean = ~sets.is_empty(holders)
     return sets.where(last_known, known, holders), [
         stated("leaderless_isr", in_isr, brokers=isr),
         stated("leaderless_elr", in_elr, brokers=elr),
         stated("leaderless_last_known", last_known, brokers=known),
         stated("leaderless_nobody", nobody, brokers=known),
-        stated("clean_return", in_isr | in_elr, brokers=holders),
+        stated("clean_return", clean, brokers=holders),
         stated("last_known_return", last_known, brokers=known),
-        stated("no_return", nobody),
+        stated("no_return", ~clean & ~last_known),
     ]
 
 
