@@ -53,7 +53,7 @@ class PlanInput:
     @property
     def combined(self) -> frozenset[int]:
         """Voters that are brokers, too: both are one process."""
-        return self.voters & {*self.brokers}
+        return self.voters & {b for b, row in self.brokers.items() if row["incarnation_id"] is not None}
 
     def takes_majority(self, brokers: Collection[int]) -> bool:
         """Whether no majority of the voters runs while these brokers do not."""
