@@ -319,9 +319,9 @@ def _gap_text(found: Row) -> Iterable[str]:
         yield f"The captures contradict each other ({kinds})."
     if number := found["gap_count"]:
         yield f"Evidence is missing or unreadable in {count(number, 'place')}, so windows may be missing."
-        yield from (gap["text"] for gap in found["gaps"])
-        if number > len(found["gaps"]):
-            yield f"{number - len(found['gaps'])} more: kraft-forensics findings --kind evidence_gap"
+        more = number - len(found["gaps"])
+        left = [f"{more} more: kraft-forensics findings --kind evidence_gap"] if more > 0 else []
+        yield f"The places: {'; '.join([*(gap['text'] for gap in found['gaps']), *left])}."
     if not found["replayed_states"]:
         yield (
             "No state of any partition that this is about could be replayed. Capture the folder __cluster_metadata-0 "

@@ -331,7 +331,7 @@ def broken_rule(finding_id: str, **values: Any) -> dict[str, Any]:
 
 def fault(finding_id: str, **values: Any) -> dict[str, Any]:
     nowhere = dict.fromkeys(("topic", "topic_id", "partition", "end_offset"))
-    text = "Offsets 40 to 49 are in no captured file."
+    text = "offsets 40 to 49 are in no captured file"
     content = {"reason": [statement("fault", text=text)], "explanation": text}
     given = {"kind": "evidence_gap", "rule": "offset_gap", "verdict": "undetermined"}
     return other_kind(finding_id, **(nowhere | content | given | values))

@@ -17,7 +17,7 @@ from tests.support.report_rows import START_MS, finding
 from tests.support.window_table import stories
 
 LEANING = {"likely_rule": "a rule", "likely_right": 3, "likely_of": 4}
-GAP = {"rule": "offset_gap", "explanation": "Offsets 4 to 9 are in no captured file."}
+GAP = {"rule": "offset_gap", "explanation": "offsets 4 to 9 are in no captured file"}
 
 
 def window(kind: str, number: int, words: list[str]) -> dict[str, Any]:
