@@ -11,7 +11,7 @@ from itertools import islice, pairwise, takewhile, zip_longest
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array, mask_of, members_of
-from replay.arrow.runs import last_true, run_starts
+from replay.arrow.runs import last_true, last_true_before, run_starts
 from replay.cluster.boots import is_same_boot
 from replay.cluster.facts import ClusterFacts
 from replay.controller.acceptable_leaders import UNASSIGNED
@@ -152,7 +152,7 @@ class LeaderTerms:
                 is_current = not later or found_ms + self.cluster.clock.error_ms < later[0].begin_ms
                 unbroken |= is_current and found_ms - self.cluster.clock.error_ms >= end_ms
         kept = unbroken or (known and self._served_by_one(leader, session, first, end))
-        kept = kept or (known and self.ran_on(leader, session, begin_ms, end_ms))
+        kept = kept or (known and self.kept_log(leader, session, begin_ms, end_ms))
         return LeaderTerm(leader, first, end, begin_ms, max(begin_ms, end_ms), session, unbroken, kept)
 
     @cached_property
@@ -249,6 +249,45 @@ class LeaderTerms:
         if self.made_anew(broker, since_ms, until_ms):
             return False
         return self._same_log(broker, session, since_ms, until_ms) and not self._cut_damage(broker, since_ms, until_ms)
+
+    def kept_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+        """Whether its machine `ran_on`, and no start emptied the log, which was the partition's at since_ms. One does
+        where it ends below what the file of log starts says: the broker had truncated it below where an earlier leader
+        had deleted up to, and was killed before it wrote that file again (LogLoader, UnifiedLog.truncateTo,
+        LogManager.checkpointLogStartOffsets, 3.9.1 to 4.3.1). What a start found to begin at 0 was not emptied yet."""
+        if not self.ran_on(broker, session, since_ms, until_ms):
+            return False
+        whole = (load.at_ms for load in self.lines.loads if load.broker == broker and load.log_start == 0)
+        whole_ms = max(whole, default=-1) - self.cluster.clock.error_ms
+        lost = [at for at, leader in self._may_have_lost if leader != broker and whole_ms < at < until_ms]
+        if not lost:
+            return True
+        # It had truncated when a leader took it in, or when it had the partition's log.
+        joined = (int(self.facts.timestamp_ms[row]) for row in self.taken_in(broker))
+        cut_ms = min([since_ms, *(at for at in joined if at >= lost[-1])])
+        ended_ms = since_ms if session is None else max(since_ms, session.alive_until_ms)
+        rewritten = self.ran_as_replica(broker, ended_ms, self.rewritten_after_cut_ms, cut_ms)
+        return lost[-1] <= since_ms and rewritten
+
+    @cached_property
+    def _may_have_lost(self) -> list[tuple[int, int]]:
+        """(ms, leader) of leader epochs in which something below the high watermark may have been lost, as far as the
+        metadata log shows: of one in neither ISR nor ELR, or that registered anew as a member while ELR was off. And of
+        snapshots, before which it does not."""
+        facts, states, found, away = self.facts, self.states, list[tuple[int, int]](), dict[int, Array]()
+        inside, rows = slice(self.first, self.end), np.arange(self.first, self.end)
+        members = states.isr[inside] | states.elr[inside]
+        rows = rows[(facts.changes[rows] & (states.leader[rows] >= 0) & (rows > self.first)) | facts.anchored[rows]]
+        for row, following in pairwise([*rows.tolist(), self.end]):
+            leader = -1 if facts.anchored[row] else int(states.leader[row])
+            if leader not in away:
+                away[leader] = last_true_before((mask_of(states.replicas[inside], leader) & members) == 0)
+            since = self.first + int(away[leader][row - self.first]) + 1
+            last = int(facts.batch[following]) - 1 if following < self.end else None
+            again = self.sessions.begun(leader, int(facts.batch[since]), last)
+            if since == row or (again and not facts.elr_on[since:following].all()):
+                found.append((self.times[row - self.first], leader))
+        return found
 
     def made_anew(self, broker: int, since_ms: int, until_ms: int) -> bool:
         """Whether from since_ms to until_ms the broker, long a replica, made an empty log in place of the one that it
@@ -596,11 +635,11 @@ class LeaderTerms:
         replicas = self.states.replicas[first:end]
         return bool((mask_of(replicas, broker) != 0).all())
 
-    def ran_as_replica(self, broker: int, until_ms: int, needed: int) -> bool:
-        """Whether the broker was active for so many ms in one session, as a replica, by a time."""
+    def ran_as_replica(self, broker: int, until_ms: int, needed: int, since_ms: int = 0) -> bool:
+        """Whether the broker was active for so many ms in one session, as a replica, between two times."""
         error_ms = self.cluster.clock.error_ms
         spans = [
-            (max(since + error_ms, session.begin_ms), min(until_ms, end, session.alive_until_ms))
+            (max(since + error_ms, session.begin_ms, since_ms), min(until_ms, end, session.alive_until_ms))
             for session in self.sessions.by_broker.get(broker, [])
             for since, end in self._replica_spans(broker)
         ]

@@ -304,7 +304,7 @@ class LineReader:
         session, at_ms = self.terms.sessions.at(winner, self._batch(at)), int(self.facts.timestamp_ms[at])
         elected_ms = int(self.facts.timestamp_ms[row])
         kept = self._was_written(winner, at, min(FLUSHED_MS, elected_ms - at_ms))
-        kept = kept or self.terms.ran_on(winner, session, at_ms, elected_ms)
+        kept = kept or self.terms.kept_log(winner, session, at_ms, elected_ms)
         return kept and self.terms.has_no_other_log(winner, at, row)
 
     def _was_written(self, winner: int, at: int, wait_ms: int) -> bool:

@@ -128,7 +128,7 @@ def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
     joined_ms, elected_ms = int(facts.timestamp_ms[joined]), int(facts.timestamp_ms[row])
     one = session is not None and session == now and session.was_alone_until(elected_ms + PROPAGATION_MS)
     one &= terms.cluster.brokers.kept_log_dirs(broker, joined_ms, elected_ms + PROPAGATION_MS)
-    if not one and (session is None or not terms.ran_on(broker, session, joined_ms, elected_ms)):
+    if not one and (session is None or not terms.kept_log(broker, session, joined_ms, elected_ms)):
         return None
     # Whom it can have followed since: whoever was elected held everything, too.
     between = [term for term in terms.terms_within(last + 1, row) if term.first > last]
@@ -202,7 +202,7 @@ def _joined_by_an_earlier_process(terms: LeaderTerms, broker: int, joined: int) 
     session, earlier = terms.sessions.at(broker, batch), terms.sessions.at(broker, since)
     if session is None or not terms.cluster.brokers.was_active(broker, since, session.begin_batch):
         return False
-    return not terms.ran_on(broker, earlier, int(facts.timestamp_ms[before]), session.begin_ms)
+    return not terms.kept_log(broker, earlier, int(facts.timestamp_ms[before]), session.begin_ms)
 
 
 def _of_features(terms: LeaderTerms, broker: int, joined: int, before: int) -> Iterator[Premise]:
