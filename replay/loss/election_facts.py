@@ -154,7 +154,7 @@ class _Partition:
         inside = np.arange(self.first, self.end)
         step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
         # What a process of such a leader had is not what the next leader could have had.
-        lost_inside = {row for row in step_rows if self.terms.lost_inside(row)}
+        lost_inside = {row for row in (self.first, *step_rows) if self.terms.lost_inside(row)}
         epochs = {int(states.leader_epoch[row]) for row in lost_inside}
         steps = [self._step(row, row in lost_inside) for row in step_rows]
         known = [report for report in self._reports(steps) if report.leader_epoch not in epochs]
