@@ -405,7 +405,7 @@ class _Partition:
             started_by_ms=session.begin_ms if session and session.registered else None,
             last_leader_epoch=int(self.states.leader_epoch[led_last]),
             elected_ms=int(facts.timestamp_ms[row]),
-            took_over=self.terms.learned(term),
+            took_over=self.terms.took_over(term),
             has_one_directory=session is not None and session.has_one_directory,
         )
 

@@ -404,34 +404,34 @@ class LeaderTerms:
             self._serving[broker] = sorted({*self.taken_in(broker), *again, self.end})
         return self._serving[broker]
 
+    def took_over(self, term: LeaderTerm) -> bool:
+        """Whether no leader before it can have gone on: the term's learned that it leads, or it is the first one."""
+        is_first = term.first == self.first and not self.facts.anchored[term.first]
+        return is_first or self.learned(term)
+
     def learned(self, term: LeaderTerm) -> bool:
-        """Whether a process that clients could reach learned that it leads the term. 4.0 elects brokers that
-        are fenced, too (KAFKA-19522): nobody reaches such a one. A process that hangs is elected, too, and may go on
-        after the term: so the controller must have heard of it, or it must have said something, within the term."""
+        """Whether a process that clients could reach learned that it leads the term: a line of it says so, or it took a
+        replica into the ISR. 4.0 elects brokers that are fenced, too (KAFKA-19522): nobody reaches such a one. One that
+        the controller hears of may wait for a disk before it leads (Kafka's BrokerMetadataPublisher)."""
         session, batch = term.session, int(self.facts.batch[term.first])
         if session is None or not self.cluster.brokers.active(term.leader, batch):
             return False
-        again = self.sessions.begun(term.leader, batch, int(self.facts.batch[min(term.end, self.end - 1)]))
-        end_ms = min([term.end_ms, *(s.begin_ms for s in again[:1])])
-        was_heard = session.ran_until(term.begin_ms + PROPAGATION_MS)
-        was_heard &= end_ms >= self.cluster.heard_by_ms(term.begin_ms) + PROPAGATION_MS
-        asked_ms = -1 if session.shutdown_ms is None else session.shutdown_ms
-        was_heard |= term.begin_ms + PROPAGATION_MS <= asked_ms <= end_ms
-        return was_heard or self._said_that_it_leads(term, session)
+        sizes = self.states.isr_size[term.first : term.end]
+        return bool((sizes[1:] > sizes[:-1]).any()) or self._said_that_it_leads(term, session)
 
     def _said_that_it_leads(self, term: LeaderTerm, session: Session) -> bool:
-        """Whether a line of the session's process, which ran at least up to its last one, says that it leads."""
-        logged = self.cluster.processes.get((term.leader, session.broker_epoch))
-        if logged is None or not self.sound:
-            return False
+        """Whether a line of the session's process, which ran at least up to its last one, says within the term that it
+        leads."""
+        logged, error_ms = self.cluster.processes.get((term.leader, session.broker_epoch)), self.cluster.clock.error_ms
+        last_ms = max(session.alive_until_ms - error_ms, -1 if logged is None else logged.last_ms)
         epochs = set(self.states.leader_epoch[term.first : term.end].tolist())
-        begin_ms = session.begin_ms + self.cluster.clock.error_ms
         times = (
             line.row["captured_at_ms"]
             for line in self.lines.led
             if line.broker == term.leader and line.leader_epoch in epochs
         )
-        return any(at is not None and begin_ms <= at <= logged.last_ms for at in times)
+        begin_ms, end_ms = max(session.begin_ms + error_ms, term.begin_ms - error_ms), term.end_ms - error_ms
+        return any(at is not None and begin_ms <= at <= min(last_ms, end_ms) for at in times)
 
     def is_unserved(self, broker: int, row: int) -> bool:
         """Whether the broker's high watermark in the row may be one that no client ever had."""

@@ -339,7 +339,7 @@ class LineReader:
         """
         session = term.session
         logged = None if session is None else self.terms.cluster.processes.get((term.leader, session.broker_epoch))
-        if session is None or logged is None or not self.terms.learned(term):
+        if session is None or logged is None or not self.terms.took_over(term):
             return OPEN
         elected_ms = int(self.facts.timestamp_ms[row])
         last_ms = max(session.alive_until_ms, logged.last_ms + self.terms.cluster.clock.error_ms)
@@ -370,7 +370,7 @@ class LineReader:
         start = self._start_of_last_epoch(term)
         led = came_from == (term.leader, last_epoch)
         # One that was registered must have led: nobody reaches another one, and the leader before may go on.
-        if not self.terms.learned(term) or (not led and start is None):
+        if not self.terms.took_over(term) or (not led and start is None):
             return None
         knew = came_from is not None and came_from[1] >= last_epoch
         followed = self._is_of_its_process(term, at)

@@ -302,7 +302,7 @@ def ceiling_by_members(reader: LineReader, evidence: Evidence, row: int) -> Boun
     """The lowest log end that a member of the ISR kept from the last leader's term to a reading; open if none
     is known. row: of the election in the history."""
     terms, term = reader.terms, reader.terms.last_term(row)
-    if term is None or term.end > row or not term.kept or not terms.learned(term):
+    if term is None or term.end > row or not term.kept or not terms.took_over(term):
         return OPEN
     lines = reader.lines
     heard_of = {broker for broker, _ in evidence.left} | {load.broker for load in lines.loads}
