@@ -90,17 +90,15 @@ def _short(windows: Sequence[Row]) -> str:
 def _cause(answer: Row, found: Sequence[Sequence[Row]]) -> str:
     """The cause of what is proven, in one sentence; what made a loss possible if none is."""
     if answer["status"] == LOST:
-        causes = [_short(rows) for group in found if (rows := _proven(group))]
-        return _sentence("; ".join([*causes[:_SHOWN], *_more(causes)]))
+        return _sentence(_some([_short(rows) for group in found if (rows := _proven(group))]))
     if not found:
         return ""
-    causes = [_led(group) for group in found]
-    shown = "; ".join([*causes[:_SHOWN], *_more(causes)])
-    return f"No loss is proven. One is possible where {shown}."
+    return f"No loss is proven. One is possible where {_some([*map(_led, found)])}."
 
 
-def _more(texts: Sequence[str]) -> list[str]:
-    return [f"{len(texts) - _SHOWN} more causes"] if len(texts) > _SHOWN + 1 else list(texts[_SHOWN:])
+def _some(causes: Sequence[str]) -> str:
+    left = [f"{len(causes) - _SHOWN} more causes"] if len(causes) > _SHOWN + 1 else causes[_SHOWN:]
+    return "; ".join([*causes[:_SHOWN], *left])
 
 
 def _sentence(text: str) -> str:
@@ -169,11 +167,8 @@ def _timeline(
     for at_ms, text, about in _comings_and_goings(windows, sessions):
         moments.append((at_ms, 0, bool(_proven(about)), text))
     by_partition = groups(leaderless, lambda state: (state["topic_id"], state["partition"]))
-    began = []
-    for window in windows:
-        state = _first_leaderless(window, by_partition.get((window["topic_id"], window["partition"]), []))
-        if state is not None:
-            began.append({**window, "since_ms": state["timestamp_ms"], "since": state["offset"]})
+    firsts = ((w, _first_leaderless(w, by_partition.get((w["topic_id"], w["partition"]), []))) for w in windows)
+    began = [{**w, "since_ms": s["timestamp_ms"], "since": s["offset"]} for w, s in firsts if s is not None]
     for at_ms, rows in _by_second(sorted(began, key=itemgetter("since")), "since_ms"):
         moments.append((at_ms, 1, bool(_proven(rows)), f"no leader: {places(rows)}"))
     for at_ms, rows in (pair for group in found for pair in _by_second(group, "elected_ms")):
@@ -250,11 +245,8 @@ def _went(gone: Departure) -> str:
 
 def _prevention(found: Sequence[Sequence[Row]]) -> Iterator[str]:
     """What Kafka's rules would have done instead, for each proven cause: predictions."""
-    seen: dict[str, list[Row]] = {}
-    for group in found:
-        if rows := _proven(group):
-            seen.setdefault(rows[0]["cause"] or "", []).extend(rows)
-    for cause, rows in seen.items():
+    proven = [row for group in found for row in _proven(group)]
+    for cause, rows in groups(proven, lambda row: row["cause"] or "").items():
         if (what := ELECTIONS.get(cause, {}).get("instead")) is not None:
             held = sorted({broker for row in rows for broker in (*row["isr_before"], *row["elr_before"])})
             then = f"would have waited for {joined(held, 'or')}" if held else "would have had no leader"
