@@ -215,10 +215,9 @@ def _meanwhile(given: PlanInput, by_hand: Sequence[Action], restarted: Collectio
 
 
 def _as_left(members: Sequence[int]) -> Iterator[str]:
-    if len(members) == 1:
-        yield say("as_left", disks=f"disk of {joined(members)} is", them="it")
-    elif members:
-        yield say("as_left", disks=f"disks of {joined(members)} are", them="them")
+    if members:
+        disks, be, them = ("disk", "is", "it") if len(members) == 1 else ("disks", "are", "them")
+        yield say("as_left", disks=f"{disks} of {joined(members)} {be}", them=them)
 
 
 def _compared(given: PlanInput, by_log: Sequence[Waiting]) -> Iterator[str]:
@@ -337,6 +336,6 @@ def _check_leaders(given: PlanInput) -> Iterator[PlanStep]:
         "check_leaders",
         moves=f" Where {joined(gone, 'or')} will not come back, move its replicas." if gone else "",
         predictions=(*([say("still_none")] if given.waiting else []), *([say("moved")] if moves else [])),
-        actions=(Action(What.UNAVAILABLE), Action(What.UNDER_REPLICATED), *moves),
+        actions=(Action(What.DESCRIBE), *moves),
         brokers=gone,
     )

@@ -67,8 +67,7 @@ def prevention(given: PlanInput, done: Collection[str | None]) -> Iterator[PlanS
         release = _FIXED_IN.get(ticket)
         texts.append(f"upgrade the controllers{f' to {release} or later' if release else ''} ({ticket})")
         facts.append(say("known_bug", ticket=ticket))
-    longest = given.longest[:MOST_LONGEST]
-    if longest:
+    if longest := given.longest:
         texts += [] if texts else ["check why partitions had one safe copy for long"]
         facts += [f"{place(row)}: {prose(s for s in row['reason'] or () if s['code'] in _LASTED)}" for row in longest]
     if texts:

@@ -38,8 +38,7 @@ class What(StrEnum):
     COPY_LOGS = auto()
     REASSIGN = auto()
     FEATURE = auto()
-    UNAVAILABLE = auto()
-    UNDER_REPLICATED = auto()
+    DESCRIBE = auto()
     GROUPS = auto()
     HANGING = auto()
     GROUP_IDS = auto()
@@ -53,9 +52,9 @@ class Action:
     what: SET_CONFIG (topic, null: the default of all brokers; name, value), ELECT (an unclean election: topic,
     partition; broker: the only replica that runs then, null if not known; brokers: those that run and must stop for
     it), COPY_LOGS (broker; name: partitions with commas between; value: how many more there are, null if none),
-    REASSIGN (name of a file; value: its text), FEATURE (name, value), UNAVAILABLE, UNDER_REPLICATED, GROUPS, HANGING
-    (topic, partition), GROUP_IDS and TRANSACTION_IDS (value: number of partitions, null if not known; partitions: which
-    of them). by_controller: no broker may be there to answer.
+    REASSIGN (name of a file; value: its text), FEATURE (name, value), DESCRIBE, GROUPS, HANGING (topic,
+    partition), GROUP_IDS and TRANSACTION_IDS (value: number of partitions, null if not known; partitions: which of
+    them). by_controller: no broker may be there to answer.
     """
 
     what: What
