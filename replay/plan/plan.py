@@ -10,6 +10,7 @@ Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControl
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from operator import itemgetter
 
 from replay.arrow.runs import groups
 from replay.cluster.features import ELR_VERSION
@@ -108,33 +109,38 @@ def _stop_replaced(given: PlanInput) -> Iterator[PlanStep]:
 
 def _turn_off_unclean(given: PlanInput) -> Iterator[PlanStep]:
     """Before any start: while it is on, the first replica that comes back is elected, also one that ran without its
-    directory. A member, too, may be one that must not lead: with its registration after an unclean stop it leaves the
-    ELR."""
+    directory, or if the one copy that is left goes. A member, too, may be one that must not lead: with its registration
+    after an unclean stop it leaves the ELR."""
     risky = [each for each in given.waiting if each.unclean != OFF and len(each.replicas) > 1]
-    if not risky:
+    alone = {row["topic"] for row in given.alone if not given.down.isdisjoint(row["replicas"])}
+    on = {
+        (visible(config["resource_name"]), config["source"])
+        for config in given.configs
+        if config["resource_name"] in alone and (config["name"], config["effective_value"]) == (UNCLEAN, "true")
+    }
+    on |= {(visible(each.topic, each.topic_id), each.layer) for each in risky if each.unclean == ON}
+    unknown = {(visible(each.topic, each.topic_id), each.layer) for each in risky if each.unclean != ON}
+    if not (both := on | unknown):
         return
-    own = {each.topic for each in risky if each.layer not in _BELOW_CLUSTER}
-    topics = sorted(visible(topic) for topic in own)
-    whole = len(own) < len({each.topic for each in risky})
-    where = [some(topics, 5)] if topics else []
-    where += ["all brokers"] if whole else []
+    own = {topic for topic, layer in both if layer not in _BELOW_CLUSTER}
+    whole = len(own) < len({topic for topic, _ in both})
+    where = [*([some(sorted(own), 5)] if own else []), *(["all brokers"] if whole else [])]
     by_controller = given.has_no_majority or not any(is_active(given.brokers, b) for b in given.brokers)
-    names = [*([None] if whole else []), *sorted(topic for topic in own if topic is not None and is_legal(topic))]
-    on, unknown = ([each for each in risky if (each.unclean == ON) is known] for known in (True, False))
+    names = [*([None] if whole else []), *filter(is_legal, sorted(own))]
     yield step(
         "turn_off_unclean",
         where=" and ".join(where),
         facts=_by_layer(on, "unclean_on"),
         assumptions=_by_layer(unknown, "unclean_assumed"),
-        predictions=(say("first_back", when="While" if on else "If"), *_would_lose(given, risky)),
+        predictions=(say("first_back", when="While" if on else "If"), *(_would_lose(given, risky) if risky else ())),
         actions=(Action(What.SET_CONFIG, t, name=UNCLEAN, value="false", by_controller=by_controller) for t in names),
         of=about_waiting(given, risky),
     )
 
 
-def _by_layer(waiting: Sequence[Waiting], sentence: str) -> Iterator[str]:
-    for layer, rows in groups(waiting, lambda each: each.layer).items():
-        yield say(sentence, topics=some(sorted({visible(each.topic, each.topic_id) for each in rows})), layer=layer)
+def _by_layer(topics: Collection[tuple[str, str]], sentence: str) -> Iterator[str]:
+    for layer, rows in groups(sorted(topics), itemgetter(1)).items():
+        yield say(sentence, topics=some([topic for topic, _ in rows]), layer=layer)
 
 
 def _would_lose(given: PlanInput, waiting: Sequence[Waiting]) -> tuple[str, ...]:
