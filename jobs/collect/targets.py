@@ -4,6 +4,8 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -14,21 +16,9 @@ from jobs.collect.frames import PIECE_BYTES
 
 _NODE = re.compile(r"(?P<id>[0-9]{1,10})=(?P<transport>[a-z]+):(?P<rest>.*)", re.DOTALL)
 _WHERE = re.compile(r"(?P<where>.*?)(?::(?P<path>/.*))?", re.DOTALL)
-_HOST = r"(?!-)[A-Za-z0-9@._:%-]{1,255}"
 _TOPIC = r"[a-zA-Z0-9._-]{1,249}"
-_NAME = r"(?!-)[A-Za-z0-9_.-]{1,253}"
-# What follows the transport's name, for the message, and its form.
-_FORMS = {
-    "local": ("", re.compile("")),
-    "disk": ("", re.compile("")),
-    "ssh": ("[user@]host", re.compile(_HOST)),
-    "kubectl": ("namespace/pod[/container]", re.compile(rf"{_NAME}/{_NAME}(/{_NAME})?")),
-    "docker": ("container", re.compile(_NAME)),
-    "via": ("host", re.compile(_HOST)),
-}
-# The script comes by standard input, so nothing of it passes a remote shell's quoting.
 _SHELL = ("sh", "-s")
-_SSH = ("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15")
+_TRANSPORTS = tomllib.loads(files(__package__).joinpath("transports.toml").read_text("utf-8"))
 
 
 class CollectError(KraftForensicsError):
@@ -73,30 +63,20 @@ class Target(NodePaths):
         Errors: CollectError for a node that has another form.
         """
         transport, _, where = self.at.partition(":")
-        form, pattern = _FORMS.get(transport, ("", None))
-        if pattern is None:
-            raise CollectError(f"node {self.id}: {transport!r} is no transport. Use one of {', '.join(_FORMS)}.")
-        if pattern.fullmatch(where) is None:
-            raise CollectError(f"node {self.id}: {self.at!r} does not have the form {transport}:{form}[:/PATH].")
-        if transport == "ssh":
-            return [*_SSH, "--", where, *_SHELL]
-        if transport == "kubectl":
-            namespace, pod, *container = where.split("/")
-            named = [f"--container={container[0]}"] if container else []
-            return ["kubectl", "exec", "-i", f"--namespace={namespace}", pod, *named, "--", *_SHELL]
-        if transport == "docker":
-            return ["docker", "exec", "-i", where, *_SHELL]
-        if transport == "via":
-            return [word.replace("{host}", where) for word in _template(via)] + list(_SHELL)
-        return list(_SHELL)
+        of = _TRANSPORTS.get(transport)
+        if of is None:
+            raise CollectError(f"node {self.id}: {transport!r} is no transport. Use one of {', '.join(_TRANSPORTS)}.")
+        found = re.fullmatch(of["pattern"], where)
+        if found is None:
+            raise CollectError(f"node {self.id}: {self.at!r} does not have the form {transport}:{of['form']}[:/PATH].")
+        return [*_filled(_template(via) if transport == "via" else of["command"], found), *_SHELL]
 
     def host_command(self) -> list[str] | None:
         """The command that prints on which machine the node's container runs; None if nothing can."""
         transport, _, where = self.at.partition(":")
-        if transport == "kubectl":
-            namespace, pod = where.split("/")[:2]
-            return ["kubectl", "get", "pod", f"--namespace={namespace}", pod, "--output=jsonpath={.spec.nodeName}"]
-        return ["docker", "info", "--format={{.Name}}"] if transport == "docker" else None
+        of = _TRANSPORTS.get(transport, {})
+        found = re.fullmatch(of["pattern"], where) if "host_command" in of else None
+        return _filled(of["host_command"], found) if found else None
 
 
 class _Nodes(BaseModel):
@@ -201,6 +181,13 @@ def script(
     }
     head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in wishes.items())
     return head.encode("utf-8", "surrogateescape") + Path(__file__).with_name("node.sh").read_bytes()
+
+
+def _filled(words: Iterable[str], found: re.Match[str]) -> list[str]:
+    """Words with a match's groups for their names in braces; without those that name a group that is not there."""
+    named = {f"{{{name}}}": value for name, value in found.groupdict().items()}
+    kept = [word for word in words if not any(value is None and name in word for name, value in named.items())]
+    return [reduce(lambda text, name: text.replace(name, named[name] or ""), named, word) for word in kept]
 
 
 def _template(via: str | None) -> list[str]:
