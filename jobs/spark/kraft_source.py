@@ -8,7 +8,7 @@
 
 `path`: a file, a folder to search for segments and snapshots, a pattern (`*`, `?`, `[`), or a URL; `load` also takes a
 list. Each file gives its own rows: the logs of three controllers give a record three times, and `path` says whose it
-is. Read one controller's folder for one log. The other options are `_OPTIONS`. Secrets are redacted.
+is. Read one controller's folder for one log. The other options are in kraft_options.toml. Secrets are redacted.
 
 Records of a snapshot are numbered from 0 and have a `snapshot_end_offset`; records of the log do not. With `.schema()`
 only its columns are given. With the option pushFilters, comparisons of `offset`, `timestamp_ms` and `type` with
@@ -25,10 +25,13 @@ the file and the byte from which rows no longer stand there.
 
 import glob
 import json
+import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from functools import reduce
+from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -69,15 +72,7 @@ class CutFile(KraftForensicsError):
     """A file that a stream has read was cut off or rewritten since, or deleted before all of it was read."""
 
 
-_OPTIONS = {
-    "startOffset": "the first metadata offset, default 0",
-    "endOffset": "the metadata offset to stop before",
-    "types": "record types, with commas between them",
-    "mode": "PERMISSIVE: damage becomes a row with _corrupt_record; FAILFAST: damage is an error",
-    "splitBytes": "several tasks read a larger segment, default 8388608",
-    "pushFilters": "true: batches that a filter leaves out are not decoded; for a DataFrame with one query only",
-    "failOnDataLoss": "false: a stream goes on if a segment was deleted before all of it was read",
-}
+_OPTIONS = tomllib.loads(files(__package__).joinpath("kraft_options.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -139,48 +134,31 @@ def read_rows(places: Sequence[str], **given: str) -> pa.Table:
 def _options(given: Mapping[str, str], schema: StructType) -> _Options:
     known = {name.lower(): name for name in ("path", "paths", *_OPTIONS)}
     if unknown := sorted(name for name in given if name.lower() not in known):
-        listed = "".join(f"\n  {name}: {meaning}" for name, meaning in _OPTIONS.items())
+        listed = "".join(f"\n  {name}: {of['meaning']}" for name, of in _OPTIONS.items())
         raise KraftForensicsError(f"kraft: no option {', '.join(unknown)}. The options are{listed}")
     places = json.loads(given.get("paths", "[]")) or [given.get("path")]
     if not places[0]:
         raise KraftForensicsError("kraft: give a path: a segment, a snapshot, or a folder that has some")
-    mode = given.get("mode", "PERMISSIVE").upper()
-    if mode not in ("PERMISSIVE", "FAILFAST"):
-        raise KraftForensicsError(f"kraft: mode {mode!r} is neither PERMISSIVE nor FAILFAST")
-    types = frozenset(name.strip().upper() for name in given.get("types", "").split(",") if name.strip())
+    values = {name: given.get(name, of["default"]) for name, of in _OPTIONS.items()}
+    for name, of in _OPTIONS.items():
+        if re.fullmatch(of["form"], values[name], re.IGNORECASE) is None:
+            raise KraftForensicsError(f"kraft: {name} {values[name]!r} is {of['wrong']} ({of['meaning']})")
+    types = frozenset(name.strip().upper() for name in values["types"].split(",") if name.strip())
     known_types = type_names() if types else set()
     for name in sorted(name for name in types - known_types if not name.startswith("UNKNOWN_")):
         near = "".join(f" ({close} is)" for close in get_close_matches(name, sorted(known_types), 1))
         raise KraftForensicsError(f"kraft: types: {name} is no record type{near}")
+    first, end, split_bytes = (min(int(values[n]), INT64_MAX + 1) for n in ("startOffset", "endOffset", "splitBytes"))
     return _Options(
         places=[place.removeprefix("file:") for place in places],
-        ranges={
-            "offset": (_number(given, "startOffset", 0), _number(given, "endOffset", INT64_MAX + 1) - 1),
-            "timestamp_ms": (-INT64_MAX - 1, INT64_MAX),
-        },
+        ranges={"offset": (min(first, INT64_MAX), end - 1), "timestamp_ms": (-INT64_MAX - 1, INT64_MAX)},
         types=types or None,
-        fail_fast=mode == "FAILFAST",
-        split_bytes=max(1, _number(given, "splitBytes", 8 << 20)),
+        fail_fast=values["mode"].upper() == "FAILFAST",
+        split_bytes=max(1, split_bytes),
         columns=_columns(schema),
-        push_filters=_is_true(given, "pushFilters", "false"),
-        fail_on_loss=_is_true(given, "failOnDataLoss", "true"),
+        push_filters=values["pushFilters"].lower() == "true",
+        fail_on_loss=values["failOnDataLoss"].lower() == "true",
     )
-
-
-def _is_true(given: Mapping[str, str], name: str, default: str) -> bool:
-    text = given.get(name, default).lower()
-    if text not in ("true", "false"):
-        raise KraftForensicsError(f"kraft: {name} {text!r} is neither true nor false")
-    return text == "true"
-
-
-def _number(given: Mapping[str, str], name: str, default: int) -> int:
-    text = given.get(name)
-    if text is None:
-        return default
-    if not text.isdecimal():
-        raise KraftForensicsError(f"kraft: {name} {text!r} is no whole number from 0 on ({_OPTIONS[name]})")
-    return min(int(text), INT64_MAX)
 
 
 def _columns(schema: StructType) -> tuple[str, ...]:
