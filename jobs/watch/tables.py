@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
-from evidence.tables import column
+from jobs.lake.tables import schema_of
 from replay.arrow.schemas import PARTITION_HISTORY
 from replay.live import ALARMS as ALARM_COLUMNS
 
@@ -21,22 +21,8 @@ _FULL_BYTES = 8 << 20
 STANDS, WITHDRAWN = "stands", "withdrawn"
 _NOT_KEPT = ("end_offset", "end_timestamp_ms", "capture", "path", "sha256", "position")
 SCHEMAS = {
-    STATES: pa.schema(
-        [
-            *(field for field in PARTITION_HISTORY if field.name not in _NOT_KEPT),
-            column(
-                "commit_state", pa.string(), "committed, uncommitted (so far), or unknown: too few logs are followed"
-            ),
-        ]
-    ),
-    ALARMS: pa.schema(
-        [
-            *ALARM_COLUMNS,
-            column("commit_state", pa.string(), "of its record, as in partition_states"),
-            column("status", pa.string(), "stands, or withdrawn: its record was never committed, and was cut off"),
-            column("seen_ms", pa.int64(), "when this program wrote it, by the clock of its machine"),
-        ]
-    ),
+    STATES: pa.schema([*(f for f in PARTITION_HISTORY if f.name not in _NOT_KEPT), *schema_of("watched_states")]),
+    ALARMS: pa.schema([*ALARM_COLUMNS, *schema_of("watched_alarms")]),
 }
 
 
