@@ -11,7 +11,6 @@ handleBrokerInControlledShutdown, handleBrokerUncleanShutdown, handleDirectories
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -51,39 +50,18 @@ class BrokerEvents:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The nearest broker record of each change, in the same batch.
+    """The nearest broker record of each change, in the same batch: its index in BrokerEvents, kind (as an index into
+    KINDS), broker and metadata offset. Without a record the index is undefined, the kind OTHER, the others -1."""
 
-    index: of the record in `events`, undefined where there is none (found is false).
-    """
-
-    events: BrokerEvents
     index: Array
-    found: Array
+    kind_number: Array
+    broker: Array
+    offset: Array
 
     @property
     def kind(self) -> Array:
-        """The record's kind (str); OTHER without a record."""
-        return self._of(self.events.kind, OTHER)
-
-    @property
-    def kind_number(self) -> Array:
-        """The record's kind as an index into KINDS."""
-        return self._of(self.events.kind_number, KINDS.index(OTHER))
-
-    @property
-    def broker(self) -> Array:
-        """The record's broker; -1 without a record."""
-        return self._of(self.events.broker, _NOBODY)
-
-    @property
-    def offset(self) -> Array:
-        """The record's metadata offset; -1 without a record."""
-        return self._of(self.events.offset, _NOBODY)
-
-    def _of(self, values: Array, missing: Any) -> Array:
-        padded = np.append(values, np.array([missing], dtype=values.dtype))
-        result: Array = padded[np.where(self.found, self.index, len(values))]
-        return result
+        """The record's kind (str)."""
+        return np.array(KINDS, dtype=object)[self.kind_number]
 
 
 def broker_events(brokers: BrokerTimeline) -> BrokerEvents:
@@ -124,7 +102,9 @@ def nearest(events: BrokerEvents, offset: Array, batch: Array, after: bool) -> N
     index = np.searchsorted(events.offset, offset, side="right" if after else "left") - (0 if after else 1)
     found = (index >= 0) & (index < count)
     found[found] = events.batch[index[found]] == batch[found]
-    return Nearest(events, index, found)
+    place = np.where(found, index, count)
+    columns = ((events.kind_number, KINDS.index(OTHER)), (events.broker, _NOBODY), (events.offset, _NOBODY))
+    return Nearest(index, *(np.append(values, none)[place] for values, none in columns))
 
 
 def went_offline(events: BrokerEvents, near: Nearest, directory: Array) -> Array:
