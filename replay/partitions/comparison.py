@@ -12,11 +12,12 @@ from replay.arrow.runs import groups
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.arrow.sets import same, same_set
 
-_SCALARS = ("leader", "leader_epoch", "partition_epoch")
-_LISTS = ("replicas", "isr", "removing_replicas", "adding_replicas", "directories")
 _SETS = ("elr", "last_known_elr")
 # The order in which differences are named.
-_COMPARED = (*_LISTS, *_SCALARS)
+_COMPARED = (
+    *("replicas", "isr", "removing_replicas", "adding_replicas", "directories"),
+    *("leader", "leader_epoch", "partition_epoch"),
+)
 _PRINTED = ("leader", "replicas", "isr", "elr", "last_known_elr")
 
 
@@ -66,33 +67,26 @@ def _keys(*tables: pa.Table) -> list[Array]:
 
 def _differences(states: pa.Table, snapshot: pa.Table, compare_elr: bool) -> list[str]:
     """The names of the columns that differ, for each pair of rows."""
-    equal = {name: _equal_values(snapshot[name], states[name]) for name in _SCALARS}
-    equal |= {name: _equal_lists(snapshot[name], states[name]) for name in _LISTS}
+    names = [*_COMPARED, "leader_recovery_state", *(_SETS if compare_elr else ())]
     recovering = pc.fill_null(pc.equal(snapshot["leader_recovery_state"], 1), False)
-    shown = pc.if_else(recovering, "RECOVERING", "RECOVERED")
-    names = [*_COMPARED, "leader_recovery_state"]
-    equal["leader_recovery_state"] = _equal_values(shown, states["leader_recovery_state"])
-    if compare_elr:
-        names += _SETS
-        equal |= {name: _equal_lists(snapshot[name], states[name], same_set) for name in _SETS}
-    differs = np.stack([~equal[name] for name in names], axis=1)
+    shown = {"leader_recovery_state": pc.if_else(recovering, "RECOVERING", "RECOVERED")}
+    differs = np.stack(
+        [~_equal(shown.get(name, snapshot[name]), states[name], name in _SETS) for name in names], axis=1
+    )
     return [", ".join(name for name, hit in zip(names, row, strict=True) if hit) for row in differs.tolist()]
 
 
-def _equal_values(left: pa.ChunkedArray, right: pa.ChunkedArray) -> Array:
-    """Whether values are equal; null equals null."""
+def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray, in_any_order: bool) -> Array:
+    """Whether values, or lists, are equal; null equals null and no list."""
+    if pa.types.is_list(left.type) and not pa.types.is_string(left.type.value_type):
+        nulls = [bools(pc.is_null(column)) for column in (left, right)]
+        equals = same_set if in_any_order else same
+        result: Array = (nulls[0] == nulls[1]) & equals(to_matrix(left), to_matrix(right))
+        return result
+    if pa.types.is_list(left.type):  # ids of directories have no comma
+        left, right = (pc.binary_join(column, ",") for column in (left, right))
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
     return bools(pc.or_(both_null, pc.fill_null(pc.equal(left, right), False)))
-
-
-def _equal_lists(left: pa.ChunkedArray, right: pa.ChunkedArray, equals: Any = same) -> Array:
-    """Whether lists are equal; null equals null and no list."""
-    if pa.types.is_string(left.type.value_type):
-        # Ids of directories have no comma.
-        return _equal_values(*(pc.binary_join(column, ",") for column in (left, right)))
-    nulls = [bools(pc.is_null(column)) for column in (left, right)]
-    result: Array = (nulls[0] == nulls[1]) & equals(to_matrix(left), to_matrix(right))
-    return result
 
 
 def printed_differences(
