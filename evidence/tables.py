@@ -6,7 +6,7 @@ and byte positions are int64, replica lists keep Kafka's order.
 
 import tomllib
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -39,6 +39,15 @@ def _type(name: str) -> pa.DataType:
     if name.endswith("[]"):
         return pa.list_(_type(name[:-2]))
     return _struct(name) if name in _COLUMNS else pa.type_for_alias(name)
+
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+
+
+def with_column(rows: Rows, name: str, values: Any) -> Rows:
+    """The rows with other values in a column: an array, or Python's values."""
+    index, field = rows.schema.get_field_index(name), rows.schema.field(name)
+    return rows.set_column(index, field, pa.array(values, field.type) if isinstance(values, list) else values)
 
 
 PROVENANCE = _fields("provenance")

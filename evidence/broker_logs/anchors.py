@@ -12,14 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence import tables
 from evidence.broker_logs.times import QUARTER_MS, quarter_hours, zone_between
-from evidence.tables import Row
+from evidence.tables import Row, with_column
 
 PRINTED, START_TIME, ANCHORS = "printed", "start_time", "anchors"
 _AFTER_ITS_RECORD = ("leader_started", "follower_started", "leader_unchanged", "follower_unchanged", "isr_updated")
@@ -90,7 +89,7 @@ def with_utc(events: pa.Table, clocks: pa.Table) -> pa.Table:
             utc.append(None if wall is not None and _is_wrong(wall, own) else known)
         else:
             utc.append(None if wall is None else _in_utc(wall, own))
-    return _with(events, "logged_at_utc_ms", utc)
+    return with_column(events, "logged_at_utc_ms", utc)
 
 
 def least_error_ms(clocks: pa.Table) -> int:
@@ -106,7 +105,7 @@ def boots_in_utc(boots: pa.Table, clocks: pa.Table) -> pa.Table:
     for name in ("first_event_ms", "last_event_ms"):
         times = zip(nodes, boots[name].to_pylist(), strict=True)
         known = [None if at is None or len(spans.get(n, ())) != 1 else _in_utc(at, spans[n]) for n, at in times]
-        boots = _with(boots, name, known)
+        boots = with_column(boots, name, known)
     return boots
 
 
@@ -115,12 +114,6 @@ def _by_node(clocks: pa.Table) -> dict[int, list[Row]]:
     for row in clocks.to_pylist():
         found[row["node_id"]].append(row)
     return found
-
-
-def _with(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
-    """The table with other values in a column."""
-    index, field = table.schema.get_field_index(name), table.schema.field(name)
-    return table.set_column(index, field, pa.array(values, field.type))
 
 
 def _least_error_ms(span: Row) -> int:
@@ -160,7 +153,7 @@ def _located(events: pa.Table, states: pa.Table, kinds: Iterable[str]) -> pa.Tab
     events = events.filter(pc.is_in(events["kind"], pa.array(kinds, pa.string())))
     ids = _topic_ids(states)
     names, found = events["topic"].to_pylist(), events["topic_id"].to_pylist()
-    events = _with(events, "topic_id", [t or ids.get(n) for n, t in zip(names, found, strict=True)])
+    events = with_column(events, "topic_id", [t or ids.get(n) for n, t in zip(names, found, strict=True)])
     usable = pc.and_(pc.is_valid(events["node_id"]), pc.is_valid(events["logged_at_ms"]))
     return events.filter(usable)
 

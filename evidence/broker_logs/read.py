@@ -21,7 +21,7 @@ from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
 from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.redaction import REDACTED, SECRET_WORDS, redact_text
-from evidence.tables import Row
+from evidence.tables import Row, with_column
 from evidence.text_files import IN_UTF_16, UTF_16
 
 MAX_MESSAGE_CHARS = 2000
@@ -130,10 +130,8 @@ def without_contradicted(read: BrokerLogTables, files: Iterable[EvidenceFile]) -
 
 
 def _of_nobody(rows: pa.Table, paths: Sequence[str]) -> pa.Table:
-    index = rows.schema.get_field_index("node_id")
     is_doubted = pc.is_in(rows["path"], pa.array(paths, pa.string()))
-    nodes = pc.if_else(is_doubted, pa.scalar(None, pa.int32()), rows["node_id"])
-    return rows.set_column(index, rows.schema.field(index), nodes)
+    return with_column(rows, "node_id", pc.if_else(is_doubted, pa.scalar(None, pa.int32()), rows["node_id"]))
 
 
 def _scan(
@@ -250,12 +248,9 @@ def _whole_until_ms(file: EvidenceFile) -> int | None:
 
 def _of_file(batch: pa.RecordBatch, node: int | None, is_whole: bool) -> pa.RecordBatch:
     """The rows with what is only known at the file's end: its node, and whether it was read to there."""
-    whole = pa.repeat(pa.scalar(is_whole), len(batch))
-    batch = batch.set_column(batch.schema.get_field_index("file_is_whole"), batch.schema.field("file_is_whole"), whole)
-    if node is None:
-        return batch
-    index = batch.schema.get_field_index("node_id")
-    return batch.set_column(index, batch.schema.field(index), batch["node_id"].fill_null(pa.scalar(node, pa.int32())))
+    batch = with_column(batch, "file_is_whole", pa.repeat(pa.scalar(is_whole), len(batch)))
+    nodes = batch["node_id"]
+    return batch if node is None else with_column(batch, "node_id", nodes.fill_null(pa.scalar(node, pa.int32())))
 
 
 def _only(speakers: Counter[int]) -> int | None:

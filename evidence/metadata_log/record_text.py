@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.tables import PARTITION_CHANGE
+from evidence.tables import PARTITION_CHANGE, with_column
 from evidence.wire.schema import camel
 
 # The columns of tables.PARTITION_CHANGE and Kafka's names of the fields.
@@ -27,18 +27,13 @@ _TEXTS = pa.list_(pa.string())
 def with_text(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of tables.SNAPSHOT_RECORDS, each with its text in `payload`."""
     made = partition_text(rows["type"], rows["version"], rows["partition_change"])
-    return _set_payload(rows, pc.coalesce(rows["payload"], made))
+    return with_column(rows, "payload", pc.coalesce(rows["payload"], made))
 
 
 def without_text(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows without the texts that `with_text` makes again."""
     is_made = pc.equal(rows["payload"], partition_text(rows["type"], rows["version"], rows["partition_change"]))
-    return _set_payload(rows, pc.if_else(pc.fill_null(is_made, False), None, rows["payload"]))
-
-
-def _set_payload(rows: pa.RecordBatch, payload: pa.Array) -> pa.RecordBatch:
-    at = rows.schema.get_field_index("payload")
-    return rows.set_column(at, rows.schema.field(at), payload)
+    return with_column(rows, "payload", pc.if_else(pc.fill_null(is_made, False), None, rows["payload"]))
 
 
 def partition_text(types: pa.Array, versions: pa.Array, changes: pa.Array) -> pa.Array:
