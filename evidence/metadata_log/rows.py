@@ -89,34 +89,18 @@ def decode_range(data: bytes, work: ByteRange, capture: str) -> Iterator[dict[st
         for line in read_unplaced(data, work.start, work.end, work.show_secrets):
             yield line if isinstance(line, Damage) else _unplaced_row(work, capture, *line)
         return
-    for batch, item in read_range(data, work.start, work.end, work.kind, work.path, work.show_secrets):
-        yield item if isinstance(item, Damage) else record_row(capture, work, batch, item)
+    is_dump = work.kind == kinds.DUMP_LOG
+    batches = _dumped(data, work) if is_dump else heads(data, work.start, work.end, work.path)
+    for batch in batches:
+        for item in (read_dumped if is_dump else read_records)(data, batch, work.show_secrets):
+            yield item if isinstance(item, Damage) else record_row(capture, work, batch, item)
 
 
-def read_range(
-    data: bytes,
-    start: int,
-    end: int,
-    kind: str = kinds.METADATA_SEGMENT,
-    path: str = "the file",
-    show_secrets: bool = False,
-) -> Iterator[tuple[Batch, Record | Damage]]:
-    """Each record (or damage) of the batches in data[start:end), of a segment or of kafka-dump-log's text.
-
-    Errors: CaptureError when a framed batch is missing: the file changed meanwhile.
-    """
-    if kind == kinds.DUMP_LOG:
-        try:
-            dumped = batches_in(data, start, end)
-        except DecodeError as error:
-            raise CaptureError(f"{path}: a framed batch is missing: the file changed ({error})") from error
-        for batch in dumped:
-            for item in read_dumped(data, batch, show_secrets):
-                yield batch, item
-        return
-    for batch in heads(data, start, end, path):
-        for item in read_records(data, batch, show_secrets):
-            yield batch, item
+def _dumped(data: bytes, work: ByteRange) -> list[Batch]:
+    try:
+        return batches_in(data, work.start, work.end)
+    except DecodeError as error:
+        raise CaptureError(f"{work.path}: a framed batch is missing: the file changed ({error})") from error
 
 
 def heads(data: bytes, start: int, end: int, path: str) -> Iterator[Batch]:

@@ -11,7 +11,7 @@ import pytest
 
 from evidence.errors import Damage
 from evidence.metadata_log.inspect import inspect_file
-from evidence.metadata_log.rows import ByteRange, decode_range, read_range
+from evidence.metadata_log.rows import ByteRange, decode_range, heads
 from evidence.offsets.jmx_exporter import MetricNames, read_metrics
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.offsets.tool_output import read_topics
@@ -25,7 +25,7 @@ from evidence.redaction import (
     redact_text,
     redacted,
 )
-from evidence.wire.records import Record
+from evidence.wire.records import Record, read_records
 from tests.support.golden import cases, filled
 from tests.support.log_text import log_of
 
@@ -113,7 +113,7 @@ PLANTED = {case["what"]: log_of(case["log"]) for case in cases("planted_secrets"
 
 @pytest.mark.parametrize("data", PLANTED.values(), ids=PLANTED.keys())
 def test_no_planted_secret_reaches_a_row_or_a_line(data: bytes, tmp_path: Path) -> None:
-    ((_, item),) = read_range(data, 0, len(data))
+    (item,) = records_in(data)
     (row,) = decode_range(data, ByteRange(tmp_path / "0.log", "0.log", "", "", 0, len(data)), "capture")
     assert isinstance(row, dict)
     (tmp_path / "0.log").write_bytes(data)
@@ -131,13 +131,16 @@ def test_secrets_are_shown_to_who_asks_for_them(data: bytes, tmp_path: Path) -> 
     assert REDACTED not in printed
 
 
+def records_in(data: bytes) -> list[Record | Damage]:
+    return [item for batch in heads(data, 0, len(data), "") for item in read_records(data, batch)]
+
+
 def spellings(secret: str) -> list[str]:
     """The secret as text, as hex, and as the part of its base64 that does not depend on what stands around it."""
     return [secret, secret.encode().hex(), "aHVudGVyMi1wbGFudGVk"]
 
 
 def test_what_is_not_secret_about_a_secret_record_is_kept() -> None:
-    found = [item for what in ("SCRAM", "token") for _, item in read_range(PLANTED[what], 0, len(PLANTED[what]))]
-    items = [item for item in found if isinstance(item, Record)]
+    items = [item for what in ("SCRAM", "token") for item in records_in(PLANTED[what]) if isinstance(item, Record)]
     assert (items[0].data["name"], items[0].data["iterations"]) == ("alice", 4096)
     assert (items[1].data["owner"], items[1].data["expirationTimestamp"]) == ("User:a", 3)

@@ -20,7 +20,7 @@ from evidence import kinds, tables
 from evidence.capture.accounts import quarantine_rows
 from evidence.capture.files import EvidenceFile, open_capture
 from evidence.errors import CaptureError
-from evidence.metadata_log.rows import SNAPSHOT, ByteRange, byte_ranges, decode_range, read_range, work_of
+from evidence.metadata_log.rows import SNAPSHOT, ByteRange, byte_ranges, decode_range, heads, work_of
 from evidence.metadata_log.scan import Scanned, batch_table, file_row, scan_files
 from evidence.wire.batches import scan_batches
 from tests.support import writer
@@ -103,7 +103,7 @@ def test_ranges_of_work_cover_every_batch_once(tmp_path: Path) -> None:
     for split in (1, 200, 1 << 20):
         ranges = byte_ranges(batches, split)
         reached = {
-            (r.path, b.base_offset) for r in ranges for b, _ in read_range(r.source.read_bytes(), r.start, r.end)
+            (r.path, b.base_offset) for r in ranges for b in heads(r.source.read_bytes(), r.start, r.end, r.path)
         }
         assert reached == {(r["path"], r["base_offset"]) for r in batch_table("c", batches).to_pylist()}
         assert sum(r.end - r.start for r in ranges) == batches.size_bytes
@@ -117,7 +117,7 @@ def test_ranges_of_work_cover_every_batch_once(tmp_path: Path) -> None:
 def test_a_range_that_no_longer_holds_its_batches_is_an_error() -> None:
     whole = b"".join(LOG)
     with pytest.raises(CaptureError, match="the file changed"):
-        list(read_range(writer.flip(whole, len(LOG[0]) + 70), 0, len(whole)))
+        list(heads(writer.flip(whole, len(LOG[0]) + 70), 0, len(whole), ""))
 
 
 def test_partition_records_have_typed_fields_and_unchanged_ones_are_null() -> None:
