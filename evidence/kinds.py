@@ -9,44 +9,24 @@ from evidence.limits import int32_of
 
 METADATA_LOG_DIR = "__cluster_metadata-0"
 
-METADATA_SEGMENT = "metadata_segment"
-METADATA_CHECKPOINT = "metadata_checkpoint"
-BOOTSTRAP_CHECKPOINT = "bootstrap_checkpoint"
-REPLICA_SEGMENT = "replica_segment"
-BATCH_HEADS = "batch_heads"
-REPLICATION_OFFSET = "replication_offset"
-RECOVERY_POINT = "recovery_point"
-LOG_START_OFFSET = "log_start_offset"
-LEADER_EPOCH = "leader_epoch"
-JMX_EXPORTER = "jmx_exporter"
-META_PROPERTIES = "meta_properties"
-SERVER_PROPERTIES = "server_properties"
-PARTITION_METADATA = "partition_metadata"
-QUORUM_STATE = "quorum_state"
-CLEAN_SHUTDOWN = "clean_shutdown"
-MANIFEST = "manifest"
-DUMP_LOG = "dump_log"
-JMX_TOOL = "jmx_tool"
-LOG_DIRS = "log_dirs"
-GET_OFFSETS = "get_offsets"
-CONSUMER_GROUPS = "consumer_groups"
-TOPICS_DESCRIBE = "topics_describe"
-QUORUM_STATUS = "quorum_status"
-QUORUM_REPLICATION = "quorum_replication"
-REPLICA_LOG_INFO = "replica_log_info"
-DESCRIBE_QUORUM = "describe_quorum"
+# The metadata log; replicas; files beside them in a log directory.
+METADATA_SEGMENT, METADATA_CHECKPOINT = "metadata_segment", "metadata_checkpoint"
+BOOTSTRAP_CHECKPOINT, QUORUM_STATE = "bootstrap_checkpoint", "quorum_state"
+REPLICA_SEGMENT, BATCH_HEADS, PARTITION_METADATA = "replica_segment", "batch_heads", "partition_metadata"
+REPLICATION_OFFSET, RECOVERY_POINT, LOG_START_OFFSET = "replication_offset", "recovery_point", "log_start_offset"
+LEADER_EPOCH, META_PROPERTIES, CLEAN_SHUTDOWN = "leader_epoch", "meta_properties", "clean_shutdown"
+# A node's config, the capture's manifest, a machine's boot id, the listing of a log directory.
+SERVER_PROPERTIES, MANIFEST, BOOT_ID, LISTING = "server_properties", "manifest", "boot_id", "listing"
+# What Kafka's tools and metrics exporters print.
+DUMP_LOG, LOG_DIRS, GET_OFFSETS, CONSUMER_GROUPS = "dump_log", "log_dirs", "get_offsets", "consumer_groups"
+TOPICS_DESCRIBE, QUORUM_STATUS, QUORUM_REPLICATION = "topics_describe", "quorum_status", "quorum_replication"
+JMX_TOOL, JMX_EXPORTER, PROMETHEUS = "jmx_tool", "jmx_exporter", "prometheus"
+# Protocol responses.
+REPLICA_LOG_INFO, DESCRIBE_LOG_DIRS, DESCRIBE_QUORUM = "replica_log_info", "describe_log_dirs", "describe_quorum"
 DESCRIBE_TOPIC_PARTITIONS = "describe_topic_partitions"
-DESCRIBE_LOG_DIRS = "describe_log_dirs"
-PROMETHEUS = "prometheus"
-SERVER_LOG = "server_log"
-STATE_CHANGE_LOG = "state_change_log"
-CONTROLLER_LOG = "controller_log"
-BOOT_ID = "boot_id"
-LISTING = "listing"
-OTHER = "other"  # registered and hashed, but not parsed
-
 # The brokers' own logs.
-BROKER_LOGS = (SERVER_LOG, STATE_CHANGE_LOG, CONTROLLER_LOG)
+BROKER_LOGS = SERVER_LOG, STATE_CHANGE_LOG, CONTROLLER_LOG = "server_log", "state_change_log", "controller_log"
+OTHER = "other"  # registered and hashed, but not parsed
 
 # By what a kind is known: names of its files, what is in them.
 SIGNS = tomllib.loads(files("evidence").joinpath("kinds.toml").read_text("utf-8"))
