@@ -30,13 +30,8 @@ Partition = tuple[str, int]
 
 NO_LEADER, RECOVERING = -1, 1
 _CLUSTER_TYPES = (
-    "TOPIC_RECORD",
-    "REMOVE_TOPIC_RECORD",
-    "REGISTER_BROKER_RECORD",
-    "UNREGISTER_BROKER_RECORD",
-    "REGISTER_CONTROLLER_RECORD",
-    "UNREGISTER_CONTROLLER_RECORD",
-    "KRAFT_VOTERS",
+    *("TOPIC_RECORD", "REMOVE_TOPIC_RECORD", "REGISTER_BROKER_RECORD", "UNREGISTER_BROKER_RECORD"),
+    *("REGISTER_CONTROLLER_RECORD", "UNREGISTER_CONTROLLER_RECORD", "KRAFT_VOTERS"),
 )
 _COLUMNS = ["offset", "timestamp_ms", "type", "payload", "partition_change", "snapshot_end_offset", "holds", "damage"]
 

@@ -21,16 +21,11 @@ from replay.arrow.runs import Events
 from replay.cluster.log import Problem, json_int
 
 BROKER_TYPES = frozenset(
-    {
-        "REGISTER_BROKER_RECORD",
-        "UNREGISTER_BROKER_RECORD",
-        "FENCE_BROKER_RECORD",
-        "UNFENCE_BROKER_RECORD",
-        "BROKER_REGISTRATION_CHANGE_RECORD",
-    }
+    (
+        *("REGISTER_BROKER_RECORD", "UNREGISTER_BROKER_RECORD", "BROKER_REGISTRATION_CHANGE_RECORD"),
+        *("FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD"),
+    )
 )
-
-
 _VERSION = "metadata.version"
 
 

@@ -55,17 +55,8 @@ FIXES: dict[str, dict[str, Any]] = {
 }
 # The compared fields, by bit: column names of schemas.PARTITION_HISTORY; "record": whether a record is written at all.
 FIELDS = (
-    "leader",
-    "leader_epoch",
-    "leader_recovery_state",
-    "isr",
-    "elr",
-    "last_known_elr",
-    "replicas",
-    "removing_replicas",
-    "adding_replicas",
-    "directories",
-    "record",
+    *("leader", "leader_epoch", "leader_recovery_state", "isr", "elr", "last_known_elr"),
+    *("replicas", "removing_replicas", "adding_replicas", "directories", "record"),
 )
 _PIECE_ROWS = 1 << 15
 # Predicted states by the name in `Cases`: leader, recovery, isr, elr, last_known_elr; one element each.
