@@ -80,7 +80,7 @@ def copy_of(log: Log, mark: int | None) -> Copy:
 
 def planned(world: World, with_logs: bool) -> list[PlanStep]:
     state, unclean = live(world), str(world.controller.unclean).lower()
-    table = pa.Table.from_pylist([history_row(state, "t")], schema=PARTITION_HISTORY)
+    table = pa.Table.from_pylist([history_row(state, setup.Setup())], schema=PARTITION_HISTORY)
     config = {"resource_type": "topic", "resource_name": "t", "name": UNCLEAN}
     copies = {b: copy_of(log, world.brokers[b].disk.marks) for b, log in world.logs(state).items() if with_logs}
     config |= {"effective_value": unclean, "source": "topic"}

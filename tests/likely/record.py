@@ -23,7 +23,7 @@ from replay.findings.kinds import HWM_REGRESSION
 from replay.loss.likely import RULES
 from replay.loss.verdicts import EXCLUDED, KEPT, LOST, UNKNOWN
 from tests.simulator.detection import detected
-from tests.simulator.faults import SHARED, life
+from tests.simulator.faults import life
 from tests.simulator.judge import found, groups
 
 Row = dict[str, Any]
@@ -44,11 +44,10 @@ def cases_of_lives(chunk: tuple[str, int, int]) -> list[Case]:
     """The windows of lives. chunk: as of tests.simulator.runs.chunks."""
     fault, first, count = chunk
     result = []
-    for begin in range(first, first + count, SHARED):
-        for group in groups(life(fault, seed) for seed in range(begin, min(begin + SHARED, first + count))):
-            for each, windows, *_ in found(group, detected(group)):
-                known = {offset: truth.lost > 0 for offset, truth in each.truth.items()}
-                result += _cases(windows, known)
+    for group in groups(life(fault, seed) for seed in range(first, first + count)):
+        for each, windows, *_ in found(group, detected(group)):
+            known = {offset: truth.lost > 0 for offset, truth in each.truth.items()}
+            result += _cases(windows, known)
     return result
 
 

@@ -6,6 +6,7 @@ Exits 1 if a claim was wrong. The first few of every fault and kind are written 
 """
 
 import argparse
+import gc
 import multiprocessing
 import sys
 import time
@@ -33,7 +34,7 @@ def main() -> int:
     started = time.monotonic()
     tallies = {fault: Tally() for fault in options.fault or FAULTS}
     todo = list(chunks(list(tallies), options.seed, options.lives))
-    with ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn"), gc.freeze) as pool:
         for (fault, _, _), tally in zip(todo, pool.map(run, todo), strict=True):
             tallies[fault].add(tally)
     print(report(tallies))

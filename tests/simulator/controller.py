@@ -25,7 +25,7 @@ UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAA"
 CHANGE = "BROKER_REGISTRATION_CHANGE_RECORD"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class State:
     """A partition as one record left it. offset and batch: of that record and of its batch."""
 
@@ -93,6 +93,8 @@ class Controller:
     min_isr_levels: list[tuple[int, int]] = field(default_factory=list)
     next_offset: int = 0
     _batch: int | None = None
+    # (offset, brokers): up to which offset, and who was active then.
+    _known_active: tuple[int, frozenset[int]] = (-1, frozenset())
 
     # Batches.
 
@@ -172,6 +174,12 @@ class Controller:
 
     def active(self, broker: int) -> bool:
         return broker in self.brokers and self.brokers[broker].active
+
+    @property
+    def all_active(self) -> frozenset[int]:
+        if self._known_active[0] != self.next_offset:
+            self._known_active = self.next_offset, frozenset(b for b, own in self.brokers.items() if own.active)
+        return self._known_active[1]
 
     def register(self, broker: int, incarnation: int, directories: tuple[str, ...], previous_epoch: int) -> bool:
         """False: refused, an older incarnation's session is still valid (DuplicateBrokerRegistration)."""

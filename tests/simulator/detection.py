@@ -1,11 +1,13 @@
 """What the product finds about lives that share a cluster."""
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 
 from evidence.tables import BROKER_LOG_EVENTS
+from replay.arrow.runs import groups
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.bucket import Detected, detect
 from replay.cluster.broker_sessions import broker_history, registrations, session_evidence
@@ -13,7 +15,7 @@ from replay.cluster.features import ELR_VERSION
 from replay.findings.registration_lines import REGISTRATION_KINDS, SESSIONS, registration_findings
 from replay.offsets.broker_lines import KINDS
 from replay.offsets.topic_ids import events_with_topic_ids, lifetimes_of
-from tests.simulator.life import Life, history_of, together
+from tests.simulator.life import Life, together
 
 
 def detected(lives: Sequence[Life]) -> Detected:
@@ -32,16 +34,17 @@ def _events(lives: Sequence[Life], lifetimes: pa.Table) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def registration_mismatches(lives: Sequence[Life]) -> Iterator[list[dict[str, Any]]]:
-    """What the product finds about each life's lines of registrations."""
+def registration_mismatches(lives: Sequence[Life], history: pa.Table) -> Iterator[list[dict[str, Any]]]:
+    """What the product finds about each life's lines of registrations. history: theirs."""
     lines = [[row for row in each.lines if row["kind"] in REGISTRATION_KINDS] for each in lives]
-    sessions = sessions_of([each for each, own in zip(lives, lines, strict=True) if own])
+    with_lines = [each for each, own in zip(lives, lines, strict=True) if own]
+    sessions = groups(sessions_of(with_lines, history), itemgetter("broker_id"))
     for each, own in zip(lives, lines, strict=True):
-        of_life = [session for session in sessions if session["broker_id"] in each.setup.brokers]
+        of_life = [session for broker in each.setup.brokers for session in sessions.get(broker, ())]
         yield registration_findings(own, of_life, "simulated")
 
 
-def sessions_of(lives: Sequence[Life]) -> list[dict[str, Any]]:
+def sessions_of(lives: Sequence[Life], history: pa.Table) -> list[dict[str, Any]]:
     """The sessions of all their brokers, as the product finds them in the log."""
     place = {"epoch": 1, **dict.fromkeys(PROVENANCE_NAMES)}
     feature = {"type": "FEATURE_LEVEL_RECORD", "timestamp_ms": 0}
@@ -50,6 +53,6 @@ def sessions_of(lives: Sequence[Life]) -> list[dict[str, Any]]:
         data = {"name": ELR_VERSION, "featureLevel": int(on)}
         records.append({**place, **feature, "offset": offset, "batch_base_offset": offset, "data": data})
     records.sort(key=lambda record: record["offset"])
-    evidence = session_evidence(history_of(lives), registrations(records))
+    evidence = session_evidence(history, registrations(records))
     found: list[dict[str, Any]] = broker_history(records, evidence, []).select(SESSIONS).to_pylist()
     return found

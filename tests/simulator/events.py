@@ -18,7 +18,8 @@ class Events:
         heapq.heappush(self._heap, (max(time_ms, self.now), self._number, action, arguments))
 
     def after(self, wait_ms: int, action: Callable[..., None], *arguments: Any) -> None:
-        self.at(self.now + wait_ms, action, *arguments)
+        self._number += 1
+        heapq.heappush(self._heap, (self.now + wait_ms, self._number, action, arguments))
 
     def run_until(self, time_ms: int) -> None:
         heap = self._heap

@@ -60,7 +60,7 @@ class Captures(Sessions):
         return {
             **NO_ROW,
             "topic": self.setup.topic,
-            "partition": 0,
+            "partition": self.setup.partition,
             "captured_at_ms": self.events.now + self.setup.skew_ms(1),
             "uncertainty_ms": takes_ms,
             "capture": "c",

@@ -4,6 +4,7 @@ import random
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from replay.loss.leader_terms import APPENDED_BY_BROKERS
@@ -11,9 +12,9 @@ from tests.simulator.life import Life, Thinning
 from tests.simulator.node_logs import LogThinning
 from tests.simulator.setup import BEGIN_MS, Setup, Step
 
-# Broker ids and metadata offsets of one life are within so many; lives that share a cluster, and so its controllers'
-# fail-overs, its clocks and its session timeout, are so many in a row.
-ROOM, OFFSETS, SHARED = 10, 1_000_000, 64
+# Broker ids and metadata offsets of one life are within so many; so many lives in a row share controllers' fail-overs,
+# clocks and a session timeout; so many have other ids, offsets and partitions, and fit into one cluster.
+ROOM, OFFSETS, SHARED, PLACES = 10, 1_000_000, 64, 512
 
 WRITES = {"produce": 6, "stream": 4, "produce_acks_1": 1, "capture": 7, "disk": 2, "idle": 1, "retain": 1}
 STOPS = {"stop": 6, "bounce": 3, "start": 6, "start_all": 3, "prefer": 3, "elect_uncleanly": 3, "heal": 1}
@@ -60,7 +61,7 @@ def life(fault: str, seed: int) -> Life:
     """The life of that seed, which is also its place among those that share a cluster."""
     kind, rng = FAULTS[fault], random.Random(f"{fault} {seed}")
     shared = random.Random(f"{fault} {seed // SHARED}")
-    setup = _setup(kind, rng, shared, seed % SHARED)
+    setup = _setup(kind, rng, shared, seed % PLACES)
     steps, thinning = _steps(kind, rng, len(setup.brokers)), _thinning(kind, rng)
     return Life(setup, steps, thinning, fault, seed, logs=_logs(kind, random.Random(f"logs {fault} {seed}")))
 
@@ -98,6 +99,9 @@ def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int) 
             fail_overs += ((at, at + shared.randint(300, 8_000)),)
             at = fail_overs[-1][1]
     cut_ms = BEGIN_MS + shared.randint(30_000, 300_000) if kind.gap and shared.random() < 0.3 else None
+    # Coordinators have three topics, of which each life has a partition.
+    topics = sorted(APPENDED_BY_BROKERS) if kind.appends_by_itself else ()
+    partition, place = divmod(number, len(topics) or PLACES)
     elr = rng.random() < kind.elr
     # ELR needs brokers of 4.0: they let the high watermark stand.
     old_brokers = rng.random() < kind.old_brokers and not elr and "elr" not in kind.weights
@@ -121,8 +125,9 @@ def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int) 
         appends_by_itself=kind.appends_by_itself,
         request_threads=kind.request_threads,
         min_isr_layer=kind.min_isr_layer,
-        topic=sorted(APPENDED_BY_BROKERS)[number % 3] if kind.appends_by_itself else f"t{number}",
-        topic_ids=f"{'T' * 10}{number:08}",
+        topic=topics[place] if topics else f"t{place}",
+        partition=partition,
+        topic_ids=f"{'T' * 10}{place:08}",
         base_offset=number * OFFSETS,
     )
 
@@ -132,11 +137,12 @@ def _steps(kind: Fault, rng: random.Random, size: int) -> list[Step]:
     names = list(kind.weights)
     some = rng.random() < 0.5
     weights = [kind.weights[n] * (0 if some and n not in WRITES and rng.random() < 0.4 else 1) for n in names]
-    pace, broker, steps = rng.choice(PACES), 0, []
+    pace, broker, steps = list(accumulate(rng.choice(PACES))), 0, list[Step]()
+    up_to = list(accumulate(weights))
     for _ in range(rng.randint(20, 60)):
         broker = broker if rng.random() < 0.6 else rng.randrange(size)
-        low, high = rng.choices(GAPS_MS, pace)[0]
-        name = rng.choices(names, weights)[0]
+        low, high = rng.choices(GAPS_MS, cum_weights=pace)[0]
+        name = rng.choices(names, cum_weights=up_to)[0]
         steps.append(Step(name, broker, rng.choice((0, 0, 1, 1, 2, 3, 4, 6, 9)), rng.randint(low, high)))
     return steps
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import pyarrow.compute as pc
 
+from replay.arrow.runs import groups as groups_of
 from replay.bucket import Detected
 from replay.findings import log_lines
 from replay.findings.kinds import LOG_TRUNCATION
@@ -19,6 +21,7 @@ from tests.simulator.truth import Truth
 from tests.support.detection import windows
 
 Row = dict[str, Any]
+place_of = itemgetter("topic_id", "partition")
 EXCLUDED, PROVEN, BOUNDS, FIRST = (f"wrong {what}" for what in ("excluded", "proven", "bounds", "first"))
 POLICY, UNACKED, MISMATCH, REPLICA = (f"wrong {what}" for what in ("policy", "unacked", "mismatch", "replica loss"))
 SILENT = "silent loss"
@@ -80,7 +83,7 @@ def judged(lives: Iterable[Life]) -> Tally:
 def judged_group(group: Sequence[Life], of_group: Detected) -> Tally:
     """Lives that share a cluster, by what detection found of them."""
     tally = Tally()
-    rows = found(group, of_group), registration_mismatches(group)
+    rows = found(group, of_group), registration_mismatches(group, of_group.bucket.history)
     for (each, findings, answers, mismatches, replicas), others in zip(*rows, strict=True):
         tally.lives += 1
         hold(tally, each, findings, answers)
@@ -96,7 +99,7 @@ def groups(lives: Iterable[Life]) -> list[list[Life]]:
     result: dict[Any, list[Life]] = defaultdict(list)
     seen: Counter[Any] = Counter()
     for each in lives:
-        place = alike(each), each.setup.topic
+        place = alike(each), each.setup.topic, each.setup.partition
         result[place[0], seen[place]].append(each)
         seen[place] += 1
     return list(result.values())
@@ -107,28 +110,16 @@ def found(
 ) -> Iterator[tuple[Life, list[Row], list[Row], list[Row], list[Row]]]:
     """(life, its judged windows, the policies' answers, findings that a line contradicts the metadata log, losses of
     replicas)."""
-    judged_windows, answers = _by_topic(windows(of_group.findings)), _by_topic(of_group.counterfactuals.to_pylist())
-    mismatches, replicas = (
-        _by_topic(of_group.findings.filter(pc.field("kind") == kind).to_pylist())
-        for kind in (log_lines.KIND, LOG_TRUNCATION)
-    )
+    of_kinds = (of_group.findings.filter(pc.field("kind") == kind) for kind in (log_lines.KIND, LOG_TRUNCATION))
+    tables = (of_group.counterfactuals, *of_kinds)
+    parts = [groups_of(rows, place_of) for rows in (windows(of_group.findings), *(t.to_pylist() for t in tables))]
     for each in group:
-        ids = each.world.topic_ids
-        of_life = ([row for i in ids for row in rows[i]] for rows in (judged_windows, answers, mismatches, replicas))
-        yield each, *of_life
-
-
-def _by_topic(rows: list[Row]) -> dict[str, list[Row]]:
-    result: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        result[row["topic_id"]].append(row)
-    return result
+        yield each, *([row for place in each.places for row in rows.get(place, ())] for rows in parts)
 
 
 def hold(tally: Tally, each: Life, findings: list[Row], answers: list[Row]) -> None:
     """Count what was found of a life, and compare it with the truth."""
-    shown = {r["offset"] for r in each.history() if r["origin"] == "log"}
-    truth = {offset: t for offset, t in each.truth.items() if offset in shown}
+    truth = {offset: t for offset, t in each.truth.items() if not each.misses(offset)}
     seen = {f["election_offset"]: f for f in findings if f["election_offset"] in truth}
     for offset, told in truth.items():
         if told.lost and offset not in seen and _continues(each, offset):
@@ -150,11 +141,8 @@ def hold(tally: Tally, each: Life, findings: list[Row], answers: list[Row]) -> N
 def _continues(each: Life, offset: int) -> bool:
     """Whether the history has the state before the election, too: else nobody can know that there was one."""
     gap = each.gap
-    return gap is None or not any(gap[0] <= s.offset < gap[1] for s in _before(each, offset)[-1:])
-
-
-def _before(each: Life, offset: int) -> list[Any]:
-    return [s for s in each.world.controller.states if s.offset < offset]
+    before = [s.offset for s in each.world.controller.states if s.offset < offset]
+    return gap is None or not any(gap[0] <= last < gap[1] for last in before[-1:])
 
 
 def lies(finding: Row, truth: Truth) -> Iterator[tuple[str, str]]:

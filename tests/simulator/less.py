@@ -15,7 +15,8 @@ def with_evidence(each: Life, rows: list[Row]) -> Life:
     """The same life, of which these rows are left."""
     other = copy(each)
     other.kept = rows
-    vars(other).pop("evidence", None)
+    for name in ("evidence", "lines"):
+        vars(other).pop(name, None)
     return other
 
 

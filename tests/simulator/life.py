@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from evidence.tables import LOG_END_OFFSETS
+from replay.arrow.runs import groups
 from replay.arrow.schemas import PARTITION_HISTORY
 from replay.cluster.boots import LoggedProcess, boots_of
-from replay.cluster.brokers import BrokerTimeline, broker_timeline
+from replay.cluster.brokers import broker_timeline
 from replay.cluster.configs import ConfigSteps, ConfigTimeline, ElectionConfigs
 from replay.cluster.facts import Clock, ClusterFacts
 from replay.cluster.features import ELR_VERSION, feature_levels
@@ -29,6 +31,7 @@ from tests.simulator.world import World
 
 Row = dict[str, Any]
 Level = TypeVar("Level")
+Place = tuple[str, int]
 # Metadata offsets from first up to before last are missing; a snapshot tells the state at last.
 Gap = tuple[int, int] | None
 
@@ -72,6 +75,11 @@ class Life:
     def truth(self) -> dict[int, Truth]:
         return self.world.truth
 
+    @property
+    def places(self) -> list[Place]:
+        """(topic id, partition) of each topic that had the name."""
+        return [(topic_id, self.setup.partition) for topic_id in self.world.topic_ids]
+
     # What is left of the log.
 
     @cached_property
@@ -109,7 +117,7 @@ class Life:
         inside = [b for o, b in bases.items() if b <= begin < o]
         return min(inside, default=begin), end
 
-    def _missing(self, offset: int) -> bool:
+    def misses(self, offset: int) -> bool:
         return offset >= self.end_offset or (self.gap is not None and self.gap[0] <= offset < self.gap[1])
 
     def history(self) -> list[Row]:
@@ -117,12 +125,12 @@ class Life:
         result = []
         for topic_id in self.world.topic_ids:
             states = [s for s in self.world.controller.states if s.topic_id == topic_id]
-            rows = [history_row(s, self.setup.topic) for s in states if not self._missing(s.offset)]
+            rows = [history_row(s, self.setup) for s in states if not self.misses(s.offset)]
             before = [s for s in states if self.gap is not None and s.offset < self.gap[1]]
-            if before and self.gap and self._at_end_of_gap is not None and not self._missing(self.gap[1]):
+            if before and self.gap and self._at_end_of_gap is not None and not self.misses(self.gap[1]):
                 last, known = before[-1], any(r["offset"] < before[-1].offset for r in rows)
-                if not last.removed or (known and self._missing(last.offset)):
-                    rows.append(_snapshot_row(last, self._at_end_of_gap, self.setup.topic))
+                if not last.removed or (known and self.misses(last.offset)):
+                    rows.append(_snapshot_row(last, self._at_end_of_gap, self.setup))
             rows.sort(key=lambda r: r["offset"])
             for row in rows:
                 row["min_isr_source"] = None if row["removed"] else self.setup.min_isr_layer
@@ -145,7 +153,7 @@ class Life:
     def session_records(self) -> list[Row]:
         """Of the brokers' registrations, for replay.cluster.brokers.broker_timeline."""
         records = self.world.controller.records
-        kept = [r for r in records if not self._missing(r["offset"])]
+        kept = [r for r in records if not self.misses(r["offset"])]
         if self.gap is not None:
             kept += self._snapshot_sessions(records, self.gap[1])
         return sorted(kept, key=lambda r: r["offset"])
@@ -164,17 +172,7 @@ class Life:
                 state = found[data["brokerId"]]
                 state["fenced"] = data["fenced"] == 1 if data["fenced"] else state["fenced"]
                 state["inControlledShutdown"] = bool(data["inControlledShutdown"]) or state["inControlledShutdown"]
-        place = {
-            "offset": end - 1,
-            "batch_base_offset": end - 1,
-            "timestamp_ms": at_ms,
-            "type": "REGISTER_BROKER_RECORD",
-            "place": 0,
-        }
-        return [{**place, "data": data} for data in found.values()]
-
-    def brokers(self) -> BrokerTimeline:
-        return broker_timeline(self.session_records())
+        return [{**_record(end - 1, at_ms, "REGISTER_BROKER_RECORD", data), "place": 0} for data in found.values()]
 
     def elr_levels(self) -> list[tuple[int, bool]]:
         """Since which offset ELR was on or off, as the captured log has it."""
@@ -186,7 +184,7 @@ class Life:
 
     def _captured(self, levels: list[tuple[int, Level]]) -> list[tuple[int, Level]]:
         """(offset, value) of the changes in the captured log; the snapshot after a gap has the last value before it."""
-        known = [(offset, value) for offset, value in levels if not self._missing(offset)]
+        known = [(offset, value) for offset, value in levels if not self.misses(offset)]
         if self.gap is not None:
             known += [(self.gap[1] - 1, value) for offset, value in levels if offset < self.gap[1]][-1:]
         return sorted(known, key=lambda level: level[0])
@@ -239,7 +237,7 @@ class Life:
                 kept.append(row)
         return kept
 
-    @property
+    @cached_property
     def lines(self) -> list[Row]:
         """BROKER_LOG_EVENTS rows that are left."""
         if self.kept_lines is not None or self.logs is None:
@@ -336,21 +334,21 @@ def _boot_rows(each: Life) -> list[Row]:
 
 def _gone(each: Life) -> list[Row]:
     """Where the log goes on with other lives, nothing is known of this one's brokers after its end."""
-    registered = {r["data"]["brokerId"]: r for r in each.session_records() if r["type"] == "REGISTER_BROKER_RECORD"}
-    last = max((r["offset"] for r in each.session_records()), default=0) + 1
-    place = {
-        "offset": last,
-        "batch_base_offset": last,
-        "timestamp_ms": each.log_end_ms,
-        "type": "UNREGISTER_BROKER_RECORD",
-    }
-    return [{**place, "data": {"brokerId": b, "brokerEpoch": r["data"]["brokerEpoch"]}} for b, r in registered.items()]
+    records = each.session_records()
+    epochs = {r["data"]["brokerId"]: r["data"]["brokerEpoch"] for r in records if r["type"] == "REGISTER_BROKER_RECORD"}
+    gone, last = "UNREGISTER_BROKER_RECORD", max((r["offset"] for r in records), default=0) + 1
+    return [_record(last, each.log_end_ms, gone, {"brokerId": b, "brokerEpoch": e}) for b, e in epochs.items()]
+
+
+def _record(offset: int, at_ms: int, kind: str, data: Row) -> Row:
+    return {"offset": offset, "batch_base_offset": offset, "timestamp_ms": at_ms, "type": kind, "data": data}
 
 
 def _configs(lives: Sequence[Life]) -> ElectionConfigs:
     """min.insync.replicas of every topic over offsets, as far as the captured log has it."""
-    levels = {topic_id: each.min_isr_levels() for each in lives for topic_id in each.world.topic_ids}
-    topics = {i: ([o for o, _ in own], [str(v) for _, v in own]) for i, own in levels.items()}
+    changes = [(i, *level) for each in lives for i in each.world.topic_ids for level in each.min_isr_levels()]
+    levels = groups(sorted(changes), itemgetter(0))
+    topics = {i: ([o for _, o, _ in own], [str(v) for *_, v in own]) for i, own in levels.items()}
     default = ConfigSteps([-1], [("1", "default")])
     return ElectionConfigs({i: i for i in levels}, ConfigTimeline(dict(topics), default), ConfigTimeline({}, default))
 
@@ -362,15 +360,15 @@ def alike(each: Life) -> tuple[Any, ...]:
     return setup.clock_error_ms, setup.session_timeout_ms, setup.checkpoint_interval_ms, setup.fail_overs, cut
 
 
-def history_row(state: State, topic: str) -> Row:
+def history_row(state: State, setup: Setup) -> Row:
     place = {
         **_NOTHING,
         "offset": state.offset,
         "timestamp_ms": state.at_ms,
         "controller_epoch": 1,
         "topic_id": state.topic_id,
-        "topic": topic,
-        "partition": 0,
+        "topic": setup.topic,
+        "partition": setup.partition,
         "removed": state.removed,
         "origin": "log",
         "batch_base_offset": state.batch,
@@ -393,9 +391,9 @@ def history_row(state: State, topic: str) -> Row:
     }
 
 
-def _snapshot_row(state: State, place: tuple[int, int, int], topic: str) -> Row:
+def _snapshot_row(state: State, place: tuple[int, int, int], setup: Setup) -> Row:
     offset, at_ms, min_isr = place
     own = {"offset": offset, "batch_base_offset": offset, "timestamp_ms": at_ms, "origin": "checkpoint"}
     if not state.removed:
         own["min_isr"] = min(min_isr, len(state.replicas))
-    return {**history_row(state, topic), **own}
+    return {**history_row(state, setup), **own}

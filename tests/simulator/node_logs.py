@@ -130,7 +130,7 @@ def _topic(line: Line, setup: Setup) -> Row:
     if line.kind in _OF_NO_TOPIC:
         return {}
     topic_id = line.topic_id if line.kind in _WITH_ID else None
-    return {"topic": setup.topic, "partition": 0, "topic_id": topic_id}
+    return {"topic": setup.topic, "partition": setup.partition, "topic_id": topic_id}
 
 
 # The same as text.
@@ -148,6 +148,7 @@ def text(line: Line, setup: Setup) -> str:
     )
     words = {
         "topic": setup.topic,
+        "partition": setup.partition,
         "topic_id": line.topic_id,
         "broker": line.broker,
         "id": f" with topic id Some({line.topic_id})" if line.kind in _WITH_ID else "",

@@ -31,7 +31,7 @@ class Replication(Lines):
             self.events.at(broker.lags_until_ms, self.deliver, broker, process)
             return
         process.read = self.controller.next_offset
-        process.active = frozenset(b for b in self.brokers if self.controller.active(b))
+        process.active = self.controller.all_active
         state = self.controller.state
         if process.to_read:
             state = process.to_read.pop(0)
@@ -197,7 +197,9 @@ class Replication(Lines):
         process = broker.process
         if process is None or process.leading is None:
             return
-        leading, log = process.leading, broker.log
+        leading, log, begin = process.leading, broker.disk.log, process.high_watermark
+        if len(log.records) <= begin:
+            return
         below = len(leading.isr) < min(process.min_isr, len(leading.replicas))
         if below and self.setup.hwm_stands_below_min_isr:
             return
@@ -206,7 +208,6 @@ class Replication(Lines):
         joining = {b for b, at in leading.caught_up_ms.items() if at >= since_ms and b in process.active}
         joining &= set(leading.replicas)
         mark = min([log.end, *(leading.log_ends.get(b, -1) for b in maximal | joining)])
-        begin = process.high_watermark
         if mark > begin:
             state = process.view
             assert state is not None
@@ -287,35 +288,35 @@ class Replication(Lines):
             return
         if not there.serving:
             return
-        leading = there.leading
+        leading, its_log, log = there.leading, leader.disk.log, broker.disk.log
         if leading.epoch != view.leader_epoch or leader.disk.topic_id != view.topic_id:
             return
         if broker.id not in leading.replicas:
             return
-        told = diverging(leader.log, broker.log)
+        told = diverging(its_log, log)
         if told is not None:
-            before = broker.log.end
-            truncate(broker.log, told)
+            before = log.end
+            truncate(log, told)
             self.log_truncation(broker, leader, told, (before, process.high_watermark))
-            broker.disk.recovery_point = min(broker.disk.recovery_point, broker.log.end)
+            broker.disk.recovery_point = min(broker.disk.recovery_point, log.end)
             if broker.disk.future is not None:
                 truncate(broker.disk.future[1], told)
-            self.note(f"broker {broker.id} is cut from {before} to {broker.log.end}, hw was {process.high_watermark}")
-            self._high_watermark(broker, min(process.high_watermark, broker.log.end))
+            self.note(f"broker {broker.id} is cut from {before} to {log.end}, hw was {process.high_watermark}")
+            self._high_watermark(broker, min(process.high_watermark, log.end))
             self.wake(broker)
             return
         told_mark = there.high_watermark
-        leading.log_ends[broker.id] = broker.log.end
-        if broker.log.end >= leader.log.end:
+        leading.log_ends[broker.id] = end = log.end
+        if end >= its_log.end:
             leading.caught_up_ms[broker.id] = self.events.now
         self._maybe_expand(leader, there, broker)
         self.advance(leader)
-        follow(leader.log, broker.log)
-        mark = min(told_mark, broker.log.end)
+        follow(its_log, log)
+        mark = min(told_mark, log.end)
         if mark != process.high_watermark:
             self.log_set_back(broker, process.high_watermark, mark)
             self._high_watermark(broker, mark)
-        if mark < there.high_watermark or leading.log_ends[broker.id] < leader.log.end:
+        if mark < there.high_watermark or end < its_log.end:
             self.wake(broker)
         else:
             process.quiet = True

@@ -1,20 +1,19 @@
 """Many lives, in parts that processes can take on."""
 
+import gc
 from collections.abc import Iterator
 
-from tests.simulator.faults import SHARED, life
+from tests.simulator.faults import PLACES, life
 from tests.simulator.judge import Tally, judged
-
-# One process judges so many lives at once: several clusters' worth.
-CHUNK = 4 * SHARED
 
 
 def run(chunk: tuple[str, int, int]) -> Tally:
-    """(fault, first seed, number of lives)."""
+    """(fault, first seed, number of lives). A life is a circle of objects; all are collected once they are judged."""
     fault, first, count = chunk
-    tally = Tally()
-    for begin in range(first, first + count, SHARED):
-        tally.add(judged(life(fault, seed) for seed in range(begin, min(begin + SHARED, first + count))))
+    gc.disable()
+    tally = judged(life(fault, seed) for seed in range(first, first + count))
+    gc.enable()
+    gc.collect()
     return tally
 
 
@@ -22,7 +21,7 @@ def chunks(faults: list[str], seed: int, lives: int) -> Iterator[tuple[str, int,
     """The lives, spread evenly over the faults; `seed` is the number of a range of seeds of its own."""
     each = -(-lives // len(faults))
     # Ranges begin where a shared cluster does.
-    first = seed * 10_000_000 // SHARED * SHARED
-    for begin in range(0, each, CHUNK):
+    first = seed * 10_000_000 // PLACES * PLACES
+    for begin in range(0, each, PLACES):
         for fault in faults:
-            yield fault, first + begin, min(CHUNK, each - begin)
+            yield fault, first + begin, min(PLACES, each - begin)

@@ -34,9 +34,8 @@ def elections(at_ms: int, before: State | None, state: State) -> list[Line]:
 
 def text(line: Line, setup: Setup) -> str:
     words = {name: ", ".join(map(str, v)) if isinstance(v, list) else v for name, v in line.values.items()}
-    return str(
-        TEXTS["of_sessions"][line.kind].format(**words, node=line.broker, topic=setup.topic, topic_id=line.topic_id)
-    )
+    words |= {"topic": setup.topic, "partition": setup.partition, "topic_id": line.topic_id}
+    return str(TEXTS["of_sessions"][line.kind].format(**words, node=line.broker))
 
 
 def rows(lines: Sequence[Line], first: int, setup: Setup, thinning: LogThinning) -> list[Row]:
@@ -60,7 +59,7 @@ def rows(lines: Sequence[Line], first: int, setup: Setup, thinning: LogThinning)
             "logged_at_ms": line.at_ms + skew_ms + zone[line.broker],
             "kind": line.kind,
             "topic": setup.topic if of_topic else None,
-            "partition": 0 if of_topic else None,
+            "partition": setup.partition if of_topic else None,
             "topic_id": line.topic_id if of_topic else None,
             "message": text(line, setup),
             "capture": "c",

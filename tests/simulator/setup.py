@@ -19,7 +19,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Setup:
-    """A cluster with one topic of one partition.
+    """A cluster with one partition, or with one topic after the other of one name that has it.
 
     brokers: ids; the first `replicas` of them hold the partition. profile: of replay.controller.profiles, whose
     decisions the controller takes. hwm_stands_below_min_isr: brokers of 3.7 or later. removes_at_registration:
@@ -52,6 +52,7 @@ class Setup:
     cut_ms: int | None = None
     seed: int = 0
     topic: str = "t"
+    partition: int = 0
     topic_ids: str = "T" * 18
     base_offset: int = 0
 

@@ -113,10 +113,8 @@ has the setup, the steps and the rows that are left; tests/unit/test_simulated_l
 def _truth(truth: Truth | None) -> str:
     if truth is None:
         return "Every line is true."
-    text = (
-        f"Truth: {truth.lost} lost (first: {truth.first}), {truth.unacked} of the last leader's log, others would have"
-    )
-    return f"{text} lost\n{truth.would_lose}."
+    text = f"Truth: {truth.lost} lost (first: {truth.first}), {truth.unacked} of the last leader's log"
+    return f"{text}, others would have lost\n{truth.would_lose}."
 
 
 def lines(each: Life) -> list[str]:
@@ -138,17 +136,8 @@ def lines(each: Life) -> list[str]:
         text = " ".join(f"{k}={v}" for k, v in row.items() if v is not None and k not in skip)
         shown.append((row["captured_at_ms"] or 0, f"evidence {text}"))
     for row in each.lines:
-        skip = (
-            *PROVENANCE_NAMES,
-            "topic",
-            "topic_id",
-            "partition",
-            "kind",
-            "message",
-            "node_id",
-            "logged_at_ms",
-            "logged_at_utc_ms",
-        )
+        skip = (*PROVENANCE_NAMES, "topic", "topic_id", "partition", "kind", "message", "node_id")
+        skip += ("logged_at_ms", "logged_at_utc_ms")
         text = " ".join(f"{k}={v}" for k, v in row.items() if v is not None and k not in skip)
         logged = [*each.world.logged, *each.world.of_sessions]
         shown.append((logged[row["position"]].at_ms, f"line     {row['node_id']} {row['kind']} {text}"))

@@ -19,7 +19,7 @@ from replay.controller.partition_change_builder import (
 from replay.controller.profiles import ON_LEADERLESS, Profile
 
 # One of Cases: a state, what triggers a change of it, and the surroundings, as numbers, flags and lists.
-Case = make_dataclass("Case", [field.name for field in fields(Cases)], frozen=True, slots=True)
+Case = make_dataclass("Case", [field.name for field in fields(Cases)], slots=True)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from replay.cluster.broker_sessions import (
 from tests.simulator.detection import sessions_of
 from tests.simulator.faults import FAULTS, life
 from tests.simulator.judge import groups
+from tests.simulator.life import together as lived
 from tests.support.paths import CAPTURES as FOLDER
 from tests.support.pure import history_of
 from tests.support.records import change, elr, record, register
@@ -165,7 +166,7 @@ def test_no_restart_of_a_life_is_called_what_it_was_not() -> None:
         for group in groups(life(fault, seed) for seed in range(8)):
             restarts = ((each.gap, *restart) for each in group for restart in each.world.controller.restarts.items())
             truth = {at: how for gap, at, how in restarts if gap is None or not gap[0] <= at < gap[1]}
-            rows = (row for row in sessions_of(group) if row["offset"] in truth)
+            rows = (row for row in sessions_of(group, lived(group)[0]) if row["offset"] in truth)
             found.update((row["restart_class"], truth[row["offset"]]) for row in rows)
     assert {said for said, true in found if said != true} == {"unknown"}
     assert min(found[said, true] for true in ("clean", "unclean") for said in ("unknown", true)) > 10

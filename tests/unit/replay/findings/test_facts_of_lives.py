@@ -18,8 +18,8 @@ from replay.findings.kinds import FACT, LOG_TRUNCATION
 from replay.findings.statements import SENTENCES
 from tests.simulator.detection import detected
 from tests.simulator.faults import FAULTS, SHARED, life
-from tests.simulator.judge import Tally, groups, judged_group, report
-from tests.simulator.life import Life, together
+from tests.simulator.judge import Tally, groups, judged_group, place_of, report
+from tests.simulator.life import Life, Place, together
 
 Row = dict[str, Any]
 SLACK_MS = 20_000
@@ -36,11 +36,11 @@ RARE = {"mark_before", "mark_after", "not_held_joined_without_leader", "taken_in
 class Rows:
     """What a group of lives left, by partition and by broker."""
 
-    states: dict[str, list[Row]]
-    offsets: dict[str, list[Row]]
+    states: dict[Place, list[Row]]
+    offsets: dict[Place, list[Row]]
     sessions: dict[int, list[BrokerState]]
     elr: list[tuple[int, bool]]
-    gaps: dict[str, bool]
+    gaps: dict[Place, bool]
     end_ms: int
 
     @classmethod
@@ -48,11 +48,11 @@ class Rows:
         history, offsets, cluster = together(lives)
         states, read = defaultdict(list), defaultdict(list)
         for row in history.to_pylist():
-            states[row["topic_id"]].append(row)
+            states[place_of(row)].append(row)
         for row in offsets.to_pylist():
-            read[row["topic_id"]].append(row)
+            read[place_of(row)].append(row)
         elr = sorted(level for each in lives for level in each.elr_levels())
-        gaps = {topic_id: each.gap is not None for each in lives for topic_id in each.world.topic_ids}
+        gaps = {place: each.gap is not None for each in lives for place in each.places}
         return cls(states, read, dict(cluster.brokers.states), elr, gaps, cluster.log_end_ms or 0)
 
 
@@ -63,8 +63,8 @@ class Said:
         self.finding, self.rows, self.code = finding, rows, statement["code"]
         self.offset, self.value, self.text = statement["offset"], statement["value"], statement["text"]
         self.brokers, self.leader_epoch = statement["brokers"] or [], statement["leader_epoch"]
-        self.states = rows.states[finding["topic_id"]]
-        self.offsets = rows.offsets[finding["topic_id"]]
+        self.states = rows.states[place_of(finding)]
+        self.offsets = rows.offsets[place_of(finding)]
 
     @property
     def broker(self) -> int:
@@ -238,7 +238,7 @@ CHECKS: dict[str, Callable[[Said], bool]] = {
     "exposed_since_snapshot": lambda s: s.at()["origin"] == "checkpoint" and s.during[0] == s.at(),
     "exposed_for": lambda s: s.value == s.finding["end_timestamp_ms"] - s.finding["start_timestamp_ms"],
     "exposed_at_log_end": lambda s: s.during[-1] == s.states[-1],
-    "exposed_into_hole": lambda s: s.rows.gaps[s.finding["topic_id"]],
+    "exposed_into_hole": lambda s: s.rows.gaps[place_of(s.finding)],
     "exposed_until_removal": lambda s: s.at()["removed"],
     "leader_lost": lambda s: (
         (s.at()["leader"], s.at()["leader_epoch"]) == (-1, s.leader_epoch)
@@ -293,7 +293,7 @@ CHECKS: dict[str, Callable[[Said], bool]] = {
     "led_before": lambda s: s.other("log_end_before").broker in led_around(s, s.finding["start_timestamp_ms"]),
     "leads_after": lambda s: s.other("log_end_before").broker in led_around(s, s.finding["end_timestamp_ms"]),
     "fault": led_on,
-    "states_not_known": lambda s: s.rows.gaps[s.finding["topic_id"]] or was_read_after_the_log(s),
+    "states_not_known": lambda s: s.rows.gaps[place_of(s.finding)] or was_read_after_the_log(s),
 }
 
 
