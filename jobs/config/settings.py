@@ -80,10 +80,6 @@ class SparkSettings(_Section):
         folder = self.jars_path()
         return folder.with_name(f"{folder.name}-s3")
 
-    def s3_jars(self) -> list[Path]:
-        """The jars with which Spark reads S3; empty if they are not there."""
-        return sorted(self.s3_jars_path().glob("*.jar")) if self.jars_mode == "jars" else []
-
 
 class EvidenceSettings(_Section):
     """[evidence]: how captures were made."""

@@ -32,7 +32,7 @@ _starting = Lock()
 _ENDING_S = 1.0
 _ANSWERS_S = 10.0
 _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
-_CLASS_PATH = "spark.driver.extraClassPath"
+_HADOOP_FS = "spark.hadoop.fs"
 _WITHOUT = "`--engine local` runs without Spark."
 _DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
@@ -115,16 +115,10 @@ def _configuration(settings: SparkSettings) -> SparkConf:
             raise SessionError(
                 f"{folder}: no Delta jars here. Run `kraft-forensics setup`, or set spark.jars_dir. {_WITHOUT}"
             )
-        of_store = [str(j) for j in settings.s3_jars()]
-        if not submitted and conf.get("spark.master", "").partition("[")[0] == "local":
-            # Where one JVM is all of Spark, they are on its class path: spark.jars copies each at the start.
-            # S3's jars have classes that Spark has as well, in other releases.
-            conf.set(_CLASS_PATH, os.pathsep.join([*jars, *filter(None, [conf.get(_CLASS_PATH, "")])]))
-            jars = []
-        if jars or of_store:
-            conf.set("spark.jars", ",".join([*jars, *of_store]))
-        for key, value in _s3_options().items() if of_store else ():
-            conf.set(f"spark.hadoop.fs.{key}", settings.conf.get(f"spark.hadoop.fs.{key}", value))
+        # Where one JVM is all of Spark, they are on its class path: spark.jars copies each at the start.
+        in_one = not submitted and conf.get("spark.master", "").partition("[")[0] == "local"
+        key, between = ("spark.driver.extraClassPath", os.pathsep) if in_one else ("spark.jars", ",")
+        conf.set(key, between.join([*jars, *filter(None, [conf.get(key, "")])]))
     return conf
 
 
@@ -148,22 +142,21 @@ def keep_classes(settings: SparkSettings) -> None:
         made.replace(classes)
 
 
-def _s3_options() -> dict[str, str]:
-    """How Spark finds S3: by the same variables of the environment as the rest of the program."""
-    options = {"s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
-    if region := os.environ.get("AWS_DEFAULT_REGION"):
-        options["s3a.endpoint.region"] = region
-    if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
-        options |= {"s3a.endpoint": endpoint, "s3a.path.style.access": "true"}
-        options["s3a.connection.ssl.enabled"] = str(not endpoint.startswith("http://")).lower()
-    return options
-
-
-def check_store(root: Location, settings: SparkSettings) -> None:
-    """Check that Spark can read a lake that is in S3. Errors: SessionError."""
-    in_s3 = isinstance(root, Remote) and root.scheme == "s3"
-    if in_s3 and settings.jars_mode == "jars" and not settings.s3_jars():
+def with_store(settings: SparkSettings, root: Location) -> SparkSettings:
+    """The settings with which Spark's SQL reads a lake there: of S3 with jars, which Spark copies at its start, and by
+    the same variables of the environment as the rest of the program. Errors: SessionError."""
+    if not (isinstance(root, Remote) and root.scheme == "s3" and settings.jars_mode == "jars"):
+        return settings
+    if not (jars := ",".join(str(jar) for jar in sorted(settings.s3_jars_path().glob("*.jar")))):
         raise SessionError(f"{root}: to read S3, Spark needs more jars (18 MB). Run `kraft-forensics setup --s3`.")
+    # Not on the class path: they have classes that Spark has as well, in other releases.
+    options = {"spark.jars": jars, f"{_HADOOP_FS}.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
+    if region := os.environ.get("AWS_DEFAULT_REGION"):
+        options[f"{_HADOOP_FS}.s3a.endpoint.region"] = region
+    if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
+        options |= {f"{_HADOOP_FS}.s3a.endpoint": endpoint, f"{_HADOOP_FS}.s3a.path.style.access": "true"}
+        options[f"{_HADOOP_FS}.s3a.connection.ssl.enabled"] = str(not endpoint.startswith("http://")).lower()
+    return settings.model_copy(update={"conf": options | settings.conf})
 
 
 def build_context(settings: SparkSettings) -> SparkContext:

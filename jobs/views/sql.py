@@ -28,7 +28,7 @@ from jobs.console.run_log import one_line
 from jobs.console.signals import StoppedError, go_on
 from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import TABLES
-from jobs.spark.session import build_session, check_store
+from jobs.spark.session import build_session, with_store
 from jobs.spark.tasks import is_remote
 from jobs.views.catalogue import needed, views
 from jobs.views.in_spark import define_views
@@ -58,9 +58,8 @@ class ReadOnlySql:
             show_message(
                 f"The tables have the rows of {len(clusters)} clusters: --cluster names one, or use cluster_id."
             )
-        self.settings = load_settings().spark
-        if not is_remote():
-            check_store(self.lake.root, self.settings)
+        settings = load_settings().spark
+        self.settings = settings if is_remote() else with_store(settings, self.lake.root)
         self.defined: set[str] = set()  # tables and views that have their names in the session
 
     @cached_property
