@@ -38,8 +38,8 @@ OF_OWN_ROWS = (CheckKind.VALIDITY, CheckKind.AGREEMENT)
 
 
 class Scope(StrEnum):
-    """What a check must see at once. ROW: any rows of its table, and all of the others. TOPIC: all rows of some topics,
-    of every table that has topic ids, and all of the others. CLUSTER: all rows of a cluster."""
+    """What a check must see at once. ROW: any rows of its table, and all of those without topic ids. TOPIC: all rows of
+    some topics, of every table that has topic ids, and all of the others. CLUSTER: all rows of a cluster."""
 
     ROW = "row"
     TOPIC = "topic"

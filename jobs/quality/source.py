@@ -13,7 +13,7 @@ from jobs.lake.row_groups import WITHOUT_TOPIC, FilePart, TopicBucket, pieces_of
 from jobs.lake.tables import TABLES
 from jobs.replay.buckets import BucketFiles, BucketItem
 from jobs.spark.tasks import cores, run_tasks
-from quality.check import Check, Scope, digests_of, needs_of
+from quality.check import Check, Scope, digests_of, needs_of, values
 from quality.run import InMemory, Needs, Outcomes, Part, Rows, Source, Stream
 from replay.arrow.runs import groups
 
@@ -64,7 +64,8 @@ class LakeSource:
     def _topics(self, checks: Sequence[Check], most: int) -> Iterator[Part]:
         """All topics, bucket by bucket, with as many parts as there are cores: each part reads the tables that are not
         cut by topics once. Then the rows without a topic."""
-        own = [check for check in checks if check.scope is Scope.TOPIC]
+        # Also those that could see any rows, of a table that is read by topics for others.
+        own = [c for c in checks if c.scope is Scope.TOPIC or (c.scope is Scope.ROW and values()[c.table].by_topic)]
         if not own:
             return
         cut = [name for name in needs_of(own, _SCHEMAS) if TABLES[name].topics]
@@ -83,9 +84,9 @@ class LakeSource:
                 yield Part(together, _SCHEMAS, self.all_rows, self.stream)
 
     def _rows(self, checks: Sequence[Check], most: int) -> Iterator[Part]:
-        """The files of each table."""
+        """The files of each other table."""
         for table, own in _by_table(checks, Scope.ROW).items():
-            files = [file.path for file in self.lake.files(table, self.cluster)]
+            files = [] if values()[table].by_topic else [file.path for file in self.lake.files(table, self.cluster)]
             for at in range(min(most, len(files))):
                 yield Part(own, _SCHEMAS, partial(self.by_file, table, files[at::most]), self.stream)
 
