@@ -35,7 +35,7 @@ $(VENV)/.ready: pyproject.toml requirements/build.txt requirements/dev.txt
 	touch $@
 
 FETCH_JARS := KRAFT_FORENSICS_CONF= KRAFT_FORENSICS_SPARK__JARS_DIR=$(CURDIR)/$(JARS) $(BIN)/kraft-forensics setup
-$(JARS)/.ready: conf/pom.xml conf/jars.sha256 | $(VENV)/.ready
+$(JARS)/.ready: conf/pom.xml conf/jars.sha256 jobs/spark/session.py | $(VENV)/.ready
 	$(FETCH_JARS)
 	touch $@
 
