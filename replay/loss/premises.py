@@ -223,12 +223,12 @@ def _of_its_log(terms: LeaderTerms, broker: int, rows: tuple[int, int, int]) -> 
     and one directory."""
     (joined, before, row), facts = rows, terms.facts
     since, batch = int(facts.batch[joined]), int(facts.batch[row])
-    begun = terms.sessions.begun(broker, since, batch)
+    begun, times = terms.sessions.begun(broker, since, batch), facts.timestamp_ms[[joined, row]].tolist()
     if begun and begun[-1].begin_batch == batch:
         yield Premise("not_held_registered_with_it", False, offset=batch, brokers=(broker,))
     elif not begun and not (facts.anchored[joined] and not facts.elr_on[joined]):
         yield Premise("premise_no_registration", True)
-    elif facts.elr_on[joined : before + 1].all():
+    elif facts.elr_on[joined : before + 1].all() and not (begun and terms.cut_damage(broker, *times)):
         # With ELR on, the controller removes a broker that restarted uncleanly from ISR and ELR.
         yield Premise("premise_clean_registration", True, offset=begun[-1].begin_batch if begun else since)
     else:
@@ -242,7 +242,7 @@ def _of_its_log(terms: LeaderTerms, broker: int, rows: tuple[int, int, int]) -> 
     same = first == last
     if {first, last} <= {*NO_DIRECTORY, None}:
         # It may be in any of them. Kafka makes an empty log in place of one whose directory is no longer in log.dirs.
-        same = brokers.kept_log_dirs(broker, int(facts.timestamp_ms[joined]), int(facts.timestamp_ms[row]))
+        same = brokers.kept_log_dirs(broker, *times)
     if (same or not begun) and online and stayed:
         yield Premise("premise_same_directory", True)
     else:
