@@ -418,7 +418,8 @@ class LineReader:
         is_registered = _was_alone(session, int(self.facts.timestamp_ms[at]))
         if line is self.lines.began.get((line.broker, line.leader_epoch)) and line.came_from is not None:
             known_epoch = line.came_from[1]
-            if not (is_registered or self.terms.learned(term)):
+            is_begin = known_epoch < self.states.leader_epoch[term.first]
+            if not (is_registered or (is_begin and self.terms.learned(term))):
                 return False  # nobody reaches the process that logged it, and the leader before may go on
         elif line.row["source"] != UNCHANGED or not is_registered:
             return False
