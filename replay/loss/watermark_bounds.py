@@ -145,13 +145,8 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evid
     own = (s for s in shown if s.says_enough_alone and session.ran_until(read_by(s.row) + error_ms))
     if not (facts.shared[known].all() or (any(own) and _needs_no_other(terms, term.leader))):
         return False  # a file may have been edited since the process read it
-    # Its session was valid up to the term's end, so the controller heard of it until shortly before.
-    heard_ms = terms.cluster.heard_by_ms(since_ms) + PROPAGATION_MS
-    if any(scrape.says_others_count and scrape.captured_at_ms - error_ms > heard_ms for scrape in shown):
-        return False
-    if terms.cluster.brokers.active(term.leader, int(facts.batch[since])) and heard_ms <= term.end_ms:
-        return True
-    # Or it logged that partition epoch, or a later one, or its exporter showed that it is alone; and it ran on.
+    # It logged that partition epoch, or a later one, or its exporter showed that it is alone; and it ran on. Heartbeats
+    # show nothing: they go on while its metadata publisher waits for a disk (Kafka's BrokerMetadataPublisher).
     epochs, epoch = terms.recorded.partition_epochs, set(states.leader_epoch[rows].tolist())
     said = [
         read_by(line.row) + error_ms

@@ -127,12 +127,6 @@ class Scrape:
         return self.in_sync_replicas_count == 1 and self.under_min_isr is False
 
     @property
-    def says_others_count(self) -> bool:
-        """Whether the broker does not lead alone in its own eyes: it may have failed to apply a change of the metadata,
-        or wait for a disk, and sends heartbeats all the same (Kafka's BrokerMetadataPublisher, 4.3.1)."""
-        return self.in_sync_replicas_count not in (None, 1) or bool(self.under_min_isr)
-
-    @property
     def says_below_min_isr(self) -> bool:
         """Whether the broker leads in its own eyes, below min ISR."""
         return bool(self.under_min_isr) and self.says_it_leads
