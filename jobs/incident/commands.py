@@ -35,7 +35,7 @@ def commands_of(action: Action) -> tuple[str, ...]:
 def _when(action: Action) -> str:
     """When to run an election, as a comment of the shell."""
     if action.broker is None:
-        return ""
+        return "  # while of its replicas only the one that has most runs"
     # A last known leader that runs is elected as soon as a broker's registration empties the ELR.
     stopped = f" after {joined(action.brokers)} stopped," if action.brokers else ""
     return f"  # once broker {action.broker} has started,{stopped} before the next"
