@@ -142,9 +142,8 @@ def _now(given: PlanInput, answer: Row) -> Iterator[str]:
     known = {broker for broker, row in given.brokers.items() if row["incarnation_id"] is not None}
     down = sorted(broker for broker in known if not is_active(given.brokers, broker))
     if down:
-        yield (
-            "All brokers are down." if len(down) == len(known) > 1 else f"{_have(joined(down), len(down), 'is')} down."
-        )
+        who = "all brokers" if len(down) == len(known) > 1 else joined(down)
+        yield f"{_have(who, len(down), 'is')} down."
     waiting, alone = sum(each.count for each in given.waiting), sum(given.alone_count.values())
     if waiting:
         yield f"{_have(count(waiting, 'partition'), waiting)} no leader."
