@@ -245,8 +245,7 @@ def _by_hand(given: PlanInput, by_log: Sequence[Waiting], order: Sequence[int]) 
 
 def _waited_for(given: PlanInput, order: Sequence[int]) -> Iterator[str]:
     for broker in order:
-        rows = [each for each in given.waiting if broker in each.members]
-        if rows:
+        if rows := [each for each in given.waiting if broker in each.members]:
             number = sum(each.count for each in rows)
             text = {"number": count(number, "partition"), "wait": "waits" if number == 1 else "wait"}
             yield say("wait_for", **text, broker=broker, places=named(rows, 10))
@@ -277,22 +276,20 @@ def _elections(given: PlanInput, waiting: Sequence[Waiting]) -> Iterator[str]:
 
 def _elect(given: PlanInput) -> Iterator[PlanStep]:
     """For partitions that nobody's return helps: of their replicas, only the one that holds most may be running."""
-    rows = [each for each in given.waiting if each.by == NOBODY]
-    if not rows:
-        return
-    candidates = sorted(given.candidates)
-    first = f"of {joined(candidates)} start only that one; " if len(candidates) > 1 else ""
-    yield step(
-        "elect",
-        number=count(sum(each.count for each in rows), "partition"),
-        first=f"start {joined(candidates)} only if it is that one; " if len(candidates) == 1 else first,
-        last=", then start the others" if candidates else "",
-        facts=(say("nobody", places=named(rows)),),
-        predictions=(say("first_assigned"),),
-        actions=(Action(What.ELECT, w.topic, p) for w in rows if is_legal(w.topic) for p in w.partitions),
-        brokers=candidates,
-        of=about_waiting(given, rows),
-    )
+    if rows := [each for each in given.waiting if each.by == NOBODY]:
+        candidates = sorted(given.candidates)
+        first = f"of {joined(candidates)} start only that one; " if len(candidates) > 1 else ""
+        yield step(
+            "elect",
+            number=count(sum(each.count for each in rows), "partition"),
+            first=f"start {joined(candidates)} only if it is that one; " if len(candidates) == 1 else first,
+            last=", then start the others" if candidates else "",
+            facts=(say("nobody", places=named(rows)),),
+            predictions=(say("first_assigned"),),
+            actions=(Action(What.ELECT, w.topic, p) for w in rows if is_legal(w.topic) for p in w.partitions),
+            brokers=candidates,
+            of=about_waiting(given, rows),
+        )
 
 
 def _no_unclean_election(given: PlanInput) -> Iterator[PlanStep]:
@@ -318,30 +315,27 @@ def _members_facts(waiting: Sequence[Waiting]) -> Iterator[str]:
 
 
 def _keep_disks(given: PlanInput) -> Iterator[PlanStep]:
-    if not given.alone_count:
-        return
-    brokers = sorted(given.alone_count)
-    yield step(
-        "keep_disks",
-        holders=joined(brokers, "or"),
-        number=count(sum(given.alone_count.values()), "partition"),
-        facts=(say("alone_in_isr", broker=b, number=count(given.alone_count[b], "partition")) for b in brokers),
-        predictions=(say("disk_lost"),),
-        brokers=brokers,
-        of=about({**row, "finding_id": None} for row in given.alone),
-    )
+    if brokers := sorted(given.alone_count):
+        yield step(
+            "keep_disks",
+            holders=joined(brokers, "or"),
+            number=count(sum(given.alone_count.values()), "partition"),
+            facts=(say("alone_in_isr", broker=b, number=count(given.alone_count[b], "partition")) for b in brokers),
+            predictions=(say("disk_lost"),),
+            brokers=brokers,
+            of=about({**row, "finding_id": None} for row in given.alone),
+        )
 
 
 def _check_leaders(given: PlanInput) -> Iterator[PlanStep]:
-    if not given.waiting and not given.alone_count:
-        return
-    active = [broker for broker in given.brokers if is_active(given.brokers, broker)]
-    moves = tuple(reassignments(given.alone, active))
-    gone = sorted(given.down & {b for row in given.alone for b in row["replicas"]} if moves else ())
-    yield step(
-        "check_leaders",
-        moves=f" Where {joined(gone, 'or')} will not come back, move its replicas." if gone else "",
-        predictions=(*([say("still_none")] if given.waiting else []), *([say("moved")] if moves else [])),
-        actions=(Action(What.DESCRIBE), *moves),
-        brokers=gone,
-    )
+    if given.waiting or given.alone_count:
+        active = [broker for broker in given.brokers if is_active(given.brokers, broker)]
+        moves = tuple(reassignments(given.alone, active))
+        gone = sorted(given.down & {b for row in given.alone for b in row["replicas"]} if moves else ())
+        yield step(
+            "check_leaders",
+            moves=f" Where {joined(gone, 'or')} will not come back, move its replicas." if gone else "",
+            predictions=(*([say("still_none")] if given.waiting else []), *([say("moved")] if moves else [])),
+            actions=(Action(What.DESCRIBE), *moves),
+            brokers=gone,
+        )
