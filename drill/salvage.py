@@ -10,7 +10,7 @@ from drill.steps import Drill
 from jobs.lake.lake import Lake, Row
 from jobs.salvage.live import LiveCluster
 from jobs.salvage.output import LINES
-from jobs.salvage.produce import ProduceOptions, produce
+from jobs.salvage.produce import produce
 from jobs.salvage.stage import salvage
 from replay.offsets.parted_logs import ABORTED, ABOVE, BELOW, OPEN_TRANSACTION
 
@@ -75,8 +75,8 @@ def _again(drill: Drill, out: Path, name: str, salvaged: list[Row]) -> int:
     topic = f"{topic_of(name)}.again-{len(drill.ledger.ids)}"
     partitions = len(drill.scenario.topics[topic_of(name)].replicas)
     drill.ledger.ids[topic] = drill.client.ask("create", topic, "/".join(["2,3"] * partitions))
-    target = ProduceOptions(topic, drill.cluster.servers, superseded=True)
-    counted, sent, repeated = (produce(out, target, send) for send in (False, True, True))
+    cluster = LiveCluster(drill.cluster.servers)
+    counted, sent, repeated = (produce(out, cluster, topic, send, superseded=True) for send in (False, True, True))
     left_out = (ABORTED, OPEN_TRANSACTION)
     wanted = [r["value"] for r in salvaged if r["transaction"] not in left_out and not r["sent_again_offset"]]
     back = [value for _, value in drill.client.ask("read", topic, number_of(name))["records"]]

@@ -177,9 +177,10 @@ def salvage(
     elif produce_to is None:
         raise typer.BadParameter("give --from, the copy of the old leader's log (docs/howto/salvage.md)")
     if produce_to is not None and output is not None and bootstrap is not None:
-        from jobs.salvage.produce import ProduceOptions, produce
+        from jobs.salvage.live import LiveCluster
+        from jobs.salvage.produce import produce
 
-        done = produce(output, ProduceOptions(produce_to, bootstrap, client_config, into_original, superseded), send)
+        done = produce(output, LiveCluster(bootstrap, client_config), produce_to, send, into_original, superseded)
         reasons = "".join(f", {count} left out: {why}" for why, count in sorted(done.left_out.items()))
         say(f"{produce_to}: {done.to_send} records, {done.before} sent before{reasons}")
         show_message(f"{done.sent} sent now" if send else "nothing was sent: --send does it")

@@ -35,18 +35,6 @@ LEDGER, ORIGIN = "produced.jsonl", "kraft-forensics-origin"
 _SETTLE_S, _AT_ONCE = 5.0, 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ProduceOptions:
-    """into_original: allow the topic that the records are from. superseded: also send a record whose key has a newer
-    value; None: unless the topic is known to be compacted. config: a properties file of librdkafka; None: none."""
-
-    topic: str
-    bootstrap: str
-    config: Path | None = None
-    into_original: bool = False
-    superseded: bool | None = None
-
-
 @dataclass(slots=True)
 class Produced:
     """Numbers of records. left_out: by reason; before: were sent by an earlier run."""
@@ -57,10 +45,19 @@ class Produced:
     sent: int = 0
 
 
-def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
-    """Send the records of a folder that `salvage` wrote; with send false only count them, and ask for the target.
+def produce(
+    folder: Path,
+    cluster: LiveCluster,
+    topic: str,
+    send: bool,
+    into_original: bool = False,
+    superseded: bool | None = None,
+) -> Produced:
+    """Send the records of a folder that `salvage` wrote to a topic; with send false only count them, and ask for the
+    topic. into_original: allow the topic that the records are from. superseded: also send a record whose key has a
+    newer value; None: unless the topic is known to be compacted.
 
-    Errors: SalvageError at the first record that is not acknowledged, or for a target that cannot be used.
+    Errors: SalvageError at the first record that is not acknowledged, or for a topic that cannot be used.
     """
     try:
         summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
@@ -69,22 +66,20 @@ def produce(folder: Path, target: ProduceOptions, send: bool) -> Produced:
     topics = {row["topic"] for row in summary["partitions"]}
     if len(topics) != 1:
         raise SalvageError(f"{folder}: has {len(topics)} topics: salvage one at a time (--partition) to produce them.")
-    if target.topic in topics and not target.into_original:
-        raise SalvageError(f"{target.topic} is the topic that lost the records: --into-original allows that.")
-    cluster = LiveCluster(target.bootstrap, target.config)
-    logs = _logs(cluster, target.topic)
-    config = cluster.topic_config(target.topic)
-    superseded = target.superseded
-    if superseded is None and target.into_original and _COMPACT in config.get(_CLEANUP, _COMPACT):
+    if topic in topics and not into_original:
+        raise SalvageError(f"{topic} is the topic that lost the records: --into-original allows that.")
+    logs = _logs(cluster, topic)
+    config = cluster.topic_config(topic)
+    if superseded is None and into_original and _COMPACT in config.get(_CLEANUP, _COMPACT):
         superseded = False
     left_out = Counter[str]()
     chosen = partial(_chosen, folder, summary, superseded, left_out)
     result = Produced(sum(1 for _ in chosen()), left_out)
-    _refuse_short_retention(target.topic, config, chosen())
+    _refuse_short_retention(topic, config, chosen())
     missing = [row["partition"] for row in summary["partitions"] if row["partition"] not in logs]
     if missing:
-        raise SalvageError(f"{target.topic} has {len(logs)} partitions, and none with number {missing[0]}.")
-    ledger = _Ledger(folder / LEDGER, target.topic)
+        raise SalvageError(f"{topic} has {len(logs)} partitions, and none with number {missing[0]}.")
+    ledger = _Ledger(folder / LEDGER, topic)
     if send:
         ledger.begin({number: log.end for number, log in sorted(logs.items())})
     sent = set(ledger.sent)

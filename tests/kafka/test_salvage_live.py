@@ -25,7 +25,6 @@ from drill.nodes import Node, combined_nodes, wait_for
 from evidence.offsets.replica_copy import find_copies
 from jobs.cli import app
 from jobs.salvage.live import LiveCluster, SalvageError
-from jobs.salvage.produce import ProduceOptions
 from jobs.salvage.produce import produce as send_again
 from jobs.salvage.stage import salvage
 from tests.kafka.conftest import SERVER, start, stop
@@ -236,17 +235,17 @@ def test_what_a_consumer_does_not_get_is_said(parted: Parted) -> None:
 def test_records_are_produced_once_however_often(parted: Parted, tmp_path: Path) -> None:
     out = tmp_path / "out"
     salvage(parted.old, parted.current, ["quiet-0"], None, out, lambda line: None)
-    target = ProduceOptions("again", parted.servers)
+    target = LiveCluster(parted.servers), "again"
     with pytest.raises(SalvageError, match="Create the topic first"):
-        send_again(out, target, True)
+        send_again(out, *target, True)
     admin = AdminClient({"bootstrap.servers": parted.servers, "log_level": 0})
     admin.create_topics([NewTopic("again", 1, 1)])["again"].result(60)
     produce(parted.servers, "again", (None, b"before"))
-    counted, sent = (send_again(out, target, send) for send in (False, True))
+    counted, sent = (send_again(out, *target, send) for send in (False, True))
     assert ((counted.to_send, counted.sent), sent.sent) == ((len(TAIL), 0), len(TAIL))
     ledger = out / "produced.jsonl"
     ledger.write_text(ledger.read_text().splitlines()[0] + "\n")  # as if it was killed before it noted them
-    repeated = send_again(out, target, True)
+    repeated = send_again(out, *target, True)
     assert (repeated.before, repeated.sent) == (len(TAIL), 0)
     (log,) = LiveCluster(parted.servers).logs([("again", 0)]).values()
     records = [each.record for each in log.records(0)][1:]
@@ -262,10 +261,10 @@ def test_records_that_the_topic_would_delete_again_are_refused(parted: Parted, t
     admin.create_topics([week])["a-week"].result(60)
     for send in (False, True):
         with pytest.raises(SalvageError, match=f"a-week: {len(TAIL)} of the records are older than its retention.ms"):
-            send_again(out, ProduceOptions("a-week", parted.servers), send)
+            send_again(out, LiveCluster(parted.servers), "a-week", send)
     appended = NewTopic("appended", 1, 1, config={"retention.ms": "60000", "message.timestamp.type": "LogAppendTime"})
     admin.create_topics([appended])["appended"].result(60)
-    assert send_again(out, ProduceOptions("appended", parted.servers), False).to_send == len(TAIL)
+    assert send_again(out, LiveCluster(parted.servers), "appended", False).to_send == len(TAIL)
 
 
 def test_no_old_value_goes_after_a_newer_one_into_a_compacted_original(parted: Parted, tmp_path: Path) -> None:
@@ -282,8 +281,8 @@ def test_no_old_value_goes_after_a_newer_one_into_a_compacted_original(parted: P
             f"busy has {policy}",
             lambda policy=policy: LiveCluster(parted.servers).topic_config("busy")["cleanup.policy"] == policy,
         )
-        into = ProduceOptions("busy", parted.servers, into_original=True)
-        found[policy] = send_again(out, into, False).left_out["its key has a newer value"]
+        counted = send_again(out, LiveCluster(parted.servers), "busy", False, into_original=True)
+        found[policy] = counted.left_out["its key has a newer value"]
     assert found == {"compact": 2, "delete": 0}
 
 
