@@ -13,9 +13,14 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from evidence.limits import YEAR_1_MS
 from jobs.console.log import show_message
-from jobs.console.text import print_text_table
+from jobs.console.text import UNKNOWN_WIDTH, column_of, fit, known_width, with_short_words
 
 Row = dict[str, Any]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -79,12 +84,32 @@ def print_table(
     columns: Sequence[str], rows: list[Row], title: str | None = None, drop: Sequence[str] | None = None
 ) -> None:
     """Print a text table to stdout that fits the terminal. drop: columns that may be left out, the least important
-    first; None: all but the first, the last one first."""
-    numeric = [
-        any(isinstance(r.get(name), int) and not isinstance(r.get(name), bool) for r in rows) for name in columns
-    ]
-    cells = [[_text(row.get(name)) for name in columns] for row in rows]
-    print_text_table(columns, cells, numeric, title, columns[:0:-1] if drop is None else drop)
+    first; None: all but the first, the last one first. A last line names those that were left out."""
+    width, found = known_width() or UNKNOWN_WIDTH, []
+    for name in columns:
+        numeric = any(isinstance(r.get(name), int) and not isinstance(r.get(name), bool) for r in rows)
+        found.append(column_of(name, [_text(row.get(name)) for row in rows], numeric))
+    left_out = fit(found, width, columns[:0:-1] if drop is None else drop)
+    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
+    for column in found:
+        header = Text(column.name, overflow="fold")
+        shown.add_column(
+            header, justify="right" if column.numeric else "left", width=column.width, overflow="fold", no_wrap=False
+        )
+        column.cells = [with_short_words(cell, column.width) for cell in column.cells]
+    for row in zip(*(column.cells for column in found), strict=True):
+        shown.add_row(*map(Text, row))
+    console = Console(file=sys.stdout, width=max(width, 20), highlight=False)
+    with console.capture() as printed:
+        if title:
+            console.print(Text(title))
+            console.print()
+        console.print(shown)
+        if left_out:
+            names = ", ".join(name for name in columns if name in left_out)
+            console.print()
+            console.print(Text(f"Too narrow for: {names}. To see them: --format json, or a wider terminal."))
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
 
 
 def say(line: str) -> None:

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
-from rich import box
 from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 _PROSE = 120
 _ELLIPSIS = "…"
@@ -32,13 +28,14 @@ def wrapped(text: str, first: str = "", indent: str = "  ") -> list[str]:
     """
     width = min(known_width() or _PROSE, _PROSE)
     room = width - max(len(first), len(indent))
-    words = _with_short_words(text, room)
+    words = with_short_words(text, room)
     return wrap(
         words, width, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 
-def _with_short_words(text: str, width: int) -> str:
+def with_short_words(text: str, width: int) -> str:
+    """The text, each word `shortened`."""
     return " ".join(shortened(word, width) for word in text.split(" "))
 
 
@@ -71,7 +68,7 @@ def range_text(low: int | None, high: int | None, style: tuple[str, str, str] = 
     return str(low) if low == high else between.format(low=low, high=high)
 
 
-_UNKNOWN = 200  # columns, if stdout is no terminal
+UNKNOWN_WIDTH = 200  # if stdout is no terminal
 _BETWEEN = 2  # columns of space between two columns
 _NAME = 24  # names are shortened to this before a column is left out; a time and a finding's id have room
 _LEAST = 6
@@ -81,7 +78,7 @@ _LEAST_SENTENCE = 24
 
 
 @dataclass(slots=True)
-class _Column:
+class Column:
     """width: columns of space that it gets, first what it needs; most: that it can use."""
 
     name: str
@@ -91,50 +88,17 @@ class _Column:
     most: int
 
 
-def print_text_table(
-    columns: Sequence[str],
-    cells: Sequence[Sequence[str]],
-    numeric: Sequence[bool],
-    title: str | None,
-    drop: Sequence[str],
-) -> None:
-    """Print a table to stdout. cells: rows of printable text. drop: columns that may be left out, the least important
-    first. A last line names those that were left out."""
-    width = known_width() or _UNKNOWN
-    found = [_column(name, [row[at] for row in cells], numeric[at]) for at, name in enumerate(columns)]
-    left_out = _fit(found, width, drop)
-    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
-    for column in found:
-        header = Text(column.name, overflow="fold")
-        shown.add_column(
-            header, justify="right" if column.numeric else "left", width=column.width, overflow="fold", no_wrap=False
-        )
-        column.cells = [_with_short_words(cell, column.width) for cell in column.cells]
-    for row in zip(*(column.cells for column in found), strict=True):
-        shown.add_row(*map(Text, row))
-    console = Console(file=sys.stdout, width=max(width, 20), highlight=False)
-    with console.capture() as printed:
-        if title:
-            console.print(Text(title))
-            console.print()
-        console.print(shown)
-        if left_out:
-            names = ", ".join(name for name in columns if name in left_out)
-            console.print()
-            console.print(Text(f"Too narrow for: {names}. To see them: --format json, or a wider terminal."))
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
-
-
-def _column(name: str, cells: list[str], numeric: bool) -> _Column:
+def column_of(name: str, cells: list[str], numeric: bool) -> Column:
+    """A column of a table. cells: printable text."""
     header = max(map(cell_len, name.split(" ")))
     widest = max(map(cell_len, cells), default=0)
     wraps = not numeric and any(" " in cell and cell_len(cell) > _SENTENCE for cell in cells)
     words = max((cell_len(word) for cell in cells for word in cell.split(" ")), default=0) if wraps else widest
     least = max(header, words if numeric else min(words, _NAME), _LEAST_SENTENCE if wraps else 0)
-    return _Column(name, cells, numeric, least, max(cell_len(name), widest, least))
+    return Column(name, cells, numeric, least, max(cell_len(name), widest, least))
 
 
-def _fit(found: list[_Column], width: int, drop: Sequence[str]) -> list[str]:
+def fit(found: list[Column], width: int, drop: Sequence[str]) -> list[str]:
     """Remove the columns that do not fit, then narrow the others, or give them what is left, those first that need
     least of it. Returns the names of those removed."""
     every, removed = list(found), list[str]()
@@ -159,5 +123,5 @@ def _fit(found: list[_Column], width: int, drop: Sequence[str]) -> list[str]:
     return removed
 
 
-def _total(found: Sequence[_Column]) -> int:
+def _total(found: Sequence[Column]) -> int:
     return sum(column.width for column in found) + _BETWEEN * (len(found) - 1)
