@@ -24,6 +24,7 @@ from jobs.lake.row_groups import FilePart, SlicedFile, Slices, TopicBucket
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import SCRATCH, Storage
 from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_change_keys, read_rows, read_table
+from jobs.views.in_duckdb import ask_table
 from replay.bucket import judge
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.state import ClusterState
@@ -176,15 +177,6 @@ def _evidence(
     yield LOG_ENDS, LOG_END_OFFSETS, (with_topic_ids(part.cast(LOG_END_OFFSETS), lifetimes) for part in ends)
     timed = pc.field("captured_at_ms").is_valid()
     printed = lake.read("described_partitions", cluster, DESCRIBED_PARTITIONS.names, timed)
-    yield PRINTED, DESCRIBED_PARTITIONS, [_with_every_id(printed, lifetimes)]
+    printed = ask_table("detect/printed", printed=printed, lifetimes=lifetimes)
+    yield PRINTED, DESCRIBED_PARTITIONS, [printed.cast(DESCRIBED_PARTITIONS)]
     yield LINES, BROKER_LOG_EVENTS, [lines.cast(BROKER_LOG_EVENTS)]
-
-
-def _with_every_id(printed: pa.Table, lifetimes: pa.Table) -> pa.Table:
-    named = printed.filter(printed["topic_id"].is_valid())
-    ids: dict[str, list[str]] = {}
-    for row in lifetimes.to_pylist():
-        ids.setdefault(row["topic"], []).append(row["topic_id"])
-    unnamed = printed.filter(printed["topic_id"].is_null()).to_pylist()
-    rows = [{**row, "topic_id": topic_id} for row in unnamed for topic_id in ids.get(row["topic"], ())]
-    return pa.concat_tables([named.cast(DESCRIBED_PARTITIONS), pa.Table.from_pylist(rows, DESCRIBED_PARTITIONS)])
