@@ -81,6 +81,7 @@ def _captures(made_from: Row) -> list[tuple[str, str]]:
 NAMESPACE = "kraft-forensics"
 _MINISIGN_FILE = b"untrusted comment:"  # how each file of minisign begins
 _AGE_FILE = (b"AGE-SECRET-KEY-", b"age1", b"age-encryption.org/")
+_Done = subprocess.CompletedProcess[bytes]
 _PACKAGES = {"ssh-keygen": "openssh-client", "minisign": "minisign"}
 
 
@@ -116,18 +117,15 @@ def check_signature(file: Path, signers: Path) -> str:
 
 def _check_ssh(file: Path, signature: Path, signers: Path) -> str:
     found = _run("ssh-keygen", ["-Y", "find-principals", "-s", str(signature), "-f", str(signers)])
-    names = found.stdout.decode(errors="replace").split("\n")
-    if found.returncode or not names[0].strip():
-        if _lines(found) in ([], ["No principal matched."]):
-            raise _other_key(file, signers)
-        raise SignatureError(f"{signature}: the signature cannot be checked{_reason(found)}")
-    signer = names[0].strip()
+    signer = found.stdout.decode(errors="replace").split("\n")[0].strip()
+    if found.returncode or not signer:
+        is_other = _lines(found) in ([], ["No principal matched."])
+        raise _not_good(file, signature, signers, found, is_other=is_other)
     arguments = ["-Y", "verify", "-n", NAMESPACE, "-f", str(signers), "-I", signer, "-s", str(signature)]
     done = _run("ssh-keygen", arguments, file.read_bytes())
     if done.returncode:
-        if any("incorrect signature" in line for line in _lines(done)):
-            raise _changed(file)
-        raise SignatureError(f"{signature}: the signature cannot be checked{_reason(done)}")
+        is_changed = any("incorrect signature" in line for line in _lines(done))
+        raise _not_good(file, signature, signers, done, is_changed=is_changed)
     return signer
 
 
@@ -135,15 +133,22 @@ def _check_minisign(file: Path, signature: Path, key: Path) -> str:
     done = _run("minisign", ["-V", "-Q", "-p", str(key), "-m", str(file), "-x", str(signature)])
     if done.returncode:
         lines = _lines(done)
-        if any("key id" in line for line in lines):
-            raise _other_key(file, key)
-        if not lines:
-            raise _changed(file)
-        raise SignatureError(f"{signature}: the signature cannot be checked{_reason(done)}")
+        raise _not_good(file, signature, key, done, any("key id" in line for line in lines), not lines)
     comment = done.stdout.decode(errors="replace").strip().replace("\t", ", ")
     # After two letters for the algorithm the key's number in eight bytes; minisign prints it without leading zeros.
     number = int.from_bytes(b64decode(key.read_bytes().splitlines()[1])[2:10], "little")
     return f"minisign key {number:X} ({ascii(comment)[1:-1]})"
+
+
+def _not_good(
+    file: Path, signature: Path, signers: Path, done: _Done, is_other: bool = False, is_changed: bool = False
+) -> SignatureError:
+    """Why a signature is not good. is_other: it was made with another key; is_changed: of another file."""
+    if is_other:
+        return SignatureError(f"{file}: signed with another key than {signers} has")
+    if is_changed:
+        return SignatureError(f"{file}: not what was signed: the file or its signature was changed")
+    return SignatureError(f"{signature}: the signature cannot be checked{_reason(done)}")
 
 
 def _is_minisign(key: Path) -> bool:
@@ -160,27 +165,17 @@ def _beside(file: Path, ending: str) -> Path:
     return file.with_name(f"{file.name}.{ending}")
 
 
-def _other_key(file: Path, signers: Path) -> SignatureError:
-    return SignatureError(f"{file}: signed with another key than {signers} has")
-
-
-def _changed(file: Path) -> SignatureError:
-    return SignatureError(f"{file}: not what was signed: the file or its signature was changed")
-
-
-def _run(
-    name: str, arguments: list[str], data: bytes | None = None, stderr: int | None = subprocess.PIPE
-) -> subprocess.CompletedProcess[bytes]:
+def _run(name: str, arguments: list[str], data: bytes | None = None, stderr: int | None = subprocess.PIPE) -> _Done:
     program = shutil.which(name)
     if program is None:
         raise SignatureError(f"{name} is missing: install it (Debian: apt-get install {_PACKAGES[name]})")
     return subprocess.run([program, *arguments], input=data, stdout=subprocess.PIPE, stderr=stderr)
 
 
-def _lines(done: subprocess.CompletedProcess[bytes]) -> list[str]:
+def _lines(done: _Done) -> list[str]:
     return [line.strip() for line in (done.stderr or b"").decode(errors="replace").splitlines() if line.strip()]
 
 
-def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
+def _reason(done: _Done) -> str:
     """The first line of what the tool wrote, if it wrote any."""
     return f": {Path(str(done.args[0])).name}: {lines[0]}" if (lines := _lines(done)) else ""
