@@ -16,7 +16,7 @@ from evidence.capture.files import private_folder
 from evidence.errors import CaptureError, Damage
 from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.text_files import partition_topic_id, read_checkpoint
-from evidence.wire.data_batches import DataBatch, Framing, SegmentBytes, Torn, mapped
+from evidence.wire.data_batches import DataBatch, Framing, SegmentBytes, mapped
 
 _EPOCHS, _METADATA = "leader-epoch-checkpoint", "partition.metadata"
 
@@ -84,12 +84,9 @@ class ReplicaCopy:
                         account.damaged_bytes += found.length_bytes
                         self.note(found.describe(named))
                     else:
-                        self._torn(named, found, account)
+                        account.trailing_bytes += found.size_bytes
+                        self.note(f"{named}: byte {account.size_bytes - found.size_bytes}: {found.note}")
                 before = max(framing.next_offset, before or 0)
-
-    def _torn(self, named: str, found: Torn, account: SegmentAccount) -> None:
-        account.trailing_bytes += found.size_bytes
-        self.note(f"{named}: byte {account.size_bytes - found.size_bytes}: {found.note}")
 
 
 @contextmanager

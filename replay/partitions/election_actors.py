@@ -121,7 +121,8 @@ def actors(change: Change, cause: Array, events: BrokerEvents, lost_at: Array) -
     offset, _ = change.place
     following = nearest(events, *change.place, after=True)
     preceding = nearest(events, *change.place, after=False)
-    restarted = (following.kind == REGISTRATION) & _left_elr(change, following.broker)
+    left_elr = has(change.before.elr, following.broker) & ~has(change.after.elr, following.broker)
+    restarted = (following.kind == REGISTRATION) & left_elr & ~has(change.after.isr, following.broker)
     by_following = np.isin(following.kind.astype(str), AFTER_CHANGES)
     by_following &= _left_isr(change, following.broker) | restarted
     shut = (preceding.kind == CONTROLLED_SHUTDOWN) & _left_isr(change, preceding.broker)
@@ -143,11 +144,6 @@ def _left_isr(change: Change, broker: Array) -> Array:
     """True where the broker left the ISR, or led and nobody leads now: without ELR the last ISR member stays in it."""
     leaderless = (change.led == broker) & (broker >= 0) & (change.winner < 0)
     result: Array = leaderless | (has(change.before.isr, broker) & ~has(change.after.isr, broker))
-    return result
-
-
-def _left_elr(change: Change, broker: Array) -> Array:
-    result: Array = has(change.before.elr, broker) & ~has(change.after.elr, broker) & ~has(change.after.isr, broker)
     return result
 
 
