@@ -9,12 +9,11 @@ maybeElectUncleanLeaders), ConfigurationControlManager (a changed min.insync.rep
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from replay.arrow.ragged import INT64_MAX, Array, members_of
+from replay.arrow.ragged import INT64_MAX, Array, Row, members_of
 from replay.arrow.schemas import PARTITION
 from replay.arrow.sets import empty, has, is_in, join, keep, same_set, size, where
 from replay.cluster.broker_events import CONTROLLED_SHUTDOWN, UNFENCE
@@ -36,8 +35,6 @@ from replay.controller.profiles import PROFILES, Profile
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import CLEAN_RESTART, UNCLEAN_RESTART, of_broker, with_election
 from replay.offsets.evidence import Evidence, last_seen_with_epoch
-
-Row = dict[str, Any]
 
 STOP, START, SET, ELECT = "stop", "start", "set", "elect"
 LEADERLESS, UNCLEAN, LAST_COPY = "leaderless", "unclean_election", "last_copy"
