@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array, Row, bools
-from replay.arrow.runs import last_true, run_starts
 from replay.arrow.schemas import BATCH_AND_PROVENANCE, TOPIC_EVENTS
 from replay.cluster.branches import Branch, branches, surviving
 from replay.cluster.brokers import (
@@ -58,7 +57,8 @@ STATE_TYPES = (CLUSTER_TYPES - _QUORUM_TYPES) | {"PARTITION_RECORD", "PARTITION_
 
 
 class ConflictError(ValueError):
-    """Two different batches have the same offset and epoch, which Raft never writes. batches: the two rows."""
+    """Two different batches have an offset in common and the same epoch, which Raft never writes. batches: the two
+    rows."""
 
     def __init__(self, message: str, batches: tuple[Row, Row]) -> None:
         super().__init__(message)
@@ -154,17 +154,15 @@ def _is_live(hole: Hole, live: dict[str, Array]) -> bool:
 
 
 def _refuse_conflicts(batches: LogBatches) -> None:
-    epoch, base, crc = (batches.column(name) for name in ("epoch", "base_offset", "crc"))
+    epoch, base, last, crc = (batches.column(name) for name in ("epoch", "base_offset", "last_offset", "crc"))
     order = np.lexsort((base, epoch))  # stable: of each place the first row comes first
-    starts = run_starts(epoch[order], base[order])
-    if starts.all():
+    before, after = order[:-1], order[1:]
+    differs = (base[before] != base[after]) | (crc[before] != crc[after])
+    overlaps = np.flatnonzero((epoch[before] == epoch[after]) & (base[after] <= last[before]) & differs)
+    if not len(overlaps):
         return
-    first = order[last_true(starts)]
-    differs: list[int] = np.flatnonzero(crc[order] != crc[first]).tolist()
-    if not differs:
-        return
-    place = min(differs, key=lambda row: int(order[row]))
-    other, batch = batches[int(first[place])], batches[int(order[place])]
+    place = min(overlaps.tolist(), key=lambda row: int(after[row]))
+    other, batch = batches[int(before[place])], batches[int(after[place])]
     raise ConflictError(
         f"offset {batch['base_offset']} of epoch {batch['epoch']} has different bytes in {other['path']} and "
         f"{batch['path']}. Raft never writes that: the files are from different clusters, or one was altered. "

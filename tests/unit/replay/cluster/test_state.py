@@ -111,9 +111,11 @@ def test_what_a_cluster_is(entry: Entry) -> None:
         assert [shown(state, part) for part in parts] == parts, story
 
 
-def test_one_epoch_with_two_contents_is_refused() -> None:
-    with pytest.raises(ConflictError, match="offset 10 of epoch 1 has different bytes in a and b"):
-        log_shape([batch(10, 19), batch(10, 19, crc=99, path="b")], [])
+@pytest.mark.parametrize("base", [10, 15])
+def test_one_epoch_with_two_contents_is_refused(base: int) -> None:
+    """A CRC does not cover the offset: the same batch, moved by a flipped bit, must not be applied twice."""
+    with pytest.raises(ConflictError, match=f"offset {base} of epoch 1 has different bytes in a and b"):
+        log_shape([batch(10, 19), batch(base, base + 9, crc=99, path="b")], [])
 
 
 def test_a_snapshot_behind_a_gap_takes_back_controllers_that_are_not_in_it() -> None:
