@@ -32,6 +32,7 @@ from evidence.wire.batches import (
 )
 from evidence.wire.records import Record, read_records
 
+_SHORT = 2  # batches: of more, a wrong epoch shows by itself
 _KEY = ("crc", "base_offset", "epoch")  # of a batch; the last is compared first
 
 
@@ -115,7 +116,49 @@ def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
             _scan_snapshot(scanned, file)
         elif file.kind == kinds.DUMP_LOG:
             _scan_dump(scanned, file)
+    _check_short_segments(scanned)
     return scanned
+
+
+def _check_short_segments(scanned: Scanned) -> None:
+    """Remove a batch of a short segment whose base offset or epoch, which no CRC covers, contradicts the segments
+    before and after. Alone it does not show that, and a higher epoch would replace all batches that follow."""
+    logs = [log for log in scanned.logs if log.file.kind == kinds.METADATA_SEGMENT and log.batches]
+    logs.sort(key=lambda log: log.file.path)
+    for number, log in enumerate(logs):
+        heads, beside = log.batches.heads, (logs[max(number - 1, 0) : number], logs[number + 1 : number + 2])
+        if len(heads) <= _SHORT and (wrong := _wrong_beside(log, *beside)):
+            kept = Batches(heads[~np.isin(heads["position"], [found.position for found in wrong])])
+            logs[number] = scanned.logs[scanned.logs.index(log)] = replace(log, batches=kept)
+            account, count = scanned.accounts[log.file.path], sum(found.length_bytes for found in wrong)
+            scanned.accounts[log.file.path] = replace(
+                account,
+                parsed_bytes=account.parsed_bytes - count,
+                quarantined_bytes=account.quarantined_bytes + count,
+                note=account.note or wrong[0].message,
+                damage=sorted([*account.damage, *wrong], key=lambda found: found.position),
+            )
+
+
+def _wrong_beside(log: Log, before: Sequence[Log], after: Sequence[Log]) -> list[Damage]:
+    """The damage in a segment, by the last batches of the one before, if there is one, and the first of the one
+    after."""
+    path, first, end = PurePosixPath(log.file.path), log.batches[0], log.batches[-1].end
+    parts = [log.batches.heads]
+    for other in (o.batches for o in before if o.batches and PurePosixPath(o.file.path).parent == path.parent):
+        expected = other[-1].last_offset + 1
+        if path.stem == f"{expected:020d}" and first.base_offset != expected and len(log.batches) == 1:
+            message = f"base offset {first.base_offset}, but name and segment before give {expected}"
+            return [Damage(first.position, end - first.position, expected, "offset_flip", message)]
+        if first.base_offset == expected:
+            parts.insert(0, other.heads[-_SHORT:].copy())
+            parts[0]["position"] += first.position - other[-1].end
+    for other in (o.batches for o in after if PurePosixPath(o.file.path).parent == path.parent):
+        if other[0].base_offset == log.batches[-1].last_offset + 1:
+            parts.append(other.heads[:_SHORT].copy())
+            parts[-1]["position"] += end - other[0].position
+    _, damage = check_continuity(Batches(np.concatenate(parts)))
+    return [found for found in damage if first.position <= found.position < end]
 
 
 def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool, framed: dict[str, Scan]) -> None:
