@@ -48,9 +48,11 @@ def open(
     lakes = _lakes(lake, cluster)
     if external_tables and (database is None or cluster is not None or len(lakes) > 1):
         raise ValueError("external tables need a database, and have the rows of every cluster of one lake")
-    from jobs.views.in_spark import define_views
+    from jobs.views.in_spark import define, definitions, require_locations
 
-    define_views(spark, lakes, database=database, cluster=cluster, external_tables=external_tables)
+    define(spark, definitions(lakes, None, database, cluster, external_tables), database)
+    if external_tables:
+        require_locations(spark, lakes[0], database)
 
 
 def duckdb(lake: str | Path | Sequence[str | Path], cluster: str | None = None) -> DuckDBPyConnection:

@@ -1,7 +1,7 @@
 """The lake's tables and views under their names in a Spark session."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -18,28 +18,16 @@ class ExternalTableError(KraftForensicsError):
     """A table of the catalog is not the lake's."""
 
 
-def define_views(
-    spark: SparkSession,
-    lakes: Sequence[Lake],
-    names: Collection[str] | None = None,
-    database: str | None = None,
-    cluster: str | None = None,
-    external_tables: bool = False,
-) -> None:
-    """Give the lakes' tables and views their names in a session: what `definitions` says.
-
-    database: it is made if it is missing. Errors: ExternalTableError.
-    """
+def define(spark: SparkSession, statements: Iterable[str], database: str | None = None) -> None:
+    """Run `definitions` in a session. database: the same; it is made if it is missing."""
     before = spark.catalog.currentDatabase()
     if database is not None:
         if not spark.catalog.databaseExists(database):
             spark.sql(f"create database {quoted(database)}")
         spark.catalog.setCurrentDatabase(database)
     try:
-        for statement in definitions(lakes, names, database, cluster, external_tables):
+        for statement in statements:
             spark.sql(statement)
-        if external_tables:
-            _require_locations(spark, lakes[0], database)
     finally:
         if before:  # a catalog that is not Spark's own may have none, and an empty name is an error
             spark.catalog.setCurrentDatabase(before)
@@ -81,7 +69,7 @@ def definitions(
             yield _definition(kind, name, view.comment, view.columns, query)
 
 
-def _require_locations(spark: SparkSession, lake: Lake, database: str | None) -> None:
+def require_locations(spark: SparkSession, lake: Lake, database: str | None) -> None:
     """Check that the database's tables are this lake's. Errors: ExternalTableError."""
     for name in TABLES:
         rows = spark.sql(f"describe detail {_full(name, database)}").select("location").collect()

@@ -31,7 +31,7 @@ from jobs.lake.tables import TABLES
 from jobs.spark.session import build_session, with_store
 from jobs.spark.tasks import is_remote
 from jobs.views.catalogue import needed, views
-from jobs.views.in_spark import define_views
+from jobs.views.in_spark import define, definitions
 
 DATABASE = "default"
 _PROMPT, _MORE = "sql> ", "...> "
@@ -91,7 +91,8 @@ class ReadOnlySql:
             if wanted:
                 # A catalog that outlives the session has to stay as it is.
                 is_own = not is_remote() and self.spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
-                define_views(self.spark, [self.lake], wanted, DATABASE if is_own else None, self.cluster)
+                database = DATABASE if is_own else None
+                define(self.spark, definitions([self.lake], wanted, database, self.cluster), database)
                 self.defined |= wanted
             frame = self.spark.sql(statement)
             return frame.columns, frame.toArrow().to_pylist()

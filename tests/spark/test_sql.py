@@ -17,7 +17,7 @@ from jobs.console.run_log import discard, one_line
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import views
-from jobs.views.in_spark import define_views
+from jobs.views.in_spark import define, definitions
 from jobs.views.sql import NotReadOnlyError, ReadOnlySql, SqlError, tables_of
 from tests.support.invoked import invoke, printed_by_main
 from tests.support.report_rows import evidence_file, lake_of
@@ -134,7 +134,7 @@ def test_a_session_whose_catalog_has_no_current_database_gets_its_views(spark: S
     spark.catalog.setCurrentCatalog("other")
     try:
         assert spark.catalog.currentDatabase() == ""
-        define_views(spark, [lake], ["findings"])
+        define(spark, definitions([lake], ["findings"]))
         assert spark.table("findings").count() == 3
         assert spark.catalog.currentCatalog() == "other"
     finally:
