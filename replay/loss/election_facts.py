@@ -389,12 +389,12 @@ class _Partition:
         restarts = self.sessions.begun(term.leader, int(facts.batch[term.first]), int(facts.batch[row]))
         waits = below <= led_last and bool(facts.elr_on[below])
         waits |= session is not None and session.waits_for_min_isr
-        if self._led_in_two(term, restarts) and (facts.layer[term.first : led_last + 1] != TOPIC).any():
+        if self.terms.led_in_two(term) and (facts.layer[term.first : led_last + 1] != TOPIC).any():
             waits = False  # another process that starts goes by its file before it knows the cluster's default
         led_ms = (term.begin_ms, min([term.end_ms, *(s.begin_ms for s in restarts[:1])]))
         return LastTerm(
             leader=term.leader,
-            session=(term.leader, session.broker_epoch) if session and not self._led_in_two(term, restarts) else None,
+            session=(term.leader, session.broker_epoch) if session and not self.terms.led_in_two(term) else None,
             stopped_by_ms=restarts[0].begin_ms if restarts and session and restarts[0].shows_end_of(session) else None,
             led_ms=led_ms,
             below_ms=below_ms,
@@ -408,11 +408,6 @@ class _Partition:
             took_over=self.terms.took_over(term),
             has_one_directory=session is not None and session.has_one_directory,
         )
-
-    def _led_in_two(self, term: LeaderTerm, restarts: Sequence[Session]) -> bool:
-        """Whether the leader began another session while the log still showed it as leader."""
-        ended = term.end < self.end
-        return bool(restarts) and (not ended or restarts[0].begin_batch < int(self.facts.batch[term.end]))
 
     def _gone_by(self, term: LeaderTerm, scrape: Scrape) -> int:
         """The first row that the term's leader may go by when its exporter says how many are in sync; -1: of none it
