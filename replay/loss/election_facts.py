@@ -371,8 +371,13 @@ class _Partition:
         return term.kept and (not is_used_again or self.terms.learned(term))
 
     def _log_start(self, term: LeaderTerm, elected_ms: int) -> Bound:
-        """Of the term's leader. Earlier readings may be of offsets that an election lost and a leader wrote anew."""
-        return log_start(self.evidence, term.leader, term.begin_ms + PROPAGATION_MS, elected_ms, self.clock)
+        """Of the term's leader. Earlier readings may be of offsets that an election lost and a leader wrote anew; so
+        may the file, until the leader's process has rewritten it, if that truncated the log."""
+        has_cut = self.terms.may_have_cut(term.leader, term.first)
+        since_ms = term.begin_ms + (self.terms.rewritten_after_cut_ms if has_cut else PROPAGATION_MS)
+        if has_cut and (term.session is None or term.session.alive_until_ms < since_ms):
+            return OPEN
+        return log_start(self.evidence, term.leader, since_ms, elected_ms, self.clock)
 
     def _is_first(self, found: Row, row: int) -> bool:
         broker, begin_ms = found["broker_id"], int(self.facts.timestamp_ms[row])
