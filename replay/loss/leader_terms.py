@@ -248,7 +248,7 @@ class LeaderTerms:
             return False
         if self.made_anew(broker, since_ms, until_ms):
             return False
-        return self._same_log(broker, session, since_ms, until_ms) and not self.cut_damage(broker, since_ms, until_ms)
+        return self._same_log(broker, session, since_ms, until_ms) and not self._cut_damage(broker, since_ms, until_ms)
 
     def kept_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         """Whether its machine `ran_on`, and no start emptied the log, which was the partition's at since_ms. One does
@@ -299,7 +299,7 @@ class LeaderTerms:
 
     def was_damaged(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         """Whether only damage that a start cut off keeps `ran_on` from being true."""
-        return self.cut_damage(broker, since_ms, until_ms) and self._same_log(broker, session, since_ms, until_ms)
+        return self._cut_damage(broker, since_ms, until_ms) and self._same_log(broker, session, since_ms, until_ms)
 
     def _same_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         since_ms = since_ms if session is None else max(since_ms, session.alive_until_ms)
@@ -316,8 +316,11 @@ class LeaderTerms:
         last = bisect_right(self.times, until_ms) - 1
         return self.stayed(broker, life_ms, self.first + max(last, 0))
 
-    def cut_damage(self, broker: int, since_ms: int, until_ms: int) -> bool:
-        """Whether a start of the broker may have found damage in that time, and cut it off."""
+    def cut_unasked(self, broker: int, since_ms: int, until_ms: int) -> bool:
+        """Whether a start after a clean stop may have cut off damage (LogLoader.loadSegmentFiles)."""
+        return self._is_within(self.lines.cut_unasked.get(broker, ()), since_ms, until_ms)
+
+    def _cut_damage(self, broker: int, since_ms: int, until_ms: int) -> bool:
         return self._is_within(self.lines.corrupted.get(broker, ()), since_ms, until_ms)
 
     def _is_within(self, times: Sequence[int | None], since_ms: int, until_ms: int) -> bool:

@@ -228,7 +228,7 @@ def _of_its_log(terms: LeaderTerms, broker: int, rows: tuple[int, int, int]) -> 
         yield Premise("not_held_registered_with_it", False, offset=batch, brokers=(broker,))
     elif not begun and not (facts.anchored[joined] and not facts.elr_on[joined]):
         yield Premise("premise_no_registration", True)
-    elif facts.elr_on[joined : before + 1].all() and not (begun and terms.cut_damage(broker, *times)):
+    elif facts.elr_on[joined : before + 1].all() and not (begun and terms.cut_unasked(broker, *times)):
         # With ELR on, the controller removes a broker that restarted uncleanly from ISR and ELR.
         yield Premise("premise_clean_registration", True, offset=begun[-1].begin_batch if begun else since)
     else:

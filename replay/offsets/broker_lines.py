@@ -112,6 +112,7 @@ class BrokerLines:
     """One partition's lines. began: by (broker, leader epoch), the first line with which a process began to lead that
     epoch: its exact log end. led: every line of a leader, so that its high watermark was that. corrupted: by broker,
     when it logged at a start that it cut off damaged records, in ms by its own clock; None: its zone is not known.
+    cut_unasked: those of them that a start logs that found the file of a clean stop, too, and so skips recovery.
     created: the same, when it made an empty log where it keeps the replica; only known times."""
 
     began: dict[tuple[int, int], LoggedEnds] = field(default_factory=dict)
@@ -120,6 +121,7 @@ class BrokerLines:
     cuts: list[Cut] = field(default_factory=list)
     shrinks: list[Shrink] = field(default_factory=list)
     corrupted: dict[int, list[int | None]] = field(default_factory=dict)
+    cut_unasked: dict[int, list[int | None]] = field(default_factory=dict)
     loads: list[Load] = field(default_factory=list)
     created: dict[int, list[int]] = field(default_factory=dict)
 
@@ -207,6 +209,7 @@ def _indexed(rows: Sequence[Row], recorded: dict[int, tuple[int, int]]) -> Broke
         cuts=list(_cuts(ordered)),
         shrinks=list(_shrinks(ordered, recorded)),
         corrupted=_corrupted(ordered),
+        cut_unasked=_corrupted(row for row in ordered if row["kind"] != "corruption_found"),
         loads=[
             Load(as_row(r), r["node_id"], r["log_end_offset"], r["logged_at_utc_ms"], r["log_start_offset"])
             for r in ordered

@@ -8,7 +8,8 @@ and goes on to lead: leader epoch, partition epoch, log end, high watermark, and
 process knew before (`from`; without it: none). `cuts` is a truncation below the high watermark as 4.2 logs it,
 `cuts-old` as 4.1 does; r0: the epoch that the leader answered. A word t=9 is the second of the node's clock at which
 it was logged, utc=9 that time in UTC (utc=?: unknown); else lines are a second apart. `damaged`: a start found damage,
-at an unknown time without utc. `creates`: it makes an empty log (-future as the last word: one to move to).
+at an unknown time without utc (index as the last word: of an index). `creates`: it makes an empty log (-future as the
+last word: one to move to).
 `loads` is the log end that a start loaded, `loads-hw` the high watermark. `shrinks 1` is a leader's line that it wants
 the ISR [1], `updates` that it learned a partition epoch from the controller's answer. `goes-on` is a follower that
 learns a state of its leader epoch, `unclean` a controller's line of an unclean election. `old` as the last word: as up
@@ -56,7 +57,8 @@ def _rows(line: str, number: int) -> list[Row]:
     }
     if what == "damaged":
         utc_ms = common["logged_at_utc_ms"] if "utc" in values else None
-        return [{**common, "kind": "corruption_found", "truncated_to": 0, "logged_at_utc_ms": utc_ms}]
+        kind = "index_rebuilt" if words[-1:] == ["index"] else "corruption_found"
+        return [{**common, "kind": kind, "truncated_to": 0, "logged_at_utc_ms": utc_ms}]
     if what == "creates":
         return [{**common, "kind": "log_created", "directory": f"/d/t-0{words[-1] if words[-1] == '-future' else ''}"}]
     if what.startswith("loads"):
