@@ -17,17 +17,18 @@ _AT_ONCE = 1 << 16
 COMMIT_STATES = (COMMITTED, UNCOMMITTED, UNKNOWN) = ("committed", "uncommitted", "unknown")
 
 
-def surviving(epoch: Array, base_offset: Array) -> Array:
+def surviving(epoch: Array, base_offset: Array, last_offset: Array) -> Array:
     """True for the batches that no later epoch truncated.
 
     An epoch's leader holds everything that was committed before, and starts to write at the end of its own log. A batch
-    of a lower epoch at or after that offset was never committed; its holder truncates it when it fetches (KIP-595).
+    of a lower epoch at or after that offset was never committed; its holder truncates it when it fetches (KIP-595). So
+    was one that reaches to a batch of a later epoch, if what was there before that batch was not captured.
     """
     epochs, which = np.unique(epoch, return_inverse=True)
     start = np.full(len(epochs), INT64_MAX, dtype=np.int64)
     np.minimum.at(start, which, base_offset)
     later_start = np.append(np.minimum.accumulate(start[::-1])[::-1][1:], INT64_MAX)
-    kept: Array = base_offset < later_start[which]
+    kept: Array = last_offset < later_start[which]
     return kept
 
 
@@ -90,7 +91,7 @@ def commit_states(
     a gap to a committed point (Raft's log matching): a batch that a majority holds, or one of `points`. If the log in
     between is missing, another branch may have been committed there: UNKNOWN.
     """
-    kept = surviving(epoch, base_offset)
+    kept = surviving(epoch, base_offset, last_offset)
     committed = np.zeros(len(epoch), dtype=bool)
     proven = [*points, *_majority_points(epoch, last_offset, kept, holders, voters)]
     for node, rows in _logs(base_offset, kept, holders):
@@ -152,7 +153,7 @@ class Branch:
 
 def branches(epoch: Array, base_offset: Array, last_offset: Array, holders: Holders) -> list[Branch]:
     """Find every truncated suffix, by offset."""
-    kept = surviving(epoch, base_offset)
+    kept = surviving(epoch, base_offset, last_offset)
     live = np.flatnonzero(kept)[np.argsort(base_offset[kept], kind="stable")]
     starts = base_offset[live]
     suffixes: list[list[int]] = []

@@ -136,7 +136,7 @@ def log_shape(
     log = LogBatches.of(batches)
     _refuse_conflicts(log)
     epoch, base, last = (log.column(name) for name in ("epoch", "base_offset", "last_offset"))
-    kept = surviving(epoch, base)
+    kept = surviving(epoch, base, last)
     rows = np.flatnonzero(kept)[np.argsort(base[kept], kind="stable")]
     live = {"base": base[rows], "last": last[rows], "epoch": epoch[rows]}
     runs, problems = replayable_runs(live["base"], live["last"], snapshots, [h for h in holes if _is_live(h, live)])

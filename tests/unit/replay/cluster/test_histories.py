@@ -186,7 +186,7 @@ def test_the_leader_whose_epoch_replaced_a_suffix_names_it() -> None:
 def test_voters_stay_until_a_record_names_others() -> None:
     voters = record(9, "KRAFT_VOTERS", controller_epoch=2, voters=[{"voterId": 3}, {"voterId": 1}])
     same = record(10, "KRAFT_VOTERS", controller_epoch=2, voters=[{"voterId": 1}, {"voterId": 3}])
-    batches = [batch(0, 99), batch(5, 99, 2)]
+    batches = [batch(0, 4), batch(5, 99, 2)]
     state = resolve_cluster(log_shape(batches, []), [leader(1, 1, 1, (1, 2)), leader(5, 2, 2), voters, same], [], {})
     rows = quorum_of(state)
     assert [(r["offset"], r["leader_id"], r["voters"]) for r in rows] == [
