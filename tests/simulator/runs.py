@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Iterator
 
-from tests.simulator.faults import PLACES, life
+from tests.simulator.faults import PLACES, SHARED, life
 from tests.simulator.judge import Tally, judged
 
 
@@ -21,7 +21,7 @@ def chunks(faults: list[str], seed: int, lives: int) -> Iterator[tuple[str, int,
     """The lives, spread evenly over the faults; `seed` is the number of a range of seeds of its own."""
     each = -(-lives // len(faults))
     # Ranges begin where a shared cluster does.
-    first = seed * 10_000_000 // PLACES * PLACES
+    first = seed * 10_000_000 // SHARED * SHARED
     for begin in range(0, each, PLACES):
         for fault in faults:
             yield fault, first + begin, min(PLACES, each - begin)
