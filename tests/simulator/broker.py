@@ -12,8 +12,9 @@ class Disk:
     """What outlives a process. marks: replication-offset-checkpoint, by topic name only (None: the file is lost; -1: it
     has no line of the topic), which was written at marks_ms. recovery_point: likewise. marker: the epoch in
     .kafka_cleanshutdown, None without one. log: of the topic that topic_id names. directory: the id of the log
-    directory. future: the log that a move between directories has copied so far, in the directory of that id. torn: the
-    machine crashed and took the log's end with it. forgot: the metadata log's end, too."""
+    directory. starts: its log-start-offset-checkpoint, by topic name only (0: no line). future: the log that a move
+    between directories has copied so far, in the directory of that id. torn: the machine crashed and took the log's end
+    with it. forgot: the metadata log's end, too."""
 
     directory: str
     directories: tuple[str, ...]
@@ -22,6 +23,7 @@ class Disk:
     marks: int | None = -1
     marks_ms: int = 0
     recovery_point: int = -1
+    starts: int = 0
     marker: int | None = None
     torn: bool = False
     forgot: bool = False

@@ -96,6 +96,9 @@ class Captures(Sessions):
                 written = {"captured_at_ms": at_ms, "uncertainty_ms": 1_000}
                 self._row(broker, common | written, "replication_offset", high_watermark=marks)
 
+        if broker.disk.starts:
+            self._row(broker, common, "log_start_offset", log_start_offset=broker.disk.starts)
+
     def _read_epochs(self, broker: Broker, common: Row) -> None:
         disk = broker.disk
         if not disk.topic_id:
@@ -171,7 +174,7 @@ class Captures(Sessions):
         if not process.loaded:
             values["log_end_offset"] = 0
         elif broker.disk.topic_id:
-            values["log_end_offset"] = broker.log.end
+            values |= {"log_end_offset": broker.log.end, "log_start_offset": broker.log.start}
 
     def _scrape_isr(self, broker: Broker, process: Process, values: Row) -> None:
         leading = process.leading

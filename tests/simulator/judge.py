@@ -156,6 +156,9 @@ def lies(finding: Row, truth: Truth) -> Iterator[tuple[str, str]]:
     low, high = finding["unacked_min"], finding["unacked_max"]
     if not within(truth.unacked, None, high) or not within(truth.unacked_most, low, None):
         yield UNACKED, f"{truth.unacked} to {truth.unacked_most} of the last leader's, not {_span(finding, 'unacked')}"
+    starts = [s["value"] for s in finding["reason"] if s["code"] == "deleted_before"]
+    if starts and starts[0] > truth.log_start:
+        yield FIRST, f"the last leader's log begins at {truth.log_start}, not at {starts[0]}"
     if truth.lost and finding["first_lost_offset"] not in (None, truth.first):
         yield FIRST, f"the first lost is {truth.first}, not {finding['first_lost_offset']}"
 

@@ -7,7 +7,7 @@ Follows Kafka's LeaderEpochFileCache (assign, truncateFromEnd, truncateFromStart
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 UNKNOWN = (-1, -1)
 
@@ -16,7 +16,8 @@ UNKNOWN = (-1, -1)
 class Log:
     """records: the identity of the record at every offset from 0 on; a number that is never used again. epochs: their
     leader epochs. batches: base offsets of the batches. entries: lines (epoch, start offset). start: what is before it
-    was deleted; compacted: offsets of what the cleaner removed (kept here, so that logs can be compared)."""
+    was deleted; base: of its first segment; emptied: a start of the broker dropped what is before its start. compacted:
+    offsets of what the cleaner removed (kept here, so that logs can be compared)."""
 
     records: list[int] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
@@ -24,6 +25,8 @@ class Log:
     start: int = 0
     batches: list[int] = field(default_factory=list)
     compacted: frozenset[int] = frozenset()
+    base: int = 0
+    emptied: bool = False
 
     @property
     def end(self) -> int:
@@ -52,7 +55,7 @@ class Log:
 
     def prefix(self, end: int) -> Log:
         """A copy of what is below an offset."""
-        copy = Log(self.records, self.epochs, self.entries, self.start, self.batches, self.compacted)
+        copy = replace(self)
         copy.cut(end)
         return copy
 
@@ -60,7 +63,7 @@ class Log:
         """Truncate to an end offset; lines that begin there or later go."""
         self.lose(end)
         self.entries = [(e, s) for e, s in self.entries if s < end]
-        self.start = min(self.start, self.end)
+        self.start, self.base = min(self.start, self.end), min(self.base, self.end)
 
     def lose(self, end: int) -> None:
         """The disk loses records; the checkpoint file keeps its lines until the log is loaded."""
@@ -75,7 +78,7 @@ class Log:
         self.compacted = self.compacted.union(*gone)
 
     def delete_before(self, start: int) -> None:
-        """Retention: the first line moves up with the log's start."""
+        """The first line moves up with the log's start."""
         self.start = start
         gone = [e for e in self.entries if e[1] <= start]
         if gone and gone[-1][1] < start:
@@ -131,9 +134,14 @@ def follow(leader: Log, follower: Log) -> None:
         # Too far behind: it starts anew from the leader's log start (offset out of range).
         follower.records, follower.epochs = leader.records[: leader.start], leader.epochs[: leader.start]
         follower.entries, follower.start, begin, follower.batches = [], leader.start, leader.start, []
-        follower.compacted = frozenset()
+        follower.compacted, follower.base, follower.emptied = frozenset(), leader.start, leader.emptied
     if end > begin:
         batches = sorted({begin, *(b for b in leader.batches if begin < b < end)})
         # A line of an epoch that is new to it begins with the first batch that is left (UnifiedLog.append).
         follower.compacted |= {offset for offset in leader.compacted if begin <= offset}
         follower.append(leader.records[begin:end], leader.epochs[begin:end], batches)
+    if follower.start < leader.start:  # UnifiedLog.maybeIncrementLogStartOffset
+        follower.delete_before(leader.start)
+        if leader.emptied:
+            follower.records = leader.records[: leader.start] + follower.records[leader.start :]
+            follower.emptied = True

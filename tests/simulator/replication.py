@@ -9,6 +9,9 @@ from tests.simulator.controller import State
 from tests.simulator.lines import Lines
 from tests.simulator.logs import Log, diverging, follow, truncate
 
+# log.flush.start.offset.checkpoint.interval.ms
+STARTS_MS = 60_000
+
 
 class Replication(Lines):
     """The brokers' side of the protocol. Every method takes the broker that does something."""
@@ -76,7 +79,7 @@ class Replication(Lines):
         broker.disk.future = None
         if broker.disk.topic_id:
             broker.disk.topic_id, broker.disk.log = "", Log()
-            broker.disk.recovery_point = -1
+            broker.disk.recovery_point, broker.disk.starts = -1, 0
             self._high_watermark(broker, 0)
 
     def _new_log(self, broker: Broker, state: State) -> None:
@@ -246,6 +249,29 @@ class Replication(Lines):
                 if process.leading:
                     self.ledger(broker.disk.topic_id).deleted.update(broker.log.records[:start])
                 broker.log.delete_before(start)
+                broker.log.base = start
+
+    def delete_records(self, broker: Broker, amount: int) -> None:
+        """DeleteRecords, up to the high watermark or less. Segments stay: a file has the log's start within a minute
+        (Partition.deleteRecordsOnLeader, LogManager.checkpointLogStartOffsets)."""
+        process, log = broker.process, broker.log
+        if process is not None and broker.running and process.leading and process.serving:
+            start = process.high_watermark - amount // 2
+            if start > log.start:
+                self.note(f"broker {broker.id} deletes records before {start}")
+                self.ledger(broker.disk.topic_id).deleted.update(log.records[:start])
+                log.delete_before(start)
+
+    def checkpoint_starts(self, broker: Broker, process: Process) -> None:
+        if broker.process is process:
+            if not process.frozen:
+                self.write_starts(broker)
+            self.events.after(STARTS_MS, self.checkpoint_starts, broker, process)
+
+    def write_starts(self, broker: Broker) -> None:
+        """LogManager.checkpointLogStartOffsetsInDir: of logs that begin inside their first segment."""
+        log = broker.log
+        broker.disk.starts = log.start if log.start > log.base else 0
 
     def compact(self, broker: Broker) -> None:
         """The cleaner removes some of the batches below the high watermark, never the log's last one (LogCleaner)."""

@@ -11,7 +11,7 @@ ReplicationControlManager.processBrokerHeartbeat.
 from tests.simulator.broker import Broker, Process
 from tests.simulator.controller import Registration, State
 from tests.simulator.logs import Log
-from tests.simulator.replication import Replication
+from tests.simulator.replication import STARTS_MS, Replication
 from tests.simulator.setup import incarnation_id
 
 HEARTBEAT_MS = 2_000
@@ -50,6 +50,7 @@ class Sessions(Replication):
             self.events.after(500, self.load, broker, process)
             return
         disk = broker.disk
+        self._load_from_start(broker)
         log = disk.log
         self.log_load(broker, disk.torn and self.own_rng.random() < 0.5)
         disk.torn = False
@@ -60,9 +61,21 @@ class Sessions(Replication):
         self.note(f"broker {broker.id} loaded its log: end {log.end}, hw {process.high_watermark}")
         # Its file is rewritten every few seconds, whether the value changed or not.
         self._high_watermark(broker, process.high_watermark)
+        self.events.after(STARTS_MS, self.checkpoint_starts, broker, process)
         process.delivering = True
         process.to_read = self._states_again(broker)
         self.deliver(broker, process)
+
+    def _load_from_start(self, broker: Broker) -> None:
+        """A log that ends below what the file of log starts says, as it was truncated since, is dropped and begins
+        there anew (LogLoader, 3.9.1 to 4.3.1). Not shown: records that were deleted are back if the file has none."""
+        disk, log = broker.disk, broker.disk.log
+        if disk.topic_id and log.end < disk.starts:
+            self.note(f"broker {broker.id} drops its log, which ends at {log.end}, and begins at {disk.starts}")
+            self.set_back(broker)
+            start, gone = disk.starts, [-1 - offset for offset in range(disk.starts)]  # offsets count, of no record
+            self.ledger(disk.topic_id).deleted.update(gone)
+            disk.log = Log(gone, [-1] * start, start=start, base=start, emptied=True)
 
     def _states_again(self, broker: Broker) -> list[State]:
         """What a process reads piece by piece that begins with a metadata log whose end was not on disk.
@@ -95,7 +108,7 @@ class Sessions(Replication):
         if lost:
             broker.disk.torn = True
             self.set_back(broker)
-            broker.log.lose(max(broker.log.end - lost, broker.log.start))
+            broker.log.lose(max(broker.log.end - lost, broker.log.base))
             broker.disk.recovery_point = min(broker.disk.recovery_point, broker.log.end)
 
     def _append_in_flight(self, broker: Broker, process: Process, share: float) -> None:
@@ -154,6 +167,7 @@ class Sessions(Replication):
             disk.marks = process.high_watermark if disk.topic_id else -1
             disk.marks_ms = self.events.now
             disk.recovery_point = disk.log.end if disk.topic_id else -1
+            self.write_starts(broker)
         self._end_process(broker)
         self.note(f"broker {broker.id} stopped cleanly at {disk.log.end}, relieved: {relieved}")
         # The marker is written after the checkpoints; a disk may be read in between.
@@ -334,6 +348,6 @@ class Sessions(Replication):
         if broker.process is None and disk.marker is not None and len(disk.directories) > 1 and not disk.future:
             disk.directories = tuple(d for d in disk.directories if d != disk.directory)
             disk.directory = disk.directories[0]
-            disk.topic_id, disk.log, disk.marks, disk.recovery_point = "", Log(), -1, -1
+            disk.topic_id, disk.log, disk.marks, disk.recovery_point, disk.starts = "", Log(), -1, -1, 0
             disk.marks_ms = self.events.now
             self.set_back(broker)

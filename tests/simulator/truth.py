@@ -13,13 +13,14 @@ class Truth:
     would_lose: by replica, what electing it instead would have lost at that time. unacked: records of the last leader
     process's log at its end that the winner lacked, acknowledged by all or not; unacked_most: the same of all logs
     that can be meant by that (an earlier process of the epoch, a leader that never knew it was one, a coordinator that
-    wrote by itself before anybody reached it)."""
+    wrote by itself before anybody reached it). log_start: of the last leader's log."""
 
     lost: int
     first: int | None
     would_lose: dict[int, int]
     unacked: int
     unacked_most: int
+    log_start: int = 0
 
 
 @dataclass
@@ -33,7 +34,7 @@ class Reign:
 
     def end(self) -> None:
         if not self.ended:
-            self.log, self.ended = Log(self.log.records), True
+            self.log, self.ended = Log(self.log.records, start=self.log.start), True
 
 
 @dataclass
@@ -76,7 +77,7 @@ class Ledger:
         A follower that retention has emptied knows no leader epoch after a restart (LogLoader.load cuts the epoch cache
         to the log's end). So it fetches from its log end on, and lacks what a leader that lost more wrote anew below.
         """
-        below = (r for r, offset in self.offsets.items() if offset < log.start)
+        below = (r for r, offset in self.offsets.items() if offset < log.start and not log.emptied)
         return {*log.records, *below, *(r for r in self.deleted if self.offsets.get(r, log.end) < log.end)}
 
     def _written_anew(self, log: Log) -> set[int]:
@@ -182,4 +183,5 @@ class Ledger:
             would_lose={**election.would_lose, election.winner: len(election.lost)},
             unacked=unacked,
             unacked_most=len(everything - had),
+            log_start=max((r.log.start for r in election.reigns), default=0),
         )

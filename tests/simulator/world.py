@@ -72,6 +72,29 @@ class World(Captures):
             target = broker if broker in leading else leading[amount % len(leading)]
             self.produce(target, amount % 7 + 1, acks_all)
 
+    def _do_delete_records(self, _: Broker, amount: int) -> None:
+        """By a client. An even amount: a minute later so many of the last records are lost to the others, one of them
+        leads, and the old leader follows it and dies once more."""
+        state = self.controller.live
+        if state is not None and state.leader >= 0:
+            leader = self.brokers[state.leader]
+            self.delete_records(leader, amount)
+            if amount % 2 == 0:
+                self.events.after(self.random(20_000, 70_000), self._lose_all_but, leader, amount + 1)
+
+    def _lose_all_but(self, leader: Broker, lost: int) -> None:
+        after, random = self.events.after, self.random
+        for broker in self.brokers.values():
+            if broker is not leader:
+                self.kill(broker, lost, reboots=True)
+                after(random(1_000, 4_000), self.start, broker)
+        self.kill(leader)
+        after(random(10_000, 20_000), self._do_elect_uncleanly, leader, 0)
+        again = random(15_000, 30_000)
+        after(again, self.start, leader)
+        after(again + random(2_000, 30_000), self.kill, leader)
+        after(again + random(30_000, 40_000), self.start, leader)
+
     def _do_stream(self, broker: Broker, amount: int) -> None:
         """Clients write for some seconds."""
         for number in range(amount % 6 + 2):

@@ -199,11 +199,10 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
 
 
 def test_lives_log_every_kind_of_line() -> None:
-    # A leader has a line of its own epoch before it serves, so its epochs always say where a follower's log parts.
-    missing = set(TEXTS["of_partitions"]) - {"fetch_offset_reset"}
+    missing = set(TEXTS["of_partitions"])
     for each in (life(fault, seed) for seed in range(20) for fault in FAULTS):
         kinds = {line.kind for line in each.world.logged}
-        assert kinds <= set(TEXTS["of_partitions"]) - {"fetch_offset_reset"}
+        assert kinds <= set(TEXTS["of_partitions"])
         missing -= kinds
         if not missing:
             break
