@@ -276,12 +276,12 @@ class LeaderTerms:
         snapshots, before which it does not."""
         facts, states, found, away = self.facts, self.states, list[tuple[int, int]](), dict[int, Array]()
         inside, rows = slice(self.first, self.end), np.arange(self.first, self.end)
-        members = states.isr[inside] | states.elr[inside]
         rows = rows[(facts.changes[rows] & (states.leader[rows] >= 0) & (rows > self.first)) | facts.anchored[rows]]
         for row, following in pairwise([*rows.tolist(), self.end]):
             leader = -1 if facts.anchored[row] else int(states.leader[row])
             if leader not in away:
-                away[leader] = last_true_before((mask_of(states.replicas[inside], leader) & members) == 0)
+                held = mask_of(states.replicas[inside], leader) & states.holders[inside]
+                away[leader] = last_true_before(held == 0)
             since = self.first + int(away[leader][row - self.first]) + 1
             last = int(facts.batch[following]) - 1 if following < self.end else None
             again = self.sessions.begun(leader, int(facts.batch[since]), last)
@@ -409,9 +409,20 @@ class LeaderTerms:
         return self._serving[broker]
 
     def took_over(self, term: LeaderTerm) -> bool:
-        """Whether no leader before it can have gone on: the term's learned that it leads, or it is the first one."""
-        is_first = term.first == self.first and not self.facts.anchored[term.first]
-        return is_first or self.learned(term)
+        """Whether no earlier leader can commit more than the term's has in its log: that one `wrote_last`, or was in the
+        ISR of a leader of whom this is true, which waits for it (Partition.maybeIncrementLeaderHW, 3.9.1 to 4.3.1)."""
+        while not self.wrote_last(term):
+            before, row = self.last_term(term.first), term.first - 1
+            if before is None or self.facts.anchored[term.first]:
+                return False
+            if not (mask_of(self.states.replicas[row : row + 1], term.leader) & self.states.isr[row])[0]:
+                return False
+            term = before
+        return True
+
+    def wrote_last(self, term: LeaderTerm) -> bool:
+        """Whether no earlier leader can go on to append: this one learned that it leads, or there was none."""
+        return (term.first == self.first and not self.facts.anchored[term.first]) or self.learned(term)
 
     def learned(self, term: LeaderTerm) -> bool:
         """Whether a process that clients could reach learned that it leads the term: a line of it says so, or it took a

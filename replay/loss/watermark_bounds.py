@@ -188,8 +188,7 @@ class LastTerm:
     does not advance the high watermark then. fixed_since: whether from any state that a text may go by up to the
     election the ISR did not grow and min ISR did not change. last_alive_ms: its process ran until then.
     started_by_ms: its process had started before then; None if unknown. last_leader_epoch: the last epoch
-    that it led. took_over: it learned that it led, so that the leader before it no longer counts. has_one_directory:
-    its broker.
+    that it led. took_over, wrote_last: see `LeaderTerms`. has_one_directory: its broker.
     """
 
     leader: int
@@ -205,6 +204,7 @@ class LastTerm:
     last_leader_epoch: int
     elected_ms: int
     took_over: bool
+    wrote_last: bool
     has_one_directory: bool = False
 
     def ran(self, scrape: Scrape, clock: Clock) -> bool:
@@ -239,8 +239,8 @@ def old_log_end(evidence: Evidence, term: LastTerm | None, clock: Clock) -> Boun
 def _after_clean_stop(evidence: Evidence, term: LastTerm, clock: Clock) -> Iterator[Bound]:
     """The log end that the leader's session left when it stopped cleanly.
 
-    The leader must have learned that it led: if a broker is elected that has already stopped, or is cut off from the
-    controllers, the leader before it goes on without it."""
+    If a broker is elected that has already stopped, or is cut off from the controllers, the leader before it may go on
+    without it."""
     if term.session is None or not term.took_over:
         return
     rows = []
@@ -297,7 +297,7 @@ def ceiling_by_members(reader: LineReader, evidence: Evidence, row: int) -> Boun
     """The lowest log end that a member of the ISR kept from the last leader's term to a reading; open if none
     is known. row: of the election in the history."""
     terms, term = reader.terms, reader.terms.last_term(row)
-    if term is None or term.end > row or not term.kept or not terms.took_over(term):
+    if term is None or term.end > row or not term.kept:
         return OPEN
     lines = reader.lines
     heard_of = {broker for broker, _ in evidence.left} | {load.broker for load in lines.loads}
