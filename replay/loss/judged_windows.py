@@ -204,7 +204,8 @@ def _election_facts(
         found = replace(found, scrapes=sessions.of_current_processes(found.scrapes, cluster.clock))
         known = sessions.extended(found.scrapes, cluster.clock)
         span = first, end
-        terms = LeaderTerms(facts, states, span, known, cluster, end_ms, found.stopped, recorded, of_partition)
+        logged = recorded, of_partition, found.scrapes
+        terms = LeaderTerms(facts, states, span, known, cluster, end_ms, found.stopped, *logged)
         for election in partition_elections(terms, found, against, {row: exposed[row] for row in group.tolist()}):
             result[election.row] = election
     return result

@@ -18,7 +18,7 @@ from replay.controller.acceptable_leaders import UNASSIGNED
 from replay.loss.facts import TOPIC, StateFacts
 from replay.loss.liveness import Session, Sessions
 from replay.offsets.broker_lines import NO_LINES, BrokerLines
-from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
+from replay.offsets.evidence import PROPAGATION_MS, Row, Scrape, read_by
 from replay.offsets.shared_log import Leaders
 from replay.partitions.elections import States
 from replay.partitions.reducer import MIGRATING
@@ -83,7 +83,7 @@ class Unserved:
 
 class LeaderTerms:
     """The leader terms of one partition, rows [first, end) of the bucket's facts and states. stopped:
-    `Evidence.stopped`; lines: what brokers logged about the partition."""
+    `Evidence.stopped`; lines, scrapes: what brokers logged about the partition, and what their exporters show."""
 
     def __init__(
         self,
@@ -96,8 +96,9 @@ class LeaderTerms:
         stopped: Mapping[tuple[int, int], int],
         recorded: Recorded,
         lines: BrokerLines = NO_LINES,
+        scrapes: Mapping[int, Sequence[Scrape]] = {},
     ) -> None:
-        self.stopped, self.recorded, self.lines = stopped, recorded, lines
+        self.stopped, self.recorded, self.lines, self.scrapes = stopped, recorded, lines, scrapes
         self.facts, self.states, self.sessions, self.cluster = facts, states, sessions, cluster
         self.first, self.end = span
         self.end_ms = end_ms
@@ -425,14 +426,15 @@ class LeaderTerms:
         return (term.first == self.first and not self.facts.anchored[term.first]) or self.learned(term)
 
     def learned(self, term: LeaderTerm) -> bool:
-        """Whether a process that clients could reach learned that it leads the term: a line of it says so, or it took a
-        replica into the ISR. 4.0 elects brokers that are fenced, too (KAFKA-19522): nobody reaches such a one. One that
+        """Whether a process that clients could reach learned that it leads the term: a line of it or its exporter says
+        so, or it took a replica into the ISR. 4.0 elects brokers that are fenced, too (KAFKA-19522): nobody reaches such a one. One that
         the controller hears of may wait for a disk before it leads (Kafka's BrokerMetadataPublisher)."""
         session, batch = term.session, int(self.facts.batch[term.first])
         if session is None or not self.cluster.brokers.active(term.leader, batch):
             return False
         sizes = self.states.isr_size[term.first : term.end]
-        return bool((sizes[1:] > sizes[:-1]).any()) or self._said_that_it_leads(term, session)
+        grew = bool((sizes[1:] > sizes[:-1]).any())
+        return grew or self._said_that_it_leads(term, session) or self._showed_that_it_leads(term, session)
 
     def _said_that_it_leads(self, term: LeaderTerm, session: Session) -> bool:
         """Whether a line of the session's process, which ran at least up to its last one, says within the term that it
@@ -447,6 +449,25 @@ class LeaderTerms:
         )
         begin_ms, end_ms = max(session.begin_ms + error_ms, term.begin_ms - error_ms), term.end_ms - error_ms
         return any(at is not None and begin_ms <= at <= min(last_ms, end_ms) for at in times)
+
+    def _showed_that_it_leads(self, term: LeaderTerm, session: Session) -> bool:
+        """Whether an exporter's text of the session's process shows within the term that it leads. It leads no earlier
+        term: it registered after those, and had applied all before that when it was unfenced (BrokerHeartbeatManager,
+        MetadataLoader.lastAppliedOffset, 3.9.1 to 4.3.1)."""
+        scrapes, error_ms = self.scrapes.get(term.leader, ()), self.cluster.clock.error_ms
+        if not scrapes or session.has_zookeeper or self.cluster.is_used_again(self.recorded.topic):
+            return False
+        earlier = [t.end for t in self.all_terms if t.leader == term.leader and t.first < term.first]
+        if earlier and self.facts.batch[earlier[-1]] > session.begin_batch:
+            return False
+        return any(
+            each.says_it_leads
+            and each.process_start_ms is not None
+            and each.process_start_ms + error_ms <= session.begin_ms
+            and each.captured_at_ms - error_ms >= term.begin_ms
+            and read_by(each.row) + error_ms <= term.end_ms
+            for each in scrapes
+        )
 
     def is_unserved(self, broker: int, row: int) -> bool:
         """Whether the broker's high watermark in the row may be one that no client ever had."""
