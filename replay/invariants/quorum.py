@@ -31,7 +31,7 @@ def quorum_violations(shape: LogShape, control: Sequence[Row]) -> pa.Table:
     shape.batches also need is_control, base_timestamp_ms and provenance.
     """
     leaders = _leader_changes(shape.batches, control)
-    rows = [*_overlaps(shape), *_falling(shape.batches), *_unopened(shape, control), *_rivals(leaders, shape)]
+    rows = [*_falling(shape.batches), *_unopened(shape, control), *_rivals(leaders, shape)]
     rows += [*_strangers(leaders, shape), *_lost(shape, leaders)]
     return pa.Table.from_pylist(rows, schema=INVARIANT_VIOLATIONS)
 
@@ -74,20 +74,10 @@ def _text(batch: Row) -> str:
     return f"{batch['base_offset']} to {batch['last_offset']} of epoch {batch['epoch']}"
 
 
-def _overlaps(shape: LogShape) -> Iterator[Row]:
-    base, last = (shape.batches.column(name)[shape.live] for name in ("base_offset", "last_offset"))
-    reaching = _highest_so_far(last, or_equal=False)[:-1]
-    for number in (np.flatnonzero(base[1:] <= last[reaching]) + 1).tolist():
-        both = [shape.batches[int(shape.live[row])] for row in (number, reaching[number - 1])]
-        end = min(batch["last_offset"] for batch in both) + 1
-        detail = f"offsets {_text(both[1])} and {_text(both[0])}"
-        yield _violation("log_offsets_dense", both, end, _nodes(*both), detail)
-
-
-def _highest_so_far(values: Array, or_equal: bool) -> Array:
-    """For each value the place of the highest one up to it: of equal ones the last, or the first."""
+def _highest_so_far(values: Array) -> Array:
+    """For each value the place of the highest one up to it: of equal ones the last."""
     before = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(values)[:-1])[: len(values)]
-    return last_true(values >= before if or_equal else values > before)
+    return last_true(values >= before)
 
 
 def _falling(batches: LogBatches) -> Iterator[Row]:
@@ -98,7 +88,7 @@ def _falling(batches: LogBatches) -> Iterator[Row]:
     base, epoch = batches.column("base_offset"), batches.column("epoch")
     for _, log in sorted(_folders(batches).items()):
         log = log[np.lexsort((epoch[log], base[log]))]
-        top = _highest_so_far(epoch[log], or_equal=True)
+        top = _highest_so_far(epoch[log])
         # True for a batch of a lower epoch after the last one of the highest.
         low = np.append(False, epoch[log] < epoch[log][top])
         for begin, end in np.flatnonzero(np.diff(np.append(low, False))).reshape(-1, 2).tolist():

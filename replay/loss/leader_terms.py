@@ -410,8 +410,9 @@ class LeaderTerms:
         return self._serving[broker]
 
     def took_over(self, term: LeaderTerm) -> bool:
-        """Whether no earlier leader can commit more than the term's has in its log: that one `wrote_last`, or was in the
-        ISR of a leader of whom this is true, which waits for it (Partition.maybeIncrementLeaderHW, 3.9.1 to 4.3.1)."""
+        """Whether no earlier leader can commit more than the term's has in its log: that one `wrote_last`, or was in
+        the ISR of a leader of whom this is true, which waits for it (Partition.maybeIncrementLeaderHW, 3.9.1 to
+        4.3.1)."""
         while not self.wrote_last(term):
             before, row = self.last_term(term.first), term.first - 1
             if before is None or self.facts.anchored[term.first]:
@@ -427,8 +428,9 @@ class LeaderTerms:
 
     def learned(self, term: LeaderTerm) -> bool:
         """Whether a process that clients could reach learned that it leads the term: a line of it or its exporter says
-        so, or it took a replica into the ISR. 4.0 elects brokers that are fenced, too (KAFKA-19522): nobody reaches such a one. One that
-        the controller hears of may wait for a disk before it leads (Kafka's BrokerMetadataPublisher)."""
+        so, or it took a replica into the ISR. 4.0 elects brokers that are fenced, too (KAFKA-19522): nobody reaches
+        such a one. One that the controller hears of may wait for a disk before it leads (Kafka's
+        BrokerMetadataPublisher)."""
         session, batch = term.session, int(self.facts.batch[term.first])
         if session is None or not self.cluster.brokers.active(term.leader, batch):
             return False

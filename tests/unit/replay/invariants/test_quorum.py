@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from replay.cluster.log import LogBatches
 from replay.cluster.state import log_shape
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 from replay.invariants.quorum import quorum_violations
@@ -35,15 +31,10 @@ def change(base: int, epoch: int, leader: int = 1, voters: Sequence[int] = (1, 2
 
 
 def of_log(
-    batches: Sequence[Row],
-    control: Sequence[Row] = (),
-    snapshots: Sequence[tuple[int, int]] = (),
-    are_live: bool = False,
+    batches: Sequence[Row], control: Sequence[Row] = (), snapshots: Sequence[tuple[int, int]] = ()
 ) -> list[tuple[Any, ...]]:
-    """(invariant, start, end, brokers, evidence) of each violation. are_live: all batches count, whatever they are."""
-    shape = log_shape([] if are_live else batches, snapshots)
-    shape = replace(shape, batches=LogBatches.of(batches), live=np.arange(len(batches))) if are_live else shape
-    table = quorum_violations(shape, control)
+    """(invariant, start, end, brokers, evidence) of each violation."""
+    table = quorum_violations(log_shape(batches, snapshots), control)
     assert table.schema.equals(INVARIANT_VIOLATIONS)
     assert all(r["topic_id"] is None and r["partition"] is None for r in table.to_pylist())
     names = ("invariant", "start_offset", "end_offset", "brokers", "evidence_offsets")
@@ -61,21 +52,6 @@ def test_a_whole_log_breaks_nothing() -> None:
 
 def test_a_gap_is_a_finding_and_no_violation() -> None:
     assert of_log([leads(0, 1), batch(5, 9, 1), batch(15, 19, 2)], CHANGES) == []
-
-
-def test_batches_that_overlap() -> None:
-    """log_shape refuses them, or drops those of the lower epoch."""
-    name = "log_offsets_dense"
-    assert of_log([leads(0, 1), batch(1, 9, 1), batch(7, 12, 1)], CHANGES, are_live=True) == [
-        (name, 7, 10, [1, 2, 3], [1, 7])
-    ]
-    assert of_log([leads(0, 1), batch(1, 9, 1), batch(3, 4, 1), batch(5, 6, 1)], CHANGES, are_live=True) == [
-        (name, 3, 5, [1, 2, 3], [1, 3]),
-        (name, 5, 7, [1, 2, 3], [1, 5]),
-    ]
-    assert of_log([leads(0, 1), batch(1, 12, 1), leads(10, 2), batch(13, 14, 2)], CHANGES, are_live=True) == [
-        (name, 10, 11, [1, 2, 3], [1, 10])
-    ]
 
 
 def test_epochs_that_fall_within_one_folder() -> None:
