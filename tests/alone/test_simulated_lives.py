@@ -19,7 +19,7 @@ FEWER, PARTS = SHARED, 2
 FLOORS = {
     "clean stops": (49.7, 59.1),
     "unclean restarts": (24.7, 44.9),
-    "restarts inside the session": (17.9, 15.4),
+    "restarts inside the session": (14.9, 15.4),
     "cut-off leaders": (11.5, 35.6),
     "frozen processes": (33.0, 46.1),
     "fail-overs": (9.4, 30.3),
@@ -29,9 +29,9 @@ FLOORS = {
     "reassignments": (18.5, 25.9),
     "recreated topics": (16.4, 39.2),
     "lost directories": (74.7, 39.2),
-    "lost checkpoint files": (10.2, 31.8),
+    "lost checkpoint files": (10.2, 29.9),
     "skewed clocks": (14.5, 24.3),
-    "missing rows": (17.9, 27.0),
+    "missing rows": (14.9, 27.0),
     "missing log": (15.5, 8.6),
     "late metadata": (24.7, 18.6),
     "moved replicas": (25.6, 20.1),
@@ -39,8 +39,8 @@ FLOORS = {
     "lost metadata": (7.8, 26.3),
     "deleted records": (24.0, 12.9),
     "cluster's min ISR": (10.0, 20.9),
-    "coordinators": (5.2, 8.3),
-    "everything": (7.4, 19.0),
+    "coordinators": (3.8, 8.3),
+    "everything": (7.4, 17.2),
 }
 
 
