@@ -112,10 +112,10 @@ def test_what_a_lone_leader_lost_is_got_back(tmp_path: Path) -> None:
     folder, result = played("salvage_lone_leader", tmp_path, lambda played: played["lost"] == {"ledger-0": 40})
     assert (result["wrong"], result["as_expected"]) == ([], True)
     assert result["salvage"] == {"lost": 40, "found": 40, "salvaged": 40, "live": 40, "again": 40, "below": 40}
-    # The copy is evidence, too: heads of its batches prove what a late capture without logs leaves open.
+    # Heads of the copy's batches count once a line shows that the leader knew that it was alone.
     late, kept, lake = folder / "without-logs" / "capture-3", folder / "kept-1", tmp_path / "late"
-    for captures, verdict in (([late], "possible"), ([kept], "proven")):
-        window = judged(captures, lake)
+    for capture, verdict in ((late, "possible"), (kept, "possible"), (folder / "capture-3", "proven")):
+        window = judged([capture], lake)
         assert window["verdict"] == verdict
     assert 0 < window["loss_min"] <= 40
 
