@@ -168,7 +168,8 @@ def test_the_nightly_dag_can_watch_that_captures_are_collected(
     """The bundled capture is old: its cluster is one whose captures have stopped coming."""
     (tmp_path / "captures" / "alpha").mkdir(parents=True)
     (tmp_path / "captures" / "alpha" / "2026-11-21.tar.xz").symlink_to(capture)
-    folders = {"captures": str(tmp_path / "captures"), "lakes": str(tmp_path / "lakes"), "fail_on": "none"}
+    folders = {"captures": str(tmp_path / "captures"), "lakes": str(tmp_path / "lakes"), "late_days": 10_000}
+    folders["fail_on"] = "none"
     monkeypatch.setenv("KRAFT_FORENSICS_DAG_MAX_AGE_HOURS", "1000000")
     nightly = load()
     assert nightly.get_task("watch").upstream_task_ids == {"cluster.answer"}
