@@ -417,7 +417,7 @@ class LeaderTerms:
             before, row = self.last_term(term.first), term.first - 1
             if before is None or self.facts.anchored[term.first]:
                 return False
-            if not (mask_of(self.states.replicas[row : row + 1], term.leader) & self.states.isr[row])[0]:
+            if not self.is_in_isr(term.leader, slice(row, row + 1))[0]:
                 return False
             term = before
         return True
