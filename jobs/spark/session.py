@@ -216,5 +216,6 @@ def build_session(settings: SparkSettings) -> SparkSession:
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         # PySpark writes each error to stderr as a line of JSON with all of Java's stack.
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
-    register(session)
+    with _starting:  # Spark looks whether the name is taken, then registers: of two threads at once it refuses one
+        register(session)
     return session

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -105,10 +106,19 @@ def test_a_run_over_connect_gives_the_tables_of_a_run_without_spark(
 ) -> None:
     over = tmp_path / "over"
     own = {**os.environ, "SPARK_REMOTE": server, "KRAFT_FORENSICS_ENGINE": "spark", "JAVA_HOME": str(tmp_path)}
-    done = subprocess.run([*PROGRAM, *RUN, str(over)], cwd=ROOT, env=own, capture_output=True, text=True, check=True)
-    assert "tasks:     Spark 4.2.0, Connect" in done.stderr
+    done = subprocess.run([*PROGRAM, *RUN, str(over)], cwd=ROOT, env=own, capture_output=True, text=True)
+    assert "tasks:     Spark 4.2.0, Connect" in done.stderr, done.stderr
     assert digests(Lake(over)) == digests(Lake(without_spark))
     assert Lake(over).read("runs", None, ("engine",))["engine"].to_pylist() == ["Spark 4.2.0, Connect"]
+
+
+def test_threads_of_a_run_may_build_a_session_at_once(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", server)
+    for _ in range(6):
+        with ThreadPoolExecutor(2) as threads:
+            one, two = threads.map(build_session, [load_settings().spark] * 2)
+        assert one is two
+        one.stop()
 
 
 def test_a_notebook_on_connect_reads_lakes_and_raw_logs(remote: RemoteSession, without_spark: Path) -> None:
