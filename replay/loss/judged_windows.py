@@ -203,9 +203,8 @@ def _election_facts(
         found, of_partition = evidence[key], lines.get(key, NO_LINES)
         found = replace(found, scrapes=sessions.of_current_processes(found.scrapes, cluster.clock))
         known = sessions.extended(found.scrapes, cluster.clock)
-        span = first, end
         logged = recorded, of_partition, found.scrapes
-        terms = LeaderTerms(facts, states, span, known, cluster, end_ms, found.stopped, *logged)
+        terms = LeaderTerms(facts, states, first, end, known, cluster, end_ms, found.stopped, *logged)
         for election in partition_elections(terms, found, against, {row: exposed[row] for row in group.tolist()}):
             result[election.row] = election
     return result

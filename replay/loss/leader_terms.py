@@ -4,7 +4,7 @@ which leaders a replica can have followed.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, pairwise, takewhile, zip_longest
 
@@ -81,35 +81,35 @@ class Unserved:
     end_ms: int | None
 
 
+@dataclass(eq=False)
 class LeaderTerms:
     """The leader terms of one partition, rows [first, end) of the bucket's facts and states. stopped:
     `Evidence.stopped`; lines, scrapes: what brokers logged about the partition, and what their exporters show."""
 
-    def __init__(
-        self,
-        facts: StateFacts,
-        states: States,
-        span: tuple[int, int],
-        sessions: Sessions,
-        cluster: ClusterFacts,
-        end_ms: int,
-        stopped: Mapping[tuple[int, int], int],
-        recorded: Recorded,
-        lines: BrokerLines = NO_LINES,
-        scrapes: Mapping[int, Sequence[Scrape]] = {},
-    ) -> None:
-        self.stopped, self.recorded, self.lines, self.scrapes = stopped, recorded, lines, scrapes
-        self.facts, self.states, self.sessions, self.cluster = facts, states, sessions, cluster
-        self.first, self.end = span
-        self.end_ms = end_ms
-        self.times: list[int] = np.maximum.accumulate(facts.timestamp_ms[self.first : self.end]).tolist()
-        self._leaders: dict[int, Leaders] = {}
-        self._absences: dict[int, Array] = {}
-        self._unsettled: dict[int, list[int]] = {}
-        self._unserved: dict[int, list[Unserved]] = {}
-        self._serving: dict[int, list[int]] = {}
-        self._taken_in: dict[int, list[int]] = {}
-        self._spans: dict[int, list[tuple[int, int]]] = {}
+    facts: StateFacts
+    states: States
+    first: int
+    end: int
+    sessions: Sessions
+    cluster: ClusterFacts
+    end_ms: int
+    stopped: Mapping[tuple[int, int], int]
+    recorded: Recorded
+    lines: BrokerLines = NO_LINES
+    scrapes: Mapping[int, Sequence[Scrape]] = field(default_factory=dict)
+    _absences: dict[int, Array] = field(default_factory=dict, init=False)
+    _unsettled: dict[int, list[int]] = field(default_factory=dict, init=False)
+    _taken_in: dict[int, list[int]] = field(default_factory=dict, init=False)
+    _spans: dict[int, list[tuple[int, int]]] = field(default_factory=dict, init=False)
+    _leaders: dict[int, Leaders] = field(default_factory=dict, init=False)
+    _unserved: dict[int, list[Unserved]] = field(default_factory=dict, init=False)
+    _serving: dict[int, list[int]] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def times(self) -> list[int]:
+        """The rows' times, in ms, of which none is before an earlier row's."""
+        times: list[int] = np.maximum.accumulate(self.facts.timestamp_ms[self.first : self.end]).tolist()
+        return times
 
     @cached_property
     def sound(self) -> bool:
