@@ -23,7 +23,7 @@ from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
 from replay.findings.kinds import CHECKPOINT_LOST, LOG_TRUNCATION, finding_id
 from replay.findings.statements import observation_row, prose, state_row, statement
-from replay.loss.leader_terms import NO_DIRECTORY, settled_ms
+from replay.loss.replica_logs import NO_DIRECTORY, settled_ms
 from replay.offsets.clean_stops import COPIED, HOLDS_LOG
 from replay.offsets.evidence import Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
@@ -229,7 +229,7 @@ class _Partition:
     def _settled(self, drop: Drop) -> int:
         """The leader epoch under which the replica had been in sync, on a running broker, for `settled_ms` at the
         first reading: it follows its leader's log and has written its high watermark since. -1: not known."""
-        # As `LeaderTerms.settled`, with one condition more: no snapshot may follow the last state either (`_unbroken`).
+        # As `ReplicaLogs.settled`, with one condition more: no snapshot may follow the last state either (`_unbroken`).
         # A reading after that state may lie in a gap of the log, and these findings need every state in between.
         row, error = drop.before, self.clock.error_ms
         begin, end = row["captured_at_ms"] - settled_ms(self.cluster) - error, read_by(row) + error

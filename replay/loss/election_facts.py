@@ -229,7 +229,7 @@ class _Partition:
         return self._ran_as_replica(row, self.terms.rewritten_ms)
 
     def _ran_as_replica(self, row: Row, needed: int) -> bool:
-        """See `LeaderTerms.ran_as_replica`, before a row was read."""
+        """See `ReplicaLogs.ran_as_replica`, before a row was read."""
         read_ms = self.terms.end_ms if row["captured_at_ms"] is None else row["captured_at_ms"]
         return self.terms.ran_as_replica(row["broker_id"], read_ms - self.clock.error_ms, needed)
 

@@ -18,10 +18,11 @@ from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
 from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, ElectionFacts, partition_elections
 from replay.loss.facts import StateFacts, after_old_log_ends, after_restarts, facts_of, from_elr
-from replay.loss.leader_terms import LeaderTerms, Recorded, settled_ms
+from replay.loss.leader_terms import LeaderTerms
 from replay.loss.likely import Likely, likely
 from replay.loss.liveness import Sessions, sessions_of
 from replay.loss.read_again import is_first
+from replay.loss.replica_logs import Recorded, settled_ms
 from replay.loss.verdict import Judgement
 from replay.offsets.broker_lines import NO_LINES, below_logged, lines_of
 from replay.offsets.evidence import PROPAGATION_MS, Replica, Row, last_seen_with_epoch

@@ -280,7 +280,7 @@ class LineReader:
         as far as it went: it led, or its leader had just taken it into the ISR. The partition's first row if there is
         none: logs begin empty.
 
-        One in another directory may have taken the place of that one since (see `LeaderTerms.stayed`), before it was
+        One in another directory may have taken the place of that one since (see `ReplicaLogs.stayed`), before it was
         truncated as that one was (ReplicaAlterLogDirsThread)."""
         if winner not in self._agreements:
             inside = slice(self.terms.first, self.terms.end)

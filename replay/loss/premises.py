@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from replay.loss.facts import StateFacts
-from replay.loss.leader_terms import NO_DIRECTORY, LeaderTerms
+from replay.loss.leader_terms import LeaderTerms
+from replay.loss.replica_logs import NO_DIRECTORY
 from replay.offsets.evidence import PROPAGATION_MS
 
 OLD_LOG_ENDS, NO_SIGN_OF_LIFE = "not_held_old_log_ends", "not_held_no_sign_of_life"

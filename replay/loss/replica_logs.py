@@ -1,0 +1,318 @@
+"""What the log of each replica of one partition kept: of a broker's process, machine, disks and directories, and of
+its time in the ISR.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from replay.arrow.ragged import Array, mask_of, members_of
+from replay.arrow.runs import last_true_before, run_starts
+from replay.cluster.boots import is_same_boot
+from replay.cluster.facts import ClusterFacts
+from replay.controller.acceptable_leaders import UNASSIGNED
+from replay.loss.facts import StateFacts
+from replay.loss.liveness import Session, Sessions
+from replay.offsets.broker_lines import NO_LINES, BrokerLines
+from replay.offsets.evidence import PROPAGATION_MS, Row, Scrape, read_by
+from replay.partitions.elections import States
+from replay.partitions.reducer import MIGRATING
+
+# Topics to which a broker that leads a partition in its own eyes appends by itself, before anybody reaches it: the
+# coordinators' (Kafka's Topic.INTERNAL_TOPICS and CoordinatorRuntime).
+APPENDED_BY_BROKERS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+# Directory ids that mean: not known yet.
+NO_DIRECTORY = (UNASSIGNED, MIGRATING)
+# How long a replica must have been in sync, by Kafka's defaults and at least: see `settled_ms`.
+SETTLED_MS = 60_000
+
+
+def settled_ms(cluster: ClusterFacts) -> int:
+    """A replica that has been in sync for this long (ms), on a broker that ran all that time, follows its leader's log
+    and has written its high watermark since: a leader looks for replicas that lag twice in replica.lag.time.max.ms
+    (Kafka's ReplicaManager, `isr-expiration`), and the file is written at its interval after that."""
+    lag_ms = cluster.lag_time_max_ms * 3 // 2
+    return max(SETTLED_MS, lag_ms + cluster.checkpoint_interval_ms + PROPAGATION_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the history records of a partition beside its states. topic: its name; None if unknown. Of its rows:
+    directories, ids in the order of the replicas, and partition_epochs."""
+
+    topic: str | None = None
+    directories: Sequence[Sequence[str] | None] = ()
+    partition_epochs: Sequence[int] = ()
+
+
+@dataclass(eq=False)
+class ReplicaLogs:
+    """The logs of one partition's replicas, rows [first, end) of the bucket's facts and states. stopped:
+    `Evidence.stopped`; lines, scrapes: what brokers logged about the partition, and what their exporters show."""
+
+    facts: StateFacts
+    states: States
+    first: int
+    end: int
+    sessions: Sessions
+    cluster: ClusterFacts
+    end_ms: int
+    stopped: Mapping[tuple[int, int], int]
+    recorded: Recorded
+    lines: BrokerLines = NO_LINES
+    scrapes: Mapping[int, Sequence[Scrape]] = field(default_factory=dict)
+    _unsettled: dict[int, list[int]] = field(default_factory=dict, init=False)
+    _taken_in: dict[int, list[int]] = field(default_factory=dict, init=False)
+    _spans: dict[int, list[tuple[int, int]]] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def times(self) -> list[int]:
+        """The rows' times, in ms, of which none is before an earlier row's."""
+        times: list[int] = np.maximum.accumulate(self.facts.timestamp_ms[self.first : self.end]).tolist()
+        return times
+
+    @cached_property
+    def sound(self) -> bool:
+        """Whether leader epochs only rise. If not, two histories were mixed and evidence may be about either."""
+        rows = slice(self.first, self.end)
+        epochs = self.states.leader_epoch[rows][~self.states.removed[rows]]
+        return bool((np.diff(epochs) >= 0).all())
+
+    @cached_property
+    def known_since_ms(self) -> int:
+        """When the partition was created, or the time of the snapshot with which its history begins."""
+        return int(self.facts.timestamp_ms[self.first])
+
+    @cached_property
+    def is_written_by_clients(self) -> bool:
+        """Whether only clients and leaders write to the topic: brokers append to a coordinator's by themselves, and
+        what is in tiered storage outlives the process that wrote it."""
+        topic = self.recorded.topic
+        return topic is not None and topic not in APPENDED_BY_BROKERS and not self.cluster.may_be_tiered(topic)
+
+    def directory_of(self, row: int, broker: int) -> str | None:
+        """The id of the directory in which the broker has its replica; None if it has none, or none is recorded."""
+        directories = self.recorded.directories[row - self.first] if self.recorded.directories else None
+        replicas = members_of(self.states.replicas[row])
+        if not directories or len(directories) != len(replicas) or broker not in replicas:
+            return None
+        return directories[replicas.index(broker)]
+
+    def stayed(self, broker: int, since_ms: int, last: int) -> bool:
+        """Whether the broker's replica is recorded in one directory from since_ms to row `last`.
+
+        While a replica is moved, its new directory may be recorded before its new log has all records of the old one.
+        If the process ends then, the next one takes the new log (Kafka's LogManager.recoverAbandonedFutureLogs).
+        """
+        begin = self.first + max(bisect_right(self.times, since_ms) - 1, 0)
+        if self.facts.anchored[begin] and self.times[begin - self.first] > since_ms:
+            return False  # where it was before the snapshot is not known
+        return self.in_one_directory(broker, begin, last)
+
+    def in_one_directory(self, broker: int, first: int, last: int) -> bool:
+        """Whether rows first to last record no more than one directory of the broker's replica."""
+        found = {self.directory_of(row, broker) for row in range(first, last + 1)}
+        return len(found - {*NO_DIRECTORY, None}) <= 1
+
+    def has_no_other_log(self, broker: int, first: int, last: int) -> bool:
+        """Whether in rows first to last no second log of the broker's replica, in another directory, can have taken the
+        place of the first one (see `stayed`)."""
+        batch = int(self.facts.batch[first])
+        state, session = self.cluster.brokers.after_batch(broker, batch), self.sessions.at(broker, batch)
+        if state is not None and len(state.log_dirs or ()) <= 1:
+            return True  # it has one directory, or its release records none and recovers no such log
+        return self.stayed(broker, self.known_since_ms if session is None else session.begin_ms, last)
+
+    def ran_on(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+        """Whether a broker's log lost nothing from since_ms to until_ms, however often its process was killed: its
+        machine did not start again (SIGKILL leaves what was written in the page cache), and it kept its log
+        directories. The process of the session at since_ms, if there is one, ran up to its last sign of
+        life."""
+        if self.cluster.disk_failed(broker, since_ms - PROPAGATION_MS, until_ms + PROPAGATION_MS):
+            return False
+        if self.made_anew(broker, since_ms, until_ms):
+            return False
+        return self._same_log(broker, session, since_ms, until_ms) and not self._cut_damage(broker, since_ms, until_ms)
+
+    def kept_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+        """Whether its machine `ran_on`, and no start emptied the log, which was the partition's at since_ms. One does
+        where it ends below what the file of log starts says: the broker had truncated it below where an earlier leader
+        had deleted up to, and was killed before it wrote that file again (LogLoader, UnifiedLog.truncateTo,
+        LogManager.checkpointLogStartOffsets, 3.9.1 to 4.3.1). What a start found to begin at 0 was not emptied yet."""
+        if not self.ran_on(broker, session, since_ms, until_ms):
+            return False
+        whole = (load.at_ms for load in self.lines.loads if load.broker == broker and load.log_start == 0)
+        whole_ms = max(whole, default=-1) - self.cluster.clock.error_ms
+        lost = [at for at, leader in self._may_have_lost if leader != broker and whole_ms < at < until_ms]
+        if not lost:
+            return True
+        # It had truncated when a leader took it in, or when it had the partition's log.
+        joined = (int(self.facts.timestamp_ms[row]) for row in self.taken_in(broker))
+        cut_ms = min([since_ms, *(at for at in joined if at >= lost[-1])])
+        ended_ms = since_ms if session is None else max(since_ms, session.alive_until_ms)
+        rewritten = self.ran_as_replica(broker, ended_ms, self.rewritten_after_cut_ms, cut_ms)
+        return lost[-1] <= since_ms and rewritten
+
+    @cached_property
+    def _may_have_lost(self) -> list[tuple[int, int]]:
+        """(ms, leader) of leader epochs in which something below the high watermark may have been lost, as far as the
+        metadata log shows: of one in neither ISR nor ELR, or that registered anew as a member while ELR was off. And of
+        snapshots, before which it does not."""
+        facts, states, found, away = self.facts, self.states, list[tuple[int, int]](), dict[int, Array]()
+        inside, rows = slice(self.first, self.end), np.arange(self.first, self.end)
+        rows = rows[(facts.changes[rows] & (states.leader[rows] >= 0) & (rows > self.first)) | facts.anchored[rows]]
+        for row, following in pairwise([*rows.tolist(), self.end]):
+            leader = -1 if facts.anchored[row] else int(states.leader[row])
+            if leader not in away:
+                held = mask_of(states.replicas[inside], leader) & states.holders[inside]
+                away[leader] = last_true_before(held == 0)
+            since = self.first + int(away[leader][row - self.first]) + 1
+            last = int(facts.batch[following]) - 1 if following < self.end else None
+            again = self.sessions.begun(leader, int(facts.batch[since]), last)
+            if since == row or (again and not facts.elr_on[since:following].all()):
+                found.append((self.times[row - self.first], leader))
+        return found
+
+    def made_anew(self, broker: int, since_ms: int, until_ms: int) -> bool:
+        """Whether from since_ms to until_ms the broker, long a replica, made an empty log in place of the one that it
+        had: somebody deleted that, or put another disk there."""
+        long_ms, spans = SETTLED_MS + self.cluster.clock.error_ms, self._replica_spans(broker)
+        times = self.lines.created.get(broker, ())
+        anew = [at for at in times if any(begin + long_ms <= at <= end for begin, end in spans)]
+        return self._is_within(anew, since_ms, until_ms)
+
+    def was_damaged(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+        """Whether only damage that a start cut off keeps `ran_on` from being true."""
+        return self._cut_damage(broker, since_ms, until_ms) and self._same_log(broker, session, since_ms, until_ms)
+
+    def _same_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+        since_ms = since_ms if session is None else max(since_ms, session.alive_until_ms)
+        until_ms += PROPAGATION_MS
+        if not is_same_boot(self.cluster.boots.get(broker, ()), since_ms, until_ms, self.cluster.clock.error_ms):
+            return False
+        if not self.cluster.brokers.kept_log_dirs(broker, since_ms, until_ms):
+            return False
+        # The file of log starts has names, and a start empties a log that ends below what it says (LogLoader).
+        is_used_again = self.cluster.is_used_again(self.recorded.topic)
+        if is_used_again and not self.ran_as_replica(broker, since_ms, SETTLED_MS + PROPAGATION_MS):
+            return False
+        life_ms = self.known_since_ms if session is None else session.begin_ms
+        last = bisect_right(self.times, until_ms) - 1
+        return self.stayed(broker, life_ms, self.first + max(last, 0))
+
+    def cut_unasked(self, broker: int, since_ms: int, until_ms: int) -> bool:
+        """Whether a start after a clean stop may have cut off damage (LogLoader.loadSegmentFiles)."""
+        return self._is_within(self.lines.cut_unasked.get(broker, ()), since_ms, until_ms)
+
+    def _cut_damage(self, broker: int, since_ms: int, until_ms: int) -> bool:
+        return self._is_within(self.lines.corrupted.get(broker, ()), since_ms, until_ms)
+
+    def _is_within(self, times: Sequence[int | None], since_ms: int, until_ms: int) -> bool:
+        return self.cluster.clock.may_be_within(times, since_ms - PROPAGATION_MS, until_ms + PROPAGATION_MS)
+
+    def taken_in(self, broker: int) -> list[int]:
+        """The rows in which another leader has just taken the broker into the ISR."""
+        if broker not in self._taken_in:
+            joined = self._joins(broker, np.arange(self.first, self.end))
+            found = joined[~self.facts.anchored[joined] & (self.states.leader[joined] != broker)]
+            self._taken_in[broker] = found.tolist()
+        return self._taken_in[broker]
+
+    def _joins(self, broker: int, rows: Array) -> Array:
+        """Of consecutive rows, those in which the broker has just joined the ISR while somebody leads."""
+        inside = self.is_in_isr(broker, rows)
+        joined: Array = rows[1:][inside[1:] & ~inside[:-1] & (self.states.leader[rows[1:]] >= 0)]
+        return joined
+
+    def was_replica(self, broker: int, first: int, end: int) -> bool:
+        """Whether the broker was a replica in all rows [first, end): Kafka deletes the log of one that is none."""
+        replicas = self.states.replicas[first:end]
+        return bool((mask_of(replicas, broker) != 0).all())
+
+    def ran_as_replica(self, broker: int, until_ms: int, needed: int, since_ms: int = 0) -> bool:
+        """Whether the broker was active for so many ms in one session, as a replica, between two times."""
+        error_ms = self.cluster.clock.error_ms
+        spans = [
+            (max(since + error_ms, session.begin_ms, since_ms), min(until_ms, end, session.alive_until_ms))
+            for session in self.sessions.by_broker.get(broker, [])
+            for since, end in self._replica_spans(broker)
+        ]
+        return any(self.cluster.brokers.active_for(broker, *span) >= needed for span in spans if span[0] < span[1])
+
+    @cached_property
+    def rewritten_ms(self) -> int:
+        """After how long a process of a replica's broker has rewritten its checkpoint files, and none has what an
+        earlier topic of that name left: of high watermarks, and of log starts, below which none is
+        (UnifiedLog.updateLogStartOffset)."""
+        is_used_again = self.cluster.is_used_again(self.recorded.topic)
+        return self.rewritten_after_cut_ms if is_used_again else self.cluster.checkpoint_interval_ms + PROPAGATION_MS
+
+    @property
+    def rewritten_after_cut_ms(self) -> int:
+        """After how long a process that has truncated a log has rewritten all its checkpoint files: that of log starts,
+        too, which may have where an earlier leader had deleted up to (log.flush.start.offset.checkpoint.interval.ms),
+        and the next process begins with no less (LogLoader)."""
+        return max(self.cluster.checkpoint_interval_ms, SETTLED_MS) + PROPAGATION_MS
+
+    def may_have_cut(self, broker: int, row: int) -> bool:
+        """Whether the broker may have truncated its log to follow another leader, up to that row."""
+        led = self.states.leader[self.first + 1 : row + 1][self.facts.changes[self.first + 1 : row + 1]]
+        return bool(self.facts.anchored[self.first]) or not set(led.tolist()) <= {broker, -1}
+
+    def _replica_spans(self, broker: int) -> list[tuple[int, int]]:
+        """From when to when, in ms, the broker was a replica of the partition."""
+        if broker not in self._spans:
+            inside, times = slice(self.first, self.end), [*self.times, self.end_ms]
+            is_replica = mask_of(self.states.replicas[inside], broker) != 0
+            starts = [*np.flatnonzero(run_starts(is_replica)).tolist(), len(is_replica)]
+            self._spans[broker] = [(times[a], times[b]) for a, b in pairwise(starts) if is_replica[a]]
+        return self._spans[broker]
+
+    def in_isr(self, broker: int, row: int) -> bool:
+        """Whether the broker is in the row's ISR."""
+        return bool(self.is_in_isr(broker, slice(row, row + 1))[0])
+
+    def is_in_isr(self, broker: int, rows: Array | slice) -> Array:
+        """For each of some rows, whether the broker is in its ISR."""
+        inside: Array = (mask_of(self.states.replicas[rows], broker) & self.states.isr[rows]) != 0
+        return inside
+
+    def settled(self, row: Row) -> int | None:
+        """The leader epoch under which the row's replica had been in sync, on a running broker, for `settled_ms` when
+        the row was read; None if it had not, or that is unknown."""
+        broker, error = row["broker_id"], self.cluster.clock.error_ms
+        begin_ms = row["captured_at_ms"] - settled_ms(self.cluster) - error
+        return self.in_sync_since(broker, begin_ms, read_by(row) + error)
+
+    def in_sync_since(self, broker: int, begin_ms: int, end_ms: int) -> int | None:
+        """The leader epoch at begin_ms if from then to end_ms the metadata log shows the broker running and in the ISR,
+        under a leader; None if it does not."""
+        first, last = bisect_right(self.times, begin_ms) - 1, bisect_right(self.times, end_ms) - 1
+        if first < 0 or self.breaks(broker)[last] >= first or not self.known_at(end_ms):
+            return None
+        if not self.cluster.brokers.steady(broker, begin_ms, end_ms):
+            return None
+        return int(self.states.leader_epoch[self.first + first])
+
+    def known_at(self, timestamp_ms: int) -> bool:
+        """Whether the partition's state at a time is known: it is not if the log ended before, or if the next row is a
+        snapshot's, which follows a hole in the log."""
+        following = bisect_right(self.times, timestamp_ms)
+        if following == len(self.times):
+            return timestamp_ms <= self.end_ms
+        return not self.facts.anchored[self.first + following] or timestamp_ms <= self.times[following - 1]
+
+    def breaks(self, broker: int) -> list[int]:
+        """For every row of the partition (counted from its first), the last one up to it without a leader, without the
+        broker in the ISR, or (counted from the next row on) followed by unknown states; -1 for none."""
+        if broker in self._unsettled:
+            return self._unsettled[broker]
+        inside, states = slice(self.first, self.end), self.states
+        index = np.arange(self.end - self.first)
+        out = np.where(self.is_in_isr(broker, inside) & (states.leader[inside] >= 0), -1, index)
+        out = np.where(self.facts.anchored[inside], np.maximum(out, index - 1), out)
+        return self._unsettled.setdefault(broker, np.maximum.accumulate(out).tolist())
