@@ -32,7 +32,6 @@ RECOVERING = "unclean_recovery_partitions_count"
 MANUAL = "manual_leader_election_required_partition_count"
 FINISHED = "unclean_recovery_finished_count"
 ELECTABLE = "electable_replicas_count"
-_NULL = np.iinfo(np.int64).min
 _BAND_OFFSETS = 1 << 23  # whose moves are held at once: some 10 % of records move a metric of the whole cluster
 _GAUGES = (UNDER_MIN_ISR, RECOVERING, MANUAL)
 
@@ -132,21 +131,17 @@ def summed(found: pa.Table) -> pa.Table:
     record. The delta of an unknown value stays null. Strings are dictionary-encoded: a large cluster has millions of
     these rows, and few strings."""
     rows = _encoded(found)
-    metric = _ranks(rows["metric"].combine_chunks())
+    metric, delta = _ranks(rows["metric"]), rows["delta"]
     section, offset = rows["section"].to_numpy(), rows["offset"].to_numpy()
-    at = np.lexsort((offset, section, metric))
-    order = pa.array(at)
-
-    def in_order(name: str) -> pa.Array:  # one column: a copy of all takes as much memory again
-        return rows[name].combine_chunks().take(order)
-
+    # Of moves at one offset, some may lack its record: one that has it comes last.
+    at = np.lexsort((pc.fill_null(rows["position"], -1).to_numpy(), offset, section, metric))
     first = np.flatnonzero(run_starts(metric[at], section[at], offset[at]))
-    columns = {name: in_order(name).take(pa.array(first)) for name in ("metric", "section", "offset")}
-    columns |= {name: _largest(in_order(name), first) for name in _RECORD}
-    delta = in_order("delta")
-    columns["delta"] = pa.array(_by_group(np.add, pc.fill_null(delta, 0).to_numpy(), first))
-    unknown = _by_group(np.maximum, delta.is_null().to_numpy(zero_copy_only=False).astype(np.int64), first)
-    columns["delta"] = pc.if_else(pa.array(unknown > 0), None, columns["delta"])
+    last = pa.array(at[np.append(first[1:], len(at))[: len(first)] - 1])
+    # Column by column: a copy of all takes as much memory again.
+    columns = {name: rows[name].combine_chunks().take(last) for name in rows.column_names}
+    known = [delta.is_valid().to_numpy().astype(np.int64), pc.fill_null(delta, 0).to_numpy()]
+    count, total = (np.add.reduceat(values[at], first) if len(first) else values[:0] for values in known)
+    columns["delta"] = pa.array(total, mask=count < np.diff(np.append(first, len(at))))
     return pa.table({field.name: columns[field.name] for field in MOVES})
 
 
@@ -156,29 +151,11 @@ def _encoded(rows: pa.Table) -> pa.Table:
     return pa.table(columns, names=rows.column_names).unify_dictionaries()
 
 
-def _ranks(column: pa.Array) -> Array:
-    """int64: values in the order of the column's, strings by their place among the sorted ones; _NULL is null."""
-    if not pa.types.is_dictionary(column.type):
-        ranks: Array = pc.fill_null(column.cast(pa.int64()), _NULL).to_numpy()
-        return ranks
-    rank = np.append(pc.rank(column.dictionary).to_numpy().astype(np.int64), _NULL)
-    places: Array = rank[column.indices.fill_null(len(column.dictionary)).to_numpy()]
-    return places
-
-
-def _largest(column: pa.Array, first: Array) -> pa.Array:
-    """The largest value of each group; null if it has none. first: each group's first row."""
-    largest = _by_group(np.maximum, _ranks(column), first)
-    null = largest == _NULL
-    if not pa.types.is_dictionary(column.type):
-        return pa.array(largest, mask=null).cast(column.type)
-    values = column.dictionary.sort()
-    return pa.DictionaryArray.from_arrays(pa.array(np.maximum(largest - 1, 0).astype(np.int32), mask=null), values)
-
-
-def _by_group(function: np.ufunc, values: Array, first: Array) -> Array:
-    found: Array = function.reduceat(values, first) if len(first) else values
-    return found
+def _ranks(column: pa.ChunkedArray) -> Array:
+    """int64: dictionary-encoded strings, none of them null, by their places among the sorted ones."""
+    whole = column.combine_chunks()
+    rank: Array = pc.rank(whole.dictionary).to_numpy().astype(np.int64)[whole.indices.to_numpy()]
+    return rank
 
 
 def bands(found: pa.Table, width: int = _BAND_OFFSETS) -> dict[int, pa.Table]:
@@ -205,7 +182,7 @@ def running(found: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def _changes(found: pa.Table) -> pa.Table:
     """MOVES where a metric's value changes, in the order of `summed`, with the value as delta."""
     at = summed(found).combine_chunks()
-    metric = _ranks(at["metric"].combine_chunks())
+    metric = _ranks(at["metric"])
     delta = at["delta"].combine_chunks()
     known, step = delta.is_valid().to_numpy(zero_copy_only=False), pc.fill_null(delta, 0).to_numpy()
     # Sections follow each other in offset order, so a running sum within one is a difference of running sums.
@@ -219,7 +196,7 @@ def _changes(found: pa.Table) -> pa.Table:
 
 def _intervals(at: pa.Table) -> pa.Table:
     """schemas.CLUSTER_METRICS of `_changes`: each value ends where the next one of its metric begins."""
-    last = run_starts(_ranks(at["metric"].combine_chunks())[::-1])[::-1]
+    last = run_starts(_ranks(at["metric"])[::-1])[::-1]
     following = pa.array(np.arange(1, len(at) + 1), mask=last)
     columns = {name: at[name] for name in ("offset", "metric", *_RECORD)} | {"value": at["delta"]}
     columns |= {f"end_{name}": at[name].take(following) for name in ("offset", "timestamp_ms")}
