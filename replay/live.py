@@ -210,8 +210,7 @@ def _alone(states: States, new: Array) -> Array:
     left = states.isr_size + size(states.lists["elr"])
     alone = (left == 1) & (size(states.replicas) > 1) & ~states.removed
     before = np.append(False, alone[:-1])[: len(alone)] & ~states.begins
-    rows: Array = np.flatnonzero(alone & ~before & new)
-    return rows
+    return np.flatnonzero(alone & ~before & new)
 
 
 def alarm(kind: str, state: Row, text: str) -> Row:

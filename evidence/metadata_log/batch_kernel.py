@@ -46,8 +46,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Inline the function into compiled functions of the same file. numba's cache is only invalidated when that file
     changes, not when a file that it imports from does."""
-    result: Callable[..., Any] = numba.njit(forceinline=True, **_OPTIONS)(function)
-    return result
+    return numba.njit(forceinline=True, **_OPTIONS)(function)
 
 
 def _crc_tables() -> Array:

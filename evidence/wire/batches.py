@@ -166,8 +166,7 @@ class Batches(Sequence[Batch]):
     @property
     def are_control(self) -> Array:
         """Mask of the control batches."""
-        found: Array = (self.heads["attributes"] & _CONTROL) != 0
-        return found
+        return (self.heads["attributes"] & _CONTROL) != 0
 
 
 @dataclass(frozen=True, slots=True)

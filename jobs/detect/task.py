@@ -136,8 +136,7 @@ class DetectTask:
         # A record makes at most one state: if the numbers are equal, every record made one.
         if len(keys) == np.count_nonzero(of_record):
             return []
-        unused: list[dict[str, Any]] = new_rows(keys, history, KEY).slice(0, MAX_ORPHANS).to_pylist()
-        return unused
+        return new_rows(keys, history, KEY).slice(0, MAX_ORPHANS).to_pylist()
 
 
 def counts_of(values: pa.ChunkedArray) -> dict[str, int]:

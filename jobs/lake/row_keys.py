@@ -24,8 +24,7 @@ def new_rows(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> pa.Table:
 
 def matches(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> Array:
     """int64: for each row the number of a row of `known` with the same key, -1 if there is none."""
-    found: Array = _places(_MATCHES, rows, known, key).to_numpy()
-    return found
+    return _places(_MATCHES, rows, known, key).to_numpy()
 
 
 def _places(query: str, rows: pa.Table, known: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:

@@ -109,5 +109,4 @@ def mask_of(replicas: Array, member: Array | int) -> Array:
 
 def _bits(hit: Array) -> Array:
     kind = np.dtype(object) if hit.shape[1] > WORD_BITS else np.dtype(np.uint64)
-    result: Array = hit.astype(kind) @ np.array([1 << j for j in range(hit.shape[1])], dtype=kind)
-    return result
+    return hit.astype(kind) @ np.array([1 << j for j in range(hit.shape[1])], dtype=kind)

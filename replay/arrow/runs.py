@@ -29,8 +29,7 @@ def run_starts(*keys: Array) -> Array:
 
 def last_true(mask: Array) -> Array:
     """int64: for each row the last row up to it in which the mask is true; -1 if there is none."""
-    found: Array = np.maximum.accumulate(np.where(mask, np.arange(len(mask)), -1))
-    return found
+    return np.maximum.accumulate(np.where(mask, np.arange(len(mask)), -1))
 
 
 def last_true_before(mask: Array) -> Array:
@@ -40,8 +39,7 @@ def last_true_before(mask: Array) -> Array:
 
 def next_true(mask: Array) -> Array:
     """int64: for each row the first row from it on in which the mask is true; the number of rows if there is none."""
-    found: Array = np.minimum.accumulate(np.where(mask, np.arange(len(mask)), len(mask))[::-1])[::-1]
-    return found
+    return np.minimum.accumulate(np.where(mask, np.arange(len(mask)), len(mask))[::-1])[::-1]
 
 
 def ranges(first: Array, count: Array) -> tuple[Array, Array]:
@@ -55,8 +53,7 @@ def highest_so_far(group: Array, value: Array) -> Array:
     # Ranks instead of values, so that a group's number and any 64-bit value fit one sortable number.
     distinct, rank = np.unique(value, return_inverse=True)
     base = np.cumsum(run_starts(group)) * len(distinct)
-    found: Array = distinct[np.maximum.accumulate(base + rank) - base]
-    return found
+    return distinct[np.maximum.accumulate(base + rank) - base]
 
 
 def highest_before(known: tuple[Array, Array, Array], group: Array, at: Array) -> Array:
@@ -85,8 +82,7 @@ def places(among: Array, values: Array) -> Array:
     if not len(among) or among[0] < 0 or among[-1] >= values.size:
         return np.searchsorted(among, values)
     below = np.append(0, np.cumsum(np.bincount(among)))
-    found: Array = below[np.clip(values, 0, len(below) - 1)]
-    return found
+    return below[np.clip(values, 0, len(below) - 1)]
 
 
 class Events:

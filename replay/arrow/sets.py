@@ -17,14 +17,12 @@ Some = TypeVar("Some")
 
 def size(lists: Array) -> Array:
     """The number of members of each list."""
-    count: Array = (lists != PAD).sum(axis=1)
-    return count
+    return (lists != PAD).sum(axis=1)
 
 
 def is_empty(lists: Array) -> Array:
     """True for each list without members."""
-    found: Array = lists[:, 0] == PAD
-    return found
+    return lists[:, 0] == PAD
 
 
 def empty(lists: Array) -> Array:
@@ -48,8 +46,7 @@ def all_within(members: Array, lists: Array) -> Array:
 
 def has(lists: Array, member: Array) -> Array:
     """True for each list that contains its row's member; false for a PAD member."""
-    found: Array = (lists == member[:, None]).any(axis=1) & (member != PAD)
-    return found
+    return (lists == member[:, None]).any(axis=1) & (member != PAD)
 
 
 def keep(lists: Array, mask: Array) -> Array:
@@ -113,8 +110,7 @@ def where(condition: Array, lists: Array, others: Array) -> Array:
 def same(lists: Array, others: Array) -> Array:
     """True where both lists of a row have the same members in the same order."""
     width = max(lists.shape[1], others.shape[1])
-    equal: Array = (fit(lists, width) == fit(others, width)).all(axis=1)
-    return equal
+    return (fit(lists, width) == fit(others, width)).all(axis=1)
 
 
 def same_set(lists: Array, others: Array) -> Array:

@@ -28,8 +28,7 @@ def surviving(epoch: Array, base_offset: Array, last_offset: Array) -> Array:
     start = np.full(len(epochs), INT64_MAX, dtype=np.int64)
     np.minimum.at(start, which, base_offset)
     later_start = np.append(np.minimum.accumulate(start[::-1])[::-1][1:], INT64_MAX)
-    kept: Array = last_offset < later_start[which]
-    return kept
+    return last_offset < later_start[which]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,7 @@ class Holders:
 
     def where(self, chosen: Iterable[bool]) -> Array:
         """Mask of the batches whose set is chosen. chosen: for each set."""
-        found: Array = np.array([*chosen, False], dtype=bool)[self.of]
-        return found
+        return np.array([*chosen, False], dtype=bool)[self.of]
 
     @property
     def all_nodes(self) -> set[int]:

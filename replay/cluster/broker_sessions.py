@@ -128,8 +128,7 @@ def _continues(history: pa.Table) -> Array:
     partition = history["partition"].to_numpy()
     removed = bools(history["removed"])
     same = ~run_starts(topic, partition) & ~removed & ~np.append(False, removed)[:-1]
-    result: Array = same & bools(pc.equal(history["origin"], "log"))
-    return result
+    return same & bools(pc.equal(history["origin"], "log"))
 
 
 def _still_eligible(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:

@@ -75,8 +75,7 @@ class FeatureLevels:
         """The level at each offset, as `at`; int64."""
         known, levels = self.levels.get(name, ([], []))
         index = np.searchsorted(np.array(known, dtype=np.int64), offsets, side="right")
-        found: Array = np.array([0, *levels], dtype=np.int64)[index]
-        return found
+        return np.array([0, *levels], dtype=np.int64)[index]
 
 
 def feature_levels(changes: Iterable[tuple[int, str, int]]) -> FeatureLevels:
@@ -92,8 +91,7 @@ def feature_levels(changes: Iterable[tuple[int, str, int]]) -> FeatureLevels:
 def switches(levels: Array, name: str) -> Array:
     """A bool property of MetadataVersion, by name, at each level (int64)."""
     by_level = np.array([getattr(version, name) for version in _VERSIONS], dtype=bool)
-    found: Array = by_level[np.clip(levels - _FIRST_LEVEL, 0, len(by_level) - 1)]
-    return found
+    return by_level[np.clip(levels - _FIRST_LEVEL, 0, len(by_level) - 1)]
 
 
 def flags(versions: Iterable[MetadataVersion], name: str) -> Array:

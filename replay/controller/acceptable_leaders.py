@@ -59,8 +59,7 @@ class Availability:
 
     def acceptable(self, brokers: Array, directories: Array, states: Array) -> Array:
         """Whether each broker was acceptable as leader with its replica in that directory; bool matrix."""
-        found: Array = (brokers != PAD) & np.append(self.active, False)[states] & self.has_online(directories, states)
-        return found
+        return (brokers != PAD) & np.append(self.active, False)[states] & self.has_online(directories, states)
 
     def has_online(self, directories: Array, states: Array) -> Array:
         """Whether each directory was online, or is not known to have failed; bool matrix. states: of their brokers."""

@@ -222,8 +222,7 @@ def _target_elr(cases: Cases) -> Array:
 def _stays(cases: Cases, rows: Array, members: Array) -> Array:
     """True for each member that is neither in its case's new ISR nor back after an unclean shutdown."""
     gone = is_in(members, cases.target_isr[rows]) | is_in(members, cases.unclean_shutdown[rows])
-    stays: Array = ~gone & (members != PAD)
-    return stays
+    return ~gone & (members != PAD)
 
 
 def _without_member(lists: Array, member: Array, rows: Array) -> Array:
@@ -250,8 +249,7 @@ def _as_hash_set(members: Array, first: Array) -> Array:
 
 def hash_buckets(members: Array, buckets: int | Array = LEAST_BUCKETS) -> Array:
     """The bucket of each member in a Java HashSet<Integer> of so many buckets, a power of two."""
-    result: Array = (members ^ ((members & 0xFFFFFFFF) >> 16)) & (buckets - 1)
-    return result
+    return (members ^ ((members & 0xFFFFFFFF) >> 16)) & (buckets - 1)
 
 
 def _elect(cases: Cases, elr: Array, rules: Rules) -> tuple[Array, Array]:

@@ -114,8 +114,7 @@ class Compared:
     @property
     def trigger(self) -> Array:
         """Each change's trigger, str or None."""
-        trigger: Array = self.predictions.trigger[self.alike.kind]
-        return trigger
+        return self.predictions.trigger[self.alike.kind]
 
 
 def predict_all(bucket: Bucket, rows: Array) -> Compared:

@@ -138,14 +138,12 @@ class PossibleProfiles:
     def may_be(self, name: str, offsets: Array) -> Array:
         """True for each offset (int64) that the profile may have written."""
         possible = np.array([True, *(name in names for names in self.profiles)])
-        found: Array = possible[np.searchsorted(np.array(self.offsets, dtype=np.int64), offsets, side="right")]
-        return found
+        return possible[np.searchsorted(np.array(self.offsets, dtype=np.int64), offsets, side="right")]
 
     def newest(self, offsets: Array) -> Array:
         """The number in PROFILES of the newest profile that may have written each offset (int64)."""
         newest = np.array([_ALL.index(names[-1]) for names in (_ALL, *self.profiles)])
-        found: Array = newest[np.searchsorted(np.array(self.offsets, dtype=np.int64), offsets, side="right")]
-        return found
+        return newest[np.searchsorted(np.array(self.offsets, dtype=np.int64), offsets, side="right")]
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -77,8 +77,7 @@ class Bucket:
     def changed_rows(self) -> Array:
         """Row numbers of states that a PartitionChangeRecord made from a known state."""
         cleared = np.isin(self.offset, self.facts.cleared)
-        rows: Array = np.flatnonzero(~self.states.begins & ~self.states.removed & ~cleared)
-        return rows
+        return np.flatnonzero(~self.states.begins & ~self.states.removed & ~cleared)
 
     @cached_property
     def config_keys(self) -> ConfigKeys:
@@ -150,8 +149,7 @@ class Bucket:
 
     def directory_codes_at(self, rows: Array) -> Array:
         """The directories of some states as numbers."""
-        taken: Array = self.directory_codes.T.take(rows, axis=1).T
-        return taken
+        return self.directory_codes.T.take(rows, axis=1).T
 
     def _states(self, rows: Array, directories: Array) -> dict[str, Array]:
         """Some states by field name of `PartitionStates`."""
@@ -169,8 +167,7 @@ class Bucket:
         """True where the state of every broker among the replicas before the change is known."""
         replicas = transitions.before.replicas
         states = self.availability.states(replicas, transitions.change.place[0])
-        known: Array = ((states >= 0) | (replicas == PAD)).all(axis=1)
-        return known
+        return ((states >= 0) | (replicas == PAD)).all(axis=1)
 
     def _cases(self, rows: Array, directories: Array, configs: Configs, offset: Array) -> Cases:
         """The states as Cases right before the offsets, with targets that request nothing."""
@@ -182,5 +179,4 @@ class Bucket:
 
 
 def _known(sources: pa.Array) -> Array:
-    known: Array = pc.not_equal(sources, "assumed_default").to_numpy(zero_copy_only=False)
-    return known
+    return pc.not_equal(sources, "assumed_default").to_numpy(zero_copy_only=False)

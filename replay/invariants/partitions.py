@@ -75,8 +75,7 @@ def _only(lists: Array, others: Array, inside: bool) -> Array:
 
 
 def _any(lists: Array) -> Array:
-    result: Array = (lists != PAD).any(axis=1)
-    return result
+    return (lists != PAD).any(axis=1)
 
 
 def _of_states(rows: _Rows) -> Iterator[Broken]:
@@ -125,8 +124,7 @@ def _of_changes(rows: _Rows, facts: ClusterFacts) -> Iterator[Broken]:
 
 def _since(start: Array, lasts: Array) -> Array:
     """True from each start on, for as long as `lasts` is true."""
-    result: Array = last_true(start) > last_true(~(lasts | start))
-    return result
+    return last_true(start) > last_true(~(lasts | start))
 
 
 def _fell(rows: _Rows, facts: ClusterFacts) -> tuple[Array, Array]:
@@ -205,8 +203,7 @@ def _merged(places: CheckedStates, row: Array, offset: Array) -> CheckedStates:
 
 
 def _ends(history: pa.Table) -> Array:
-    result: Array = pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
-    return result
+    return pc.fill_null(history["end_offset"], INT64_MAX).to_numpy()
 
 
 def _unregistered(rows: _Rows, brokers: BrokerTimeline) -> Broken:
@@ -264,5 +261,4 @@ def _disagreeing(rows: _Rows, bucket: Bucket) -> Broken:
 
 
 def _sources(names: pa.Array) -> Array:
-    result: Array = names.to_numpy(zero_copy_only=False).astype(object)
-    return result
+    return names.to_numpy(zero_copy_only=False).astype(object)

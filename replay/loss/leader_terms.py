@@ -439,8 +439,7 @@ class LeaderTerms(ReplicaLogs):
             for later in range(int(row), self.end):
                 if self.times[later - self.first] < until_ms or self._process_began_ms(later) <= raised_ms:
                     lower[later - self.first] = min(lower[later - self.first], least[row - self.first - 1])
-        result: Array = facts.below[rows] & (self.states.isr_size[rows] < lower)
-        return result
+        return facts.below[rows] & (self.states.isr_size[rows] < lower)
 
     def absent(self, broker: int) -> Array:
         """For every row of the partition, the number of the last row up to it in which the broker was no member; -1 for

@@ -72,8 +72,7 @@ class ReplicaLogs:
     @cached_property
     def times(self) -> list[int]:
         """The rows' times, in ms, of which none is before an earlier row's."""
-        times: list[int] = np.maximum.accumulate(self.facts.timestamp_ms[self.first : self.end]).tolist()
-        return times
+        return np.maximum.accumulate(self.facts.timestamp_ms[self.first : self.end]).tolist()
 
     @cached_property
     def sound(self) -> bool:
@@ -225,8 +224,7 @@ class ReplicaLogs:
     def _joins(self, broker: int, rows: Array) -> Array:
         """Of consecutive rows, those in which the broker has just joined the ISR while somebody leads."""
         inside = self.is_in_isr(broker, rows)
-        joined: Array = rows[1:][inside[1:] & ~inside[:-1] & (self.states.leader[rows[1:]] >= 0)]
-        return joined
+        return rows[1:][inside[1:] & ~inside[:-1] & (self.states.leader[rows[1:]] >= 0)]
 
     def was_replica(self, broker: int, first: int, end: int) -> bool:
         """Whether the broker was a replica in all rows [first, end): Kafka deletes the log of one that is none."""
@@ -278,8 +276,7 @@ class ReplicaLogs:
 
     def is_in_isr(self, broker: int, rows: Array | slice) -> Array:
         """For each of some rows, whether the broker is in its ISR."""
-        inside: Array = (mask_of(self.states.replicas[rows], broker) & self.states.isr[rows]) != 0
-        return inside
+        return (mask_of(self.states.replicas[rows], broker) & self.states.isr[rows]) != 0
 
     def settled(self, row: Row) -> int | None:
         """The leader epoch under which the row's replica had been in sync, on a running broker, for `settled_ms` when

@@ -354,5 +354,4 @@ def below_logged(history: pa.Table, states: States, events: pa.Table | None, row
     low = ends < highest_before(known, keys[began], 2 * epochs[began])
     suspected = set(zip(keys[began][low].tolist(), epochs[began][low].tolist(), strict=True))
     places = zip(states.key[rows].tolist(), states.leader_epoch[rows].tolist(), strict=True)
-    result: Array = rows[np.array([place in suspected for place in places], dtype=bool)]
-    return result
+    return rows[np.array([place in suspected for place in places], dtype=bool)]

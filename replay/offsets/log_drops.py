@@ -95,8 +95,7 @@ def _shows(offsets: pa.Table) -> pa.ChunkedArray:
 def _unloaded(rows: pa.Table) -> Array:
     metric = pc.is_in(rows["source"], value_set=pa.array(METRICS))
     zero = pc.fill_null(pc.equal(rows["log_end_offset"], 0), False)
-    result: Array = pc.and_(metric, zero).to_numpy(zero_copy_only=False)
-    return result
+    return pc.and_(metric, zero).to_numpy(zero_copy_only=False)
 
 
 def _timed(rows: pa.Table, keys: Array, column: str, where: Array) -> _Readings:
@@ -137,8 +136,7 @@ def _below_earlier(readings: _Readings, others: _Readings) -> Array:
     order = np.lexsort((at, broker, key))
     key, value = key[order], value[order]
     earlier = np.where(order < len(readings.key), value, PAD)
-    result: Array = key[value < highest_so_far(np.cumsum(run_starts(key, broker[order])), earlier)]
-    return result
+    return key[value < highest_so_far(np.cumsum(run_starts(key, broker[order])), earlier)]
 
 
 def drops(rows: Sequence[Row], column: str, clock: Clock) -> list[Drop]:

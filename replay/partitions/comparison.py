@@ -81,8 +81,7 @@ def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray, in_any_order: bool) ->
     if pa.types.is_list(left.type) and not pa.types.is_string(left.type.value_type):
         nulls = [bools(pc.is_null(column)) for column in (left, right)]
         equals = same_set if in_any_order else same
-        result: Array = (nulls[0] == nulls[1]) & equals(to_matrix(left), to_matrix(right))
-        return result
+        return (nulls[0] == nulls[1]) & equals(to_matrix(left), to_matrix(right))
     if pa.types.is_list(left.type):  # ids of directories have no comma
         left, right = (pc.binary_join(column, ",") for column in (left, right))
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))

@@ -38,8 +38,7 @@ class Lists:
 
     def at(self, name: str, rows: Array) -> Array:
         """The lists of some states."""
-        taken: Array = self[name].T.take(rows, axis=1).T
-        return taken
+        return self[name].T.take(rows, axis=1).T
 
 
 ALTER_PARTITION, REASSIGNMENT = "alter_partition", "reassignment"
@@ -61,8 +60,7 @@ class Side:
     @property
     def under_way(self) -> Array:
         """True where a reassignment is under way."""
-        result: Array = (self.adding != PAD).any(axis=1) | (self.removing != PAD).any(axis=1)
-        return result
+        return (self.adding != PAD).any(axis=1) | (self.removing != PAD).any(axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +97,7 @@ class Change:
         gone = masks(goes, self.after.replicas) == 0
         # A reassignment that is redirected may add and remove the same replica.
         kept = all_within(without(stays, goes), self.after.replicas)
-        result: Array = self.before.under_way & ~self.after.under_way & kept & gone
-        return result
+        return self.before.under_way & ~self.after.under_way & kept & gone
 
 
 def changes_at(history: pa.Table, lists: Lists, leader: Array, rows: Array) -> Change:
@@ -143,8 +140,7 @@ def actors(change: Change, cause: Array, events: BrokerEvents, lost_at: Array) -
 def _left_isr(change: Change, broker: Array) -> Array:
     """True where the broker left the ISR, or led and nobody leads now: without ELR the last ISR member stays in it."""
     leaderless = (change.led == broker) & (broker >= 0) & (change.winner < 0)
-    result: Array = leaderless | (has(change.before.isr, broker) & ~has(change.after.isr, broker))
-    return result
+    return leaderless | (has(change.before.isr, broker) & ~has(change.after.isr, broker))
 
 
 def aimed(change: Change) -> Array:
@@ -152,5 +148,4 @@ def aimed(change: Change) -> Array:
     before, after = change.before, change.after
     same = all_within(after.adding, before.adding) & all_within(after.removing, before.removing)
     same &= all_within(before.adding, after.adding) & all_within(before.removing, after.removing)
-    result: Array = (after.under_way & ~same) | (~before.under_way & ~after.under_way & ~change.same_replicas)
-    return result
+    return (after.under_way & ~same) | (~before.under_way & ~after.under_way & ~change.same_replicas)

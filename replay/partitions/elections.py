@@ -135,8 +135,7 @@ def leader_changes(states: States) -> Array:
     """Row numbers of leader changes (elected or lost): each leader epoch bump after the first known state."""
     changed = np.zeros(len(states.key), dtype=bool)
     changed[1:] = states.leader_epoch[1:] != states.leader_epoch[:-1]
-    rows: Array = np.flatnonzero(changed & ~states.begins & ~states.removed)
-    return rows
+    return np.flatnonzero(changed & ~states.begins & ~states.removed)
 
 
 def causes(
@@ -185,8 +184,7 @@ def _old_directories(directories: pa.ChunkedArray, change: Change) -> Array:
     place = is_led.argmax(axis=1)
     values = np.append(pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(object), "")
     found = is_led.any(axis=1) & (place < count)
-    directory: Array = values[np.where(found, np.cumsum(count) - count + place, len(values) - 1)]
-    return directory
+    return values[np.where(found, np.cumsum(count) - count + place, len(values) - 1)]
 
 
 def build_elections(history: pa.Table, states: States, facts: ClusterFacts) -> pa.Table:

@@ -154,8 +154,7 @@ def _encoded(rows: pa.Table) -> pa.Table:
 def _ranks(column: pa.ChunkedArray) -> Array:
     """int64: dictionary-encoded strings, none of them null, by their places among the sorted ones."""
     whole = column.combine_chunks()
-    rank: Array = pc.rank(whole.dictionary).to_numpy().astype(np.int64)[whole.indices.to_numpy()]
-    return rank
+    return pc.rank(whole.dictionary).to_numpy().astype(np.int64)[whole.indices.to_numpy()]
 
 
 def bands(found: pa.Table, width: int = _BAND_OFFSETS) -> dict[int, pa.Table]:
@@ -221,8 +220,7 @@ def _recovered(states: States) -> Array:
     """Row numbers that elect a leader from outside the ISR and ELR of the previous row."""
     rows = leader_changes(states)
     held = (mask_of(states.replicas[rows - 1], states.leader[rows]) & states.holders[rows - 1]) != 0
-    found: Array = rows[(states.leader[rows] >= 0) & ~held]
-    return found
+    return rows[(states.leader[rows] >= 0) & ~held]
 
 
 def _run_starts(course: ClusterCourse) -> Array:
@@ -235,8 +233,7 @@ def _takeovers(course: ClusterCourse) -> Array:
 
 
 def _section(offset: Array, starts: Array) -> Array:
-    number: Array = np.searchsorted(starts, offset, side="right") - 1
-    return number
+    return np.searchsorted(starts, offset, side="right") - 1
 
 
 def _moves(found: Sequence[tuple[str, Array, Array, Array]], places: pa.Table) -> pa.Table:

@@ -174,8 +174,7 @@ def _drop_idle_clears(
 
 def _forward(values: Array, is_set: Array) -> Array:
     """Forward-fill: each row's last set value. The first row of every partition must be set."""
-    filled: Array = values.take(last_true(is_set))
-    return filled
+    return values.take(last_true(is_set))
 
 
 def _as_int32(values: Array) -> Array:
@@ -193,8 +192,7 @@ def _counter(base: Array, full: Array, step: Array) -> Array:
 def _column(changes: pa.Table, name: str, rows: dict[str, Array], missing: int) -> Array:
     """A scalar column of the change that made each row; `missing` if it is null or an event made the row."""
     values = pc.fill_null(changes[name], missing).to_numpy().astype(np.int64)
-    column: Array = np.append(values, missing).take(_change_of(rows, len(values)))
-    return column
+    return np.append(values, missing).take(_change_of(rows, len(values)))
 
 
 def _take_list(column: pa.ChunkedArray, index: Array) -> pa.Array:

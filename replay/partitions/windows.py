@@ -35,8 +35,7 @@ def exposing(states: States) -> Array:
     """
     before = np.maximum(np.arange(len(states.key)) - 1, 0)
     held = (mask_of(states.replicas[before], states.leader) & states.holders[before]) != 0
-    result: Array = ~states.removed & ((states.leader < 0) | states.marked | ~(held | states.begins | states.taken_in))
-    return result
+    return ~states.removed & ((states.leader < 0) | states.marked | ~(held | states.begins | states.taken_in))
 
 
 def build_windows(states: States, suspicious: Array) -> Windows:

@@ -122,8 +122,7 @@ class Now:
     @property
     def under_min_isr(self) -> Array:
         wanted = np.minimum(self.cases.min_isr, size(self.cases.replicas))
-        under: Array = size(self.cases.isr) < wanted
-        return under
+        return size(self.cases.isr) < wanted
 
 
 def newest(bucket: Bucket) -> Now:
@@ -279,8 +278,7 @@ def changed_rows(before: Now, then: Now, found: Sequence[Sequence[str]]) -> Arra
     """Numbers of the partitions that a step changes, or makes worse."""
     was, now = before.cases, then.cases
     same = (was.leader == now.leader) & same_set(was.isr, now.isr) & same_set(was.elr, now.elr)
-    rows: Array = np.flatnonzero(~same | np.array([bool(f) for f in found], dtype=bool))
-    return rows
+    return np.flatnonzero(~same | np.array([bool(f) for f in found], dtype=bool))
 
 
 def rows_of(before: Now, then: Now, step: ClusterAction, condition: str | None) -> Iterator[Row]:

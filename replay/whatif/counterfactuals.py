@@ -216,8 +216,7 @@ class _Simulated:
         differs &= (leader[rows[was]] >= 0) & (leader[rows[was]] != course.leader[would])
         first = np.full(len(subjects.start), _FOREVER)
         np.minimum.at(first, points[0][differs], points[1][differs])
-        diverged: Array = first[subject] < self.batch[self.led[row - 1] + 1]
-        return diverged
+        return first[subject] < self.batch[self.led[row - 1] + 1]
 
     def _simulated_row(
         self, name: str, scenario: Scenario, number: int, leader: int, clean: bool, diverged: bool

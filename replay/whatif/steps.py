@@ -55,8 +55,7 @@ class Subjects:
     def of(self, rows: Array) -> Array:
         """The subject that contains each row; -1 for rows in none."""
         at = np.searchsorted(self.start, rows, side="right") - 1
-        subject: Array = np.where((at >= 0) & (rows <= self.last[np.maximum(at, 0)]), at, -1)
-        return subject
+        return np.where((at >= 0) & (rows <= self.last[np.maximum(at, 0)]), at, -1)
 
 
 @dataclass(frozen=True, slots=True)
