@@ -4,8 +4,6 @@ MODULE has the stage in its STAGES. The first run is the cold one: nothing was c
 that process.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """`kraft-forensics bench`: time the stages that need no JVM, on a log of the user."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ A separate process (`python -m bench.prepared LOG FOLDER`) writes a log's partit
 buckets as the job, so that no stage's memory includes this work.
 """
 
-from __future__ import annotations
-
 import mmap
 import pickle
 import sys

@@ -4,8 +4,6 @@ One run of a stage is a sequence of works. Only the time of their calls counts, 
 of reading the next bucket.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial

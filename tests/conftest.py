@@ -1,7 +1,5 @@
 """What all suites share."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Iterator

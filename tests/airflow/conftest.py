@@ -3,8 +3,6 @@
 Airflow reads its settings when it is first imported, so they are set here, before any test module imports it.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Collecting on a real Airflow: the real command visits folders that stand for a cluster's nodes."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tarfile

@@ -1,7 +1,5 @@
 """How the DAGs call the command line: exit codes, streams, environment, time-outs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

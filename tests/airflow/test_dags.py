@@ -1,7 +1,5 @@
 """The DAGs on a real Airflow, driving the real `kraft-forensics` over a real capture. Nothing of either is replaced."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

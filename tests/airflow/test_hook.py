@@ -1,7 +1,5 @@
 """The hook and its example, which posts to a real web server on loopback."""
 
-from __future__ import annotations
-
 import json
 import threading
 import traceback

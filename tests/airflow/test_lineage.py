@@ -1,7 +1,5 @@
 """The events that Airflow's OpenLineage provider writes to a file for a run of a DAG, over a real capture."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A few faults of `make test-faults` (tests/faults) on real processes: one of each kind."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

@@ -1,7 +1,5 @@
 """Evidence taken away from the real captures, file by file and in random parts, never makes a verdict surer."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

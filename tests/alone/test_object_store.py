@@ -1,7 +1,5 @@
 """Captures and lakes in S3: the tables are those of the same captures and lakes on disk."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

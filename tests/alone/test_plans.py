@@ -2,8 +2,6 @@
 any other order of starts, by the simulator's own elections, logs and high watermarks. In every second life machines
 lose power, and the logs were captured; in the others nobody has seen a log."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable

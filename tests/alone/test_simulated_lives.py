@@ -1,8 +1,6 @@
 """Over many simulated lives, by class of fault: no claim is ever wrong, and there are many; less evidence claims no
 more."""
 
-from __future__ import annotations
-
 from tests.simulator.faults import FAULTS, SHARED
 from tests.simulator.judge import Tally, report
 from tests.simulator.less import surer_with_less

@@ -1,7 +1,5 @@
 """`watch` as a process of its own: a controller's log that grows, and that is cut off and goes on in a later epoch."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -6,8 +6,6 @@ a snapshot, and of each broker its high watermarks and leader epochs. One broker
 controller once a week. Days have no other length than the log's times: nothing waits.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil
@@ -59,7 +57,7 @@ class Cluster:
     epochs: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, number: int, brokers: int, partitions: int, idle_ms: int, start: datetime) -> Cluster:
+    def of(cls, number: int, brokers: int, partitions: int, idle_ms: int, start: datetime) -> "Cluster":
         found = []
         for place in range(partitions):
             replicas = [(place + step) % brokers for step in range(_REPLICAS)]

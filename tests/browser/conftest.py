@@ -1,7 +1,5 @@
 """A headless Chromium, the pages of real captures, and what a page asks of its browser."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A lake of 100,000 findings, 20,000 of them windows: the page is bounded, says what is left out, and works."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

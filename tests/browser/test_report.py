@@ -1,7 +1,5 @@
 """The report in a browser: timeline, filters, links, without a script, on paper, narrow, dark, hostile names."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

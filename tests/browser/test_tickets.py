@@ -3,8 +3,6 @@
 To update them, run `python -m tests.browser.test_tickets` and read the diff.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

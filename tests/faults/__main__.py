@@ -1,7 +1,5 @@
 """Try every fault, and write docs/faults.csv and its sums in docs/reliability.md (`make test-faults`)."""
 
-from __future__ import annotations
-
 import argparse
 
 

@@ -1,7 +1,5 @@
 """The clock of the day jumps, before or during a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tests.faults.ground import Ground, Trial, ends_clearly, removed

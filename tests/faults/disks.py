@@ -1,7 +1,5 @@
 """Full, read-only, broken and slow disks below the lake; a capture that cannot be read."""
 
-from __future__ import annotations
-
 import errno
 import os
 import random

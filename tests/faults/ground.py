@@ -1,8 +1,6 @@
 """What every fault starts from, and what must hold after it: a lake that has the log of one controller, to which a run
 adds the capture of all controllers."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

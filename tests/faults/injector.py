@@ -1,7 +1,5 @@
 """Faults in the file calls and the clock of one process: a small library in C that is preloaded into it."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """kill -9 of the driver, of the JVM and of a Python worker: at named steps, random moments and random file calls."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

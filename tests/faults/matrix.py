@@ -1,7 +1,5 @@
 """All faults, two at a time, and the figures."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 It is a process of its own, since what the system counts of a child includes what its parent held when it was made.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

@@ -1,8 +1,6 @@
 """Commands as processes that faults hit: forked from a server that has imported the program once, so that a small run
 takes a few seconds, or started anew if Spark is to run."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

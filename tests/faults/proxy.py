@@ -1,7 +1,5 @@
 """A server in front of an object store that answers wrongly, too late or not at all."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Two and eight runs at once: on the same capture, on different captures of a cluster, on different clusters."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A lake of a newer release, by what Delta says of its tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

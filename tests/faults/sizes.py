@@ -1,7 +1,5 @@
 """Captures of hostile sizes: refused with the setting's name, or read, within bounds of memory and time."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM: within 5 s every command ends with one line, and neither files nor processes are left."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

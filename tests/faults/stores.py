@@ -1,7 +1,5 @@
 """An object store with a lake, or with a capture, that answers wrongly, too late or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

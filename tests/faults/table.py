@@ -1,7 +1,5 @@
 """The record of tries, docs/faults.csv, and its sums by fault in docs/reliability.md beside it."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

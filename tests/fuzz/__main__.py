@@ -8,8 +8,6 @@ MEMORY_BYTES of address space, parsed + quarantined + trailing bytes = its lengt
 decoder as from the reference. tests/fuzz/guided.py is the same with files that coverage chooses.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import signal

@@ -1,7 +1,5 @@
 """Real files to be damaged: small pieces of every kind of evidence, from the bundled capture and the samples."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import tarfile

@@ -7,8 +7,6 @@ Run it with .venv-fuzz. The property is that of `make fuzz` (tests/fuzz/reading.
 .fuzz/<target>/, and the next run begins with it; an input that fails is .fuzz/<target>-crash-<digest>.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

@@ -5,8 +5,6 @@
 Everything of evidence/ is imported here first: only what Atheris has instrumented tells it which lines were reached.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

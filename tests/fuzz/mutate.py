@@ -1,7 +1,5 @@
 """Ways to damage a file, as disks, networks, editors and attackers do."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from random import Random

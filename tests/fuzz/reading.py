@@ -1,8 +1,6 @@
 """What must hold for a file, however damaged: no error but those that name what is wrong, every byte accounted for, and
 the same rows from the compiled decoder as from the reader that is the reference."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any

@@ -5,8 +5,6 @@ releases.txt lists into a folder of .kafka/releases/, with the compiled EveryRec
 ControllerLives.java; with Oracle.java, too, if it is the last of the list, the newest.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,8 +1,6 @@
 """Long random logs with what `Oracle big` leaves out: removals, topics created anew, cleared ELRs, reassignments,
 metadata transactions. Written byte by byte; Kafka's classes accept every record in it."""
 
-from __future__ import annotations
-
 import struct
 from copy import deepcopy
 from random import Random

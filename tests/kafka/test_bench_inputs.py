@@ -1,7 +1,5 @@
 """The benchmark's inputs as Kafka's classes write them, whole, and the peers that go through all of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from bench.prepared import Prepared

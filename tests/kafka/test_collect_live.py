@@ -1,7 +1,5 @@
 """`collect` on a real cluster of three nodes that run, and what the capture says."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

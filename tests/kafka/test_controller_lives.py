@@ -2,8 +2,6 @@
 requests (ControllerLives.java): what is replayed from them is what the managers had after each request, and the rules
 explain what they wrote."""
 
-from __future__ import annotations
-
 import json
 import random
 from bisect import bisect_left

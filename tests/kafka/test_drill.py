@@ -3,8 +3,6 @@
 What others left is in tests/cases/drill_*; `make drill SCENARIO=...` plays them, `make new-release` all of them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The commands that `explain` prints, run with Kafka's own kafka-dump-log on a real capture."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

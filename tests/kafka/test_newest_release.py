@@ -1,7 +1,5 @@
 """A new Kafka release is noticed here. Needs the network: Maven is asked what its repository has now."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Decode and replay of logs that Kafka's classes write now, against what the same classes make of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

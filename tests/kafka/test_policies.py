@@ -1,7 +1,5 @@
 """The predicted records against those that each release's own PartitionChangeBuilder makes now, on new random cases."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a real broker does whose disk was replaced: why the plan says not to start it (replay/plan/plan.py)."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import suppress
 from pathlib import Path

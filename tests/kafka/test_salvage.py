@@ -1,7 +1,5 @@
 """Logs that Kafka's own classes wrote, in every message format and codec: what `salvage` reads and gives back."""
 
-from __future__ import annotations
-
 import json
 import re
 import stat

@@ -4,8 +4,6 @@ The topics' logs begin on a real broker. It is stopped and copied, and each copy
 as an old leader's disk has. Then the broker starts again, in a new leader epoch, and goes on.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

@@ -1,7 +1,5 @@
 """The schemas of metadata records against the generated classes of each release."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -5,8 +5,6 @@ python -m tests.likely --lives 20000 --out replay/loss/likely_record.py drills/r
 Without --out it measures the rules and what the kept record says of these windows.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterable

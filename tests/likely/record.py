@@ -1,7 +1,5 @@
 """The record of the rules of replay/loss/likely.py: windows whose truth is known, and what the rules say of them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Verdicts compared with the truth of lives."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -50,7 +48,7 @@ class Tally:
     wrong: list[Wrong] = field(default_factory=list)
     silent_ones: list[Wrong] = field(default_factory=list)
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: "Tally") -> None:
         self.counts.update(other.counts)
         self.wrong += other.wrong
         self.silent_ones += other.silent_ones

@@ -4,8 +4,6 @@ Follows Kafka's LeaderEpochFileCache (assign, truncateFromEnd, truncateFromStart
 (diverging epochs, KIP-595) and AbstractFetcherThread.getOffsetTruncationState (KIP-101, KIP-279).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
@@ -53,7 +51,7 @@ class Log:
         self.records = self.records + records
         self.epochs = self.epochs + epochs
 
-    def prefix(self, end: int) -> Log:
+    def prefix(self, end: int) -> "Log":
         """A copy of what is below an offset."""
         copy = replace(self)
         copy.cut(end)

@@ -1,7 +1,5 @@
 """The benchmark's own parts, at small sizes. What it measures is not looked at: nothing here depends on time."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Tasks by each runner, and a run on a real Spark Connect server: the tables are those of a run without Spark."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Every statement and block of the cookbook gives the result that its page has, in every engine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

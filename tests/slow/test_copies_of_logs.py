@@ -1,7 +1,5 @@
 """Copies of metadata logs that are kept up to date, whatever happens to the logs."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory

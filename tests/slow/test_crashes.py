@@ -1,7 +1,5 @@
 """A run that dies between two commits, whichever they are: repeated, it gives what an undisturbed run gives."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cases of drills on a real Kafka (`make drill-case`): no claim about the partition contradicts what was seen."""
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Times, offsets and epochs at the end of their range: the same verdicts as for small numbers, which Python's integers
 would give, too. NumPy's int64 overflows without a word."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,6 @@
 """Numbers at the end of their range, and beyond it, in the files of a real capture: what Kafka cannot have written is
 quarantined, and nothing that is derived overflows."""
 
-from __future__ import annotations
-
 import random
 import re
 import shutil

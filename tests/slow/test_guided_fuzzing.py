@@ -1,7 +1,5 @@
 """The targets of `make fuzz-coverage`, without Atheris: their first inputs are read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Lines of nodes' own logs and boot ids taken away, file by file and at random: no verdict becomes surer or wrong."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

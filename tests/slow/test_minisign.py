@@ -1,7 +1,5 @@
 """Signatures by minisign (tests/slow/minisign.sh installs it)."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

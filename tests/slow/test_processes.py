@@ -1,8 +1,6 @@
 """Without Spark, tasks of many rows run in several processes: the tables are those of one process, and no process is
 left behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

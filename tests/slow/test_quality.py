@@ -1,8 +1,6 @@
 """What no expectation is broken by: real captures that differ in kind from what tests/unit/quality has, and damage of
 the evidence, which is in findings and in quarantine, and no defect of the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Two runs at once on one cluster: a whole run of another process happens before any one commit of this one. Both end
 well, and the tables are those of the two runs one after the other."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

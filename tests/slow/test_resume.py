@@ -1,8 +1,6 @@
 """New segments extend the histories without replaying from 0, and the tables end up the same; so they do from the
 newest snapshot on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow.compute as pc

@@ -3,8 +3,6 @@
 One ingest runs its tasks in Spark, whose event log is on. The site has a key: digests, never values.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

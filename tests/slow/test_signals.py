@@ -1,8 +1,6 @@
 """Ctrl-C and SIGTERM on real processes: one line, the signal's exit code, nothing left behind, and a run again goes on.
 tests/slow/test_signals_with_spark.py: the same with a JVM."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

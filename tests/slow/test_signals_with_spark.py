@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM while a JVM runs: one line, the signal's exit code, and neither JVM nor Python worker is left."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Stages that are asked again: after nothing was written, and after tables were deleted."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

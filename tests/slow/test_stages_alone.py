@@ -1,7 +1,5 @@
 """Every stage as a process of its own: none may count on a session that another one started."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The same wheel on a Spark standalone cluster: the tables are those of a local run, whatever happens on the way."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

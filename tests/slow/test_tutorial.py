@@ -1,7 +1,5 @@
 """The commands of docs/tutorial.md, in its order: each prints what the page shows."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The views on real captures: the same rows in Spark and in DuckDB, and the sums that other code works out."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

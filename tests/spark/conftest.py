@@ -1,8 +1,6 @@
 """One Spark session, and one lake for all Spark tests: three real captures (of two of them fewer rounds of copying),
 ingested and judged once."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The command line on the finished lake."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

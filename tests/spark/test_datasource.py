@@ -1,7 +1,5 @@
 """spark.read.format("kraft"): read raw logs as rows, without ingest."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

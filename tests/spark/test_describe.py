@@ -1,7 +1,5 @@
 """Compare `describe`, line by line, with every captured output of kafka-topics."""
 
-from __future__ import annotations
-
 import json
 import re
 import tarfile

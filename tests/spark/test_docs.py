@@ -1,7 +1,5 @@
 """The examples of the README and of docs/api.md run as tests; docs/tables.md matches the code."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

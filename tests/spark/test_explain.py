@@ -1,7 +1,5 @@
 """`explain` on the finished lake: the rows, files and bytes that support real findings."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Spark reads the tables that the driver and its tasks write, and may rewrite them; tasks in Spark write the same."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The report of a real capture."""
 
-from __future__ import annotations
-
 from jobs.report.load import load_report
 from jobs.report.page import render_report
 from replay.findings.kinds import Section

@@ -1,7 +1,5 @@
 """`whatif` on the finished lake: its answers, its table, what it refuses, and its page."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The main job on three real captures of clusters that were broken on purpose."""
 
-from __future__ import annotations
-
 import pytest
 
 from jobs.lake.lake import Lake

@@ -1,7 +1,5 @@
 """`sql` only reads: what would change something is refused before it runs; errors are one line; the prompt."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -4,8 +4,6 @@ New examples, twice as many: `pytest -p no:cacheprovider --hypothesis-profile=ex
 many more damaged files of every kind.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Regression cases: a folder each in tests/cases, with the bytes, the expected result and a README."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

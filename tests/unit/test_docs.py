@@ -1,7 +1,5 @@
 """The pages for people: names, files, functions, anchors and tests that exist; rules and codes without a gap."""
 
-from __future__ import annotations
-
 import csv
 import inspect
 import re

@@ -3,8 +3,6 @@ classes; detection: what was lost is proven, what was not is not, and the bytes 
 own logs and boot ids were copied, too.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

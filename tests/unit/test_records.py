@@ -1,7 +1,5 @@
 """Records beside the pages: conditions that `make mutants` leaves out; how often the rules of `likely` are right."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Lock files: every requirement of the project with version and digests, and no place to fetch it from."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -3,8 +3,6 @@ logs as text, which the readers of real logs read, are the rows that verdicts ar
 
 Verdicts about its lives: tests/unit/replay/findings/test_facts_of_lives.py."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 To update them, run `python -m tests.unit.test_terminal` and read the diff.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

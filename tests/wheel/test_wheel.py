@@ -3,8 +3,6 @@
 `make test-wheel` builds the wheel into dist/ first, twice, and compares the bytes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

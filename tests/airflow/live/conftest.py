@@ -1,7 +1,5 @@
 """A running Airflow on loopback: scheduler with LocalExecutor, DAG processor, API server, a SQLite database."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket

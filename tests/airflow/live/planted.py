@@ -5,8 +5,6 @@ file and secret of each leak, as JSON. GIVEN: a folder that is not searched. OTH
 a line.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import sys

@@ -1,7 +1,5 @@
 """What the tests know of the running Airflow: its REST API, its processes, and the folders that its DAGs use."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,8 +1,6 @@
 """The DAGs end to end, by Airflow's own scheduler: a backfill with a killed task and a late capture, two runs at once,
 a postmortem, maintenance."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

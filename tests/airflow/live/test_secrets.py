@@ -1,7 +1,5 @@
 """Secrets of every kind in a capture and in Airflow's environment: a run that fails leaves none of them anywhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

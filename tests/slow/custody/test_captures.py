@@ -1,7 +1,5 @@
 """A capture compared with the lake: changed files are named, and rows are derived from bytes again."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

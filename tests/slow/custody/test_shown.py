@@ -1,8 +1,6 @@
 """Commands that show finished tables, and stages that read them, notice what another hand has changed. No rows
 are compared (jobs/lake/integrity.py)."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

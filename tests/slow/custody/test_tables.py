@@ -1,7 +1,5 @@
 """Tables changed by another hand: the next stage notices, and `verify` names what is different."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

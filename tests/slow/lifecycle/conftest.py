@@ -1,7 +1,5 @@
 """A lake of two captures of one cluster, made once; each test gets a copy."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

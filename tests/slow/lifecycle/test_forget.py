@@ -1,7 +1,5 @@
 """`forget`: the lake is as if the capture had never been, the chain is whole, and the removal is recorded."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

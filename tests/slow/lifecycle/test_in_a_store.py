@@ -1,7 +1,5 @@
 """Maintenance, status and `forget` of a lake in an object store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

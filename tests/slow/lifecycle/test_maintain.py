@@ -1,7 +1,5 @@
 """Maintenance changes no row, keeps the chain of digests whole, and deletes only what nothing needs."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

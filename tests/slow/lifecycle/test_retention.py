@@ -1,7 +1,5 @@
 """`forget --older-than`: what old captures brought is gone, what is younger stays, and the lake goes on."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import struct

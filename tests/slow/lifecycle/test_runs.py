@@ -1,7 +1,5 @@
 """The table `runs`: what commands record, however they end."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

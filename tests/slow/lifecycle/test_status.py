@@ -1,7 +1,5 @@
 """`status`: what a lake holds, its last runs, the age of its evidence, what is out of date."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

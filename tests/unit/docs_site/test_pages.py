@@ -1,7 +1,5 @@
 """The pages of the documentation site: links, nav, the reference of the command line, nothing from another host."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How a drill compares what `ahead` said with what happened."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drill.ahead import _differences, _rows_that_hold

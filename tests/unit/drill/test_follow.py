@@ -1,7 +1,5 @@
 """A plan that is followed: what was there before it, and what counts as lost by it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

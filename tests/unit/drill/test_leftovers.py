@@ -1,7 +1,5 @@
 """A drill that is killed leaves nothing behind."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

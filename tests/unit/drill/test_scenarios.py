@@ -1,7 +1,5 @@
 """Scenarios: what a file may say, and the bundled ones; what is shown of drills."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

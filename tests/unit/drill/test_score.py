@@ -5,8 +5,6 @@ and of an outsider who was elected); what was sent (how many, acks, lost, kept o
 offset); markers; and the wrong claims.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

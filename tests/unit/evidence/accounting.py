@@ -1,7 +1,5 @@
 """What every test of damaged bytes has to show: no byte is lost, none is counted twice."""
 
-from __future__ import annotations
-
 import hashlib
 
 from hypothesis import settings

@@ -1,7 +1,5 @@
 """What tests of captures share."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path

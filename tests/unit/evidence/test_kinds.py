@@ -6,8 +6,6 @@ other files in it is no replica's. A day, or a time in seconds, is no node. Beyo
 is no time in milliseconds.
 """
 
-from __future__ import annotations
-
 from pathlib import PurePosixPath
 from typing import Any
 

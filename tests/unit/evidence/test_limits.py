@@ -1,7 +1,5 @@
 """Captures beyond the limits: refused or quarantined, with the file, the figure and the setting's name."""
 
-from __future__ import annotations
-
 import re
 import tracemalloc
 from dataclasses import replace

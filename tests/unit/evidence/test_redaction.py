@@ -1,7 +1,5 @@
 """Secrets: nothing secret leaves the decoder, nothing that is not secret is hidden."""
 
-from __future__ import annotations
-
 import hmac
 from collections.abc import Callable
 from pathlib import Path

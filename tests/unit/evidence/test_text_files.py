@@ -1,7 +1,5 @@
 """Checkpoint and properties files, whole and damaged in every way a copy can be."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

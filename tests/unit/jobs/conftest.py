@@ -1,7 +1,5 @@
 """A lake of a real capture, made once; each test gets a copy."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

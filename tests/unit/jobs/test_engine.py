@@ -2,8 +2,6 @@
 setting's name. While Spark starts: tests/spark/conftest.py.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 import sys

@@ -1,7 +1,5 @@
 """format("kraft") as a stream: what its reader does with deleted segments. tests/spark has the stream itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The ranges of record offsets that checks look offsets up in, against ranges counted one by one."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import groupby
 

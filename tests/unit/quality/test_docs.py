@@ -1,7 +1,5 @@
 """The list of checks in the docs is up to date; names are those of the packages that make the rows."""
 
-from __future__ import annotations
-
 from evidence.wire.batches import CODECS
 from jobs.lake.tables import TABLES
 from quality.check import checks, fingerprint, values

@@ -1,7 +1,5 @@
 """Each expectation catches the defects that are planted for it; real captures break none."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A log file made of bytes, and what is read from it."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

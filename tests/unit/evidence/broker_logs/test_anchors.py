@@ -5,8 +5,6 @@ left out: see `events` and below), and what follows: clocks without nulls, each 
 widens all times.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

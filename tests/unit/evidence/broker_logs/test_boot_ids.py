@@ -5,8 +5,6 @@ By an uptime of 100 s, read between t and t' by a clock that is off by up to 7 m
 t - 7 - 101,050 - 1 to t' + 7 - 99,950: the uptime was below 101 s, by a clock that runs up to 0.05 % too fast or slow.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any

@@ -3,8 +3,6 @@
 tests/unit/golden/layouts.jsonl has a text a line, the patterns that the site names, and what is read of its last line.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -3,8 +3,6 @@
 tests/unit/golden/log_lines.jsonl has a text a line, its layout, and what is found in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import pairwise

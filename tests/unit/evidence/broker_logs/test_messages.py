@@ -1,7 +1,5 @@
 """Every message that is evidence, as a release printed it: its kind and fields; and what must not pass for one."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

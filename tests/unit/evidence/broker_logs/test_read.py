@@ -5,8 +5,6 @@ tests/unit/golden/node_logs.jsonl has a text a line, what it shows, and what is 
 account of its bytes.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

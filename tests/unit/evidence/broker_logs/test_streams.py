@@ -1,7 +1,5 @@
 """Compressed logs: whole, of several members, cut off, damaged, bombs."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 tests/unit/golden/rounds.jsonl and copies.jsonl have a copy a line.
 """
 
-from __future__ import annotations
-
 import os
 import tarfile
 import time

@@ -1,7 +1,5 @@
 """Which log directories are certainly on disks of the machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

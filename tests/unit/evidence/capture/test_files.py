@@ -1,7 +1,5 @@
 """Captures: the same evidence whatever it is packed in, and nothing that an archive should not be able to do."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -4,8 +4,6 @@ tests/unit/golden/opened.jsonl has a capture a line: what it shows, its files, a
 content, or what the error says.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any

@@ -1,8 +1,6 @@
 """Captures on an object store: the same evidence as on disk, no files outside the private folder, no secret in a
 message."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """Files with a meaningless name are classified by their first bytes; nothing else is taken for evidence."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import Any

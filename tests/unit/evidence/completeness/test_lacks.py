@@ -3,8 +3,6 @@
 tests/unit/golden/lacks.jsonl has changes of the facts of a complete capture, a line each, and all that is missing then.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

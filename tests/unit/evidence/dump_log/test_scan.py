@@ -4,8 +4,6 @@ Golden: tests/unit/golden/dump_texts.jsonl has what is found in texts: a sample 
 (after what, old, new), how many bytes are cut off its end; lines (`spelled`).
 """
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import re

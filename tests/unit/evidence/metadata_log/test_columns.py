@@ -1,7 +1,5 @@
 """The compiled decoder against the reader that is the reference: the same rows and the same damage, on any bytes."""
 
-from __future__ import annotations
-
 import io
 import lzma
 import mmap

@@ -1,7 +1,5 @@
 """`inspect`: records and damage as one stream, in the order of the file."""
 
-from __future__ import annotations
-
 import json
 import lzma
 from pathlib import Path

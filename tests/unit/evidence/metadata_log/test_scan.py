@@ -5,8 +5,6 @@ and a base offset stand for a segment's path); the batches with epoch and nodes;
 kept in quarantine?) and records.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Offsets read from files of a capture that a test makes."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Files of heads, byte by byte: what does not follow from the lines before it gives no log end."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

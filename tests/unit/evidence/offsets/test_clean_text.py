@@ -1,7 +1,5 @@
 """What is read as columns is what the readers that go line by line give, and nothing that they find fault with."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

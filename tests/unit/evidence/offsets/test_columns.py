@@ -1,7 +1,5 @@
 """Rows that come file by file are one table, in their order, and what a file says once costs next to nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An exporter's text in a site's own spelling, and any text; others: test_texts.py."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Packed sizes of replicas from `ls -lnRA`; others: test_texts.py."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

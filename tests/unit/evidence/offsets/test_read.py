@@ -2,8 +2,6 @@
 nulls and, by file, damage (position, length, reason, message).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any

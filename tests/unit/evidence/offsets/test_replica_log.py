@@ -4,8 +4,6 @@ tests/unit/golden/tails.jsonl has a log a line (tests/support/log_text.py), its 
 read of it.
 """
 
-from __future__ import annotations
-
 import struct
 import tempfile
 from dataclasses import asdict

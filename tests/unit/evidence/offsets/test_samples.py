@@ -5,8 +5,6 @@ Golden: tests/unit/golden/sources.jsonl has every row without its nulls, and eve
 `python -m tests.unit.evidence.offsets.test_samples` writes it.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import asdict

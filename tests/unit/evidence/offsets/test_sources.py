@@ -1,7 +1,5 @@
 """Every source of offsets from the file to the tables: hostile values and damaged bytes never stop the others."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -2,8 +2,6 @@
 shows, the text, and what is read of it (rows; of damage its position, length, reason and message).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

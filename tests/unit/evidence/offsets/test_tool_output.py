@@ -1,7 +1,5 @@
 """Text of kafka-topics that a terminal changed, or somebody made long; other texts: test_texts.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from evidence.offsets.tool_output import read_topics

@@ -4,8 +4,6 @@ tests/unit/golden/framed.jsonl has a log a line (tests/support/log_text.py), wha
 (first and last offset @ epoch, c for control), damage, note.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import asdict
 from itertools import accumulate, pairwise

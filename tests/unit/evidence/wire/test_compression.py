@@ -1,7 +1,5 @@
 """Compression codecs: what comes out is what went in, and never more than the bound."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 

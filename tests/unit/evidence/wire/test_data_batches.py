@@ -1,7 +1,5 @@
 """Damaged segments of topics' data: every byte is accounted for once, what is whole is read, and nothing raises."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

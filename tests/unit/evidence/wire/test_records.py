@@ -4,8 +4,6 @@ tests/unit/golden/records.jsonl has a batch a line (tests/support/log_text.py), 
 of records what differs from DEFAULTS, of damage all.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

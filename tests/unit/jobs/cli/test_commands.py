@@ -1,7 +1,5 @@
 """Help and examples, commands that start no JVM, errors of the command line."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Captures of folders that stand for nodes, through the shells that nodes have."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

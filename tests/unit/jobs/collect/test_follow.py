@@ -1,7 +1,5 @@
 """Copies of nodes' metadata logs that are kept up to date, through the shells that nodes have."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -53,7 +51,7 @@ class Rounds:
         self.place.mkdir(parents=True, exist_ok=True)
         self.context = shell(kept.targets[0].command(kept.via))
 
-    def __enter__(self) -> Rounds:
+    def __enter__(self) -> "Rounds":
         self.process = self.context.__enter__()
         pipes = self.process.stdin, self.process.stdout
         self.rounds = iter(self.kept._rounds(self.kept.targets[0], self.place, *pipes))

@@ -1,7 +1,5 @@
 """What comes from a node is written below its folder only, and only whole; how far its clock is ahead."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

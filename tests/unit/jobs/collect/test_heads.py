@@ -1,7 +1,5 @@
 """The heads of replicas' last batches, written by node.sh from real segments, and read again."""
 
-from __future__ import annotations
-
 import os
 import struct
 import tarfile

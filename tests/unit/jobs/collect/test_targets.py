@@ -1,7 +1,5 @@
 """Which nodes, how to reach them, and what is refused; examples/schedule, run as systemd and Kubernetes would."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import os

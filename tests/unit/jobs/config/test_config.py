@@ -1,7 +1,5 @@
 """Settings: where they come from, what a wrong one says; the jars of this version, installed whole or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

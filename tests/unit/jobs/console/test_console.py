@@ -1,7 +1,5 @@
 """What commands print, and on which stream; options that they share; signals."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

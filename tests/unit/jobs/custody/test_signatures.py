@@ -1,7 +1,5 @@
 """Signatures by ssh-keygen, and lakes compared with what was signed. tests/slow/test_minisign.py is about minisign."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What detect takes from a lake, without Spark: the nodes' own logs, contradictory and unreadable evidence."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The answer as it is loaded from a lake: what it is narrowed to, captured logs, topics that were deleted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is loaded for the timeline of an incident, and what the plan of a real drill takes from captured logs."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Captures that share a log, in any form and order, one after the other without Spark: each record is stored once."""
 
-from __future__ import annotations
-
 import gzip
 import shutil
 import zipfile

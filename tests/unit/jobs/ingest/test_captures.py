@@ -1,7 +1,5 @@
 """Captures at ingest: archives, damaged ones, the table `captures`, the brokers' own logs."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables read and written without Spark, and where they may be. tests/spark/test_lake.py: Spark reads them, too."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """New and equal rows by key; files sliced by topic: every bucket of topics reads its own rows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

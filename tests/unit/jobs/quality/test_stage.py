@@ -1,7 +1,5 @@
 """Quality of a lake: runs are kept, severities, the page with the trend, a large lake by bucket, Great Expectations."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import Counter

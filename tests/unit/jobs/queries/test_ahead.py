@@ -1,7 +1,5 @@
 """`ahead` on the lake of a real capture: table, JSON, exit codes, and steps that cannot be asked about."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

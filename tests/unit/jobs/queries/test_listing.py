@@ -1,7 +1,5 @@
 """`windows`, `findings` and `verdict`: what filters leave, in the report's order, without a JVM."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

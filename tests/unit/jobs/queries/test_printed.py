@@ -1,8 +1,6 @@
 """What people and programs read of `explain`, `whatif` and `conformance`, besides what the golden files of
 tests/unit/test_terminal.py have."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

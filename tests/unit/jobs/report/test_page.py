@@ -4,8 +4,6 @@ The golden page has no style sheet and no script. To update it, run `python -m t
 read the diff.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from functools import partial

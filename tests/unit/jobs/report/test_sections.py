@@ -1,7 +1,5 @@
 """Sections of the report, states around a window and the timeline: what each shows, and what is left out."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

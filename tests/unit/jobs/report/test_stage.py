@@ -1,7 +1,5 @@
 """Report: what is loaded for the page, when it is written; the terminal, the ticket and JSON in the page's words."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Words and filters of the report; the glossary, which is a page of docs/, too."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

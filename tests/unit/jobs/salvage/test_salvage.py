@@ -1,7 +1,5 @@
 """What is salvaged from a copy, what is said of it, and what damaged or wrong copies lead to."""
 
-from __future__ import annotations
-
 import json
 import stat
 import tarfile

@@ -1,7 +1,5 @@
 """The verdict document from counted findings, and its files: one for each cluster, the index, and nothing stale."""
 
-from __future__ import annotations
-
 import json
 import re
 from decimal import Decimal

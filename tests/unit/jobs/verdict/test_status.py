@@ -1,7 +1,5 @@
 """New, known and acknowledged findings, and the levels that alarms look at."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

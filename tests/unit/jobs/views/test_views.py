@@ -3,8 +3,6 @@
 `python -m tests.unit.jobs.views.test_views` writes the golden rows of a real capture.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Iterator

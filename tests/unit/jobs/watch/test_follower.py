@@ -1,7 +1,5 @@
 """A log that is followed piece by piece gives the states and alarms of the whole log, whatever the pieces."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tarfile

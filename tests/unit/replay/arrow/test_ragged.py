@@ -1,7 +1,5 @@
 """Lists as matrices and back, and bit masks over each row's own replica list."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

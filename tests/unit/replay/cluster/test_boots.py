@@ -1,7 +1,5 @@
 """Readings of boot ids: between which times a machine certainly did not start again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

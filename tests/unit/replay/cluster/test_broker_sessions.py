@@ -1,7 +1,5 @@
 """Broker sessions: how each began, against what was really done to the brokers, and rule by rule."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any

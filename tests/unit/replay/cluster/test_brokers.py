@@ -1,7 +1,5 @@
 """Broker sessions: registration, fencing, controlled shutdown, restarts."""
 
-from __future__ import annotations
-
 import pytest
 
 from replay.cluster.brokers import broker_timeline

@@ -1,7 +1,5 @@
 """Topics whose records may be missing below their log ends, or are elsewhere."""
 
-from __future__ import annotations
-
 import pytest
 
 from replay.cluster.configs import BROKER, TOPIC, ConfigChange

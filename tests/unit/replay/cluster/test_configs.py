@@ -1,7 +1,5 @@
 """Which layer an effective config comes from, and from when on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

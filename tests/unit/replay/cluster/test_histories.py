@@ -1,7 +1,5 @@
 """Features, configs and the quorum over offsets: against what Kafka's own tools printed, and rule by rule."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

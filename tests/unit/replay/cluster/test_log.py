@@ -1,7 +1,5 @@
 """Branches, commitment, transactions and replayable stretches of the metadata log."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """When the active controller may have heard late of brokers: it wrote no no-op records, or fenced many brokers."""
 
-from __future__ import annotations
-
 import pytest
 
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts, fall_ms, fencings

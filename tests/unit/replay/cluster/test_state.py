@@ -1,7 +1,5 @@
 """The cluster-wide part of a replay: topics, configs, features, what a gap in the log means."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

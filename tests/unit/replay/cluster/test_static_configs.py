@@ -1,7 +1,5 @@
 """What nodes' files say of configs that rules rest on."""
 
-from __future__ import annotations
-
 import pytest
 
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, config_timeline, of_all_captures

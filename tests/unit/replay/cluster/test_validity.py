@@ -1,7 +1,5 @@
 """A state is never said to hold across a hole in the log."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """Changes that share a prediction get the one that each would get by itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """The rules against Kafka's own PartitionChangeBuilder, release by release, and where the releases differ."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The vectorised prediction equals the scalar one on cases of every kind; the scalar one gives Kafka's answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """Predicted against recorded: the real clusters' changes, known bugs, what is not known, what nothing explains."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache

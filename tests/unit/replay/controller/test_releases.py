@@ -1,7 +1,5 @@
 """Which release's rules may have written the log, and its features' levels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Findings of changes that are not as the rules have them, and of broken invariants."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

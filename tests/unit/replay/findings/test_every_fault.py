@@ -5,8 +5,6 @@ The log is the bundled capture's (three controllers, snapshots at 80, 162 and 24
 from it, so that everything else is as Kafka wrote it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Stretches without a leader, or with one replica that must hold everything: where they begin and end, and why."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 from typing import Any

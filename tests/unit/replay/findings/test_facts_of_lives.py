@@ -1,8 +1,6 @@
 """Simulated lives: no verdict says more than is true, and what a finding calls a fact is so, held against rows by other
 code than made them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +42,7 @@ class Rows:
     end_ms: int
 
     @classmethod
-    def of(cls, lives: Sequence[Life]) -> Rows:
+    def of(cls, lives: Sequence[Life]) -> "Rows":
         history, offsets, cluster = together(lives)
         states, read = defaultdict(list), defaultdict(list)
         for row in history.to_pylist():
@@ -71,7 +69,7 @@ class Said:
         (broker,) = self.brokers
         return broker
 
-    def other(self, code: str) -> Said:
+    def other(self, code: str) -> "Said":
         """The finding's statement of that code."""
         (found,) = (s for s in self.finding["reason"] if s["code"] == code)
         return Said(self.finding, found, self.rows)

@@ -1,7 +1,5 @@
 """Findings about the log and the evidence: what they say, and that they point at bytes."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from replay.arrow.schemas import FINDINGS

@@ -1,7 +1,5 @@
 """The registry of finding kinds: complete, and the only way to a finding."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

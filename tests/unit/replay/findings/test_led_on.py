@@ -1,7 +1,5 @@
 """Another process of a leader that registers within its term."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Lines of brokers' own logs compared with the metadata log."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

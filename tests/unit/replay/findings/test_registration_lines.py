@@ -1,7 +1,5 @@
 """Lines about brokers' registrations compared with the metadata log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Replicas whose log or high watermark went back: what shows it, what explains it, and what does not count."""
 
-from __future__ import annotations
-
 import tarfile
 from functools import cache
 from typing import Any

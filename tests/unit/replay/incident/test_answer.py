@@ -1,7 +1,5 @@
 """The answer of a cluster: proven losses are summed, everything else stays unknown and says what is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The chain of causes of a proven loss: facts of the log and of nodes' own logs, in order; what nothing shows is not
 named."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """How brokers went away: what is recorded, what is deduced, and what stays unknown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Page one: a cause only as far as a loss is proven, windows of one cause together, what happened in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Invariants of partitions: what breaks each, what does not, and that real logs break none; and the catalogue."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Invariants of the metadata log itself: what breaks each, and what does not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

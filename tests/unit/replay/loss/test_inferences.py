@@ -1,7 +1,5 @@
 """Each inference of a verdict by itself, with the statement that names it (docs/findings.md)."""
 
-from __future__ import annotations
-
 import pytest
 
 from replay.controller.transitions import Bucket

@@ -1,8 +1,6 @@
 """Which way open windows lean: each rule where it applies and where it just does not; the record; and that nothing else
 depends on it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Each rule of lines of brokers' own logs by itself (docs/findings.md, L1 to L12, E7, H10): what they prove, and when
 not."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

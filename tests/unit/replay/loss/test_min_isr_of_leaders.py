@@ -6,8 +6,6 @@ defaults of the cluster or none), ReplicationControlManager.getTopicEffectiveMin
 BrokerMetadataPublisher.onMetadataUpdate (partitions before configs); the same in 3.9.1 to 4.3.1.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from replay.bucket import detect

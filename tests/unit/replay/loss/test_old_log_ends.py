@@ -1,8 +1,6 @@
 """Which elections are judged because a leader may have counted old log ends: where nothing but the log is known, none
 is left out that the log alone contradicts."""
 
-from __future__ import annotations
-
 import random
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Verdicts on small incidents, above all: what must not be called proven, and what must not be called excluded."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

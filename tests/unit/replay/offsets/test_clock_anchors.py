@@ -1,7 +1,5 @@
 """The clock error that lines of leader-epoch-checkpoints show: read before their epoch was opened."""
 
-from __future__ import annotations
-
 import pytest
 
 from replay.offsets.clock_anchors import least_clock_error_ms

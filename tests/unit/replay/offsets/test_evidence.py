@@ -1,7 +1,5 @@
 """What single pieces of evidence bound."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where two logs part, compared with logs whose records are known; transactions; sides of a high watermark."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Up to where an elected leader's log was the partition's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Which topic a line of a broker's log is about that names the topic alone."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

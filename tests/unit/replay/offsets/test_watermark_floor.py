@@ -1,7 +1,5 @@
 """Which high watermark reports still count at an election."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """How Arrow cuts a table into batches changes nothing: Spark hands buckets over in batches of any size."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Replayed states against snapshots and printed states, against the same compared one partition at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

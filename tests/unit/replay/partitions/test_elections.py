@@ -1,7 +1,5 @@
 """What kind of election a leader change was, read off the states before and after it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Histories at the edges: a million changes of one partition, broker ids at the ends of int32, hundreds of replicas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """KIP-966's metrics: the running sums against a plain count of every partition at every offset."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """The vectorised reducer against the scalar one, on random histories."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Going on from an earlier replay: the same as replaying everything, and only where nothing before it changed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

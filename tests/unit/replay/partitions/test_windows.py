@@ -1,7 +1,5 @@
 """From the record that exposes a partition to the one that makes it safe again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Who is concerned by lost records."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A plan follows from recorded facts: each step has its rule, keeps natures apart, and is there only if needed."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Which replicas to move or remove, as kafka-reassign-partitions takes it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Properties of the order of starts on random states, and what waits for whom. tests/alone/test_plans.py plays orders
 in simulated clusters: no other one loses less."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from random import Random
 from typing import Any

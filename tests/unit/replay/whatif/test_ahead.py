@@ -1,7 +1,5 @@
 """What `ahead` says before an event is what Kafka's controllers then wrote, in captures of real clusters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache

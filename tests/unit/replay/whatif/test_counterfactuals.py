@@ -1,7 +1,5 @@
 """Every window under other rules: with those in force the recorded leader, with others what they say, and its cost."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 from functools import cache

@@ -1,8 +1,6 @@
 """KIP-966's stories, as their brokers' files and the metadata log have them: detection finds the windows that the KIP
 describes, and right after each election none that contradicts what was lost."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.paths import ROOT

@@ -1,7 +1,5 @@
 """What KIP-966's unclean recovery would have picked."""
 
-from __future__ import annotations
-
 import pytest
 
 from replay.loss.judged_windows import Situation

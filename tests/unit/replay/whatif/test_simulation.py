@@ -1,7 +1,5 @@
 """What would have been: with the recorded rules it is what was; other rules differ where they should."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
