@@ -103,6 +103,8 @@ class _Scanner:
             kind = lines.kind_of(data, start, stop)
             if following == end and data[end - 1] != 10 and self._is_cut(kind, start, stop):
                 self.cut_line_at = start
+                if kind != lines.RECORD:
+                    self._close_batch(start)
                 break
             self._take(kind, start, stop, following)
         self._close_log(end)

@@ -36,7 +36,9 @@ def read(given: Seed, folder: Path) -> tuple[str, str]:
     try:
         with open_capture(place if archive.is_archive(place) else folder) as capture:
             return _read_capture(capture, given)
-    except CaptureError:
+    except CaptureError as error:
+        if "the file changed" in str(error):
+            raise
         return PurePosixPath(given.name).name, "refused"
     finally:
         place.unlink()

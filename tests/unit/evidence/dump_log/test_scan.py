@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.dump_log.lines import MAX_LINE_BYTES
-from evidence.dump_log.records import read_dumped, read_unplaced
+from evidence.dump_log.records import batches_in, read_dumped, read_unplaced
 from evidence.dump_log.scan import DumpScan, scan_dump
 from evidence.errors import Damage
 from evidence.metadata_log.rows import to_json
@@ -64,7 +64,7 @@ def accounted(data: bytes) -> DumpScan:
     reached = 0
     for batch in (b for log in scan.logs for b in log.batches):
         assert batch.position >= reached
-        assert batch.extent_bytes > 0
+        assert batches_in(data, batch.position, batch.end) == [batch]
         reached = batch.end
         whole = [d for d in scan.damage if d.reason != "not_understood"]
         assert not any(d.position < batch.end and batch.position < d.position + d.length_bytes for d in whole)
