@@ -32,6 +32,9 @@ sendable() {
   if [ ! -r "$1" ]; then lack "$2" 'no permission to read it'; return 1; fi
 }
 
+# Whether the files of a folder can be found: PATH NAME. Without permission they look as if there were none.
+opens() { [ -r "$1" ] && [ -x "$1" ] || { lack "$2" 'no permission to read it'; return 1; }; }
+
 # Exactly SIZE bytes of PATH: with zeros after its end, if it has become shorter. `E changed` follows then.
 bytes() { [ "$2" = 0 ] || { head -c "$2" "$1"; cat /dev/zero; } 2>/dev/null | head -c "$2"; }
 
@@ -95,13 +98,9 @@ growing() {
 
 # The value of KEY in a properties FILE; the last one counts.
 property() {
-  awk -v key="$2" '
-    { sub(/\r$/, ""); sub(/^[ \t\f]+/, "") }
-    /^[#!]/ { next }
-    match($0, /[ \t]*[=:][ \t]*|[ \t]+/) && substr($0, 1, RSTART - 1) == key {
-      value = substr($0, RSTART + RLENGTH); sub(/[ \t]+$/, "", value)
-    }
-    END { print value }' "$1" 2>/dev/null
+  redacted "$1" | awk -v key="$2=" '
+    index($0, key) == 1 { value = substr($0, length(key) + 1); sub(/[ \t]+$/, "", value) }
+    END { print value }'
 }
 
 # A properties FILE without comments, and without the values of what sounds secret; continued lines are joined.
@@ -237,6 +236,7 @@ replicas() { # DIR NAME
     case ${replica##*-} in *[!0-9]*) continue ;; esac
     [ "$replica" != __cluster_metadata-0 ] && [ -d "$folder" ] || continue
     if [ -h "$folder" ]; then lack "$label/$replica" 'a link: not followed'; continue; fi
+    opens "$folder" "$label/$replica" || continue
     for file in leader-epoch-checkpoint partition.metadata; do
       # Kafka allows no other characters in a topic's name.
       case $replica in *[!A-Za-z0-9._-]*) small "$folder/$file" "$label/$replica/$file"; continue ;; esac
@@ -353,6 +353,7 @@ heads() { # DIR NAME
 
 # Segments first: a snapshot because of which a segment may go away exists by then.
 metadata_log() { # DIR NAME
+  [ ! -d "$1/__cluster_metadata-0" ] || opens "$1/__cluster_metadata-0" "$2/__cluster_metadata-0" || return 0
   for ending in log checkpoint; do
     for file in "$1"/__cluster_metadata-0/[0-9]*."$ending"; do
       growing "$file" "$2/__cluster_metadata-0/${file##*/}"
@@ -388,7 +389,7 @@ each_dir() { # FUNCTION: calls it with each log directory and its name in the ca
 }
 
 look_at() { # DIR NAME
-  if [ -d "$1" ]; then fact "$2" "$1"; else lack "$2" "no such folder on the node: $1"; fi
+  if [ -d "$1" ]; then fact "$2" "$1"; opens "$1" "$2"; else lack "$2" "no such folder on the node, or no permission to see it: $1"; fi
 }
 
 # Which machine this is. Not in a container: its files are its image's, its name is its own. The namespaces that Linux
@@ -612,7 +613,7 @@ main() {
     fact roles "$(property "$properties" process.roles)"
     text server.properties "$(redacted "$properties")"
   else
-    lack server.properties 'no properties file of this node found'
+    lack server.properties 'no properties file of this node found that can be read'
   fi
   [ -n "$want_light" ] || { node_logs; each_dir listing; }
   each_dir heads

@@ -44,7 +44,7 @@ def broker(folder: Path) -> Path:
     """A broker's folder, made up: properties, two log directories with what Kafka allows, its own logs."""
     folder.mkdir()
     (folder / "server.properties").write_text(
-        f"process.roles=broker,controller\nnode.id=7\nlog.dirs = {folder}/one , {folder}/two\n"
+        f"process.roles=broker,controller\nnode.id=7\nlog.dirs = {folder}/one , \\\n {folder}/two\n"
     )
     for name in ("one", "two"):
         place = folder / name
@@ -184,16 +184,20 @@ def test_the_manifest_says_which_machine_it_is_and_when_it_started(tmp_path: Pat
 
 def test_a_node_that_fails_is_named_and_stops_nobody(tmp_path: Path) -> None:
     folder = broker(tmp_path / "kafka")
-    via = "sh -c 'case $1 in no-*) echo no such host >&2; exit 255 ;; slow-*) sleep 300 & wait ;; esac' - {host}"
-    words = ["--node", f"7=local:{folder}", "--node", "1=via:no-host", "--node", "2=via:slow-host", "--timeout", "3"]
+    for place in ("one", "two/orders-0"):
+        (folder / place).chmod(0)
+    weak = f"shift; exec {'' if os.geteuid() else 'setpriv --bounding-set=-dac_override,-dac_read_search'} $* ;;"
+    via = f"sh -c 'case $1 in no-*) echo no such host >&2; exit 255 ;; slow-*) sleep 300 & wait ;; weak-*) {weak} esac' - "
+    hosts = (f"7=via:weak-host:{folder}/server.properties", "1=via:no-host", "2=via:slow-host")
+    words = ["--via", via + "{host}", "--timeout", "3", "--logs", folder / "logs", *(word for host in hosts for word in ("--node", host))]
     started = time.monotonic()
-    done = collect(tmp_path / "capture", "--via", via, *words)
+    done = collect(tmp_path / "capture", *words)
     assert time.monotonic() - started < 200
     assert done.exit_code == 1
     assert "node 1: the shell did not start (no such host)" in done.stderr
     assert "node 2: not finished after 3 s" in done.stderr
     assert {node["id"]: node["missing"] for node in manifest(tmp_path / "capture")["nodes"]} == {
-        7: [],
+        7: ["logdir0: no permission to read it", "logdir1/orders-0: no permission to read it"],
         1: ["the rest: the shell did not start (no such host)"],
         2: ["the rest: not finished after 3 s"],
     }
