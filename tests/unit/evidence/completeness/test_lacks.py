@@ -149,7 +149,7 @@ def test_a_record_that_cannot_be_decoded_is_damage_of_its_file(tmp_path: Path) -
     found = [lack for lack in check(tmp_path / "odd")[1] if lack["code"] == "damaged_file"]
     assert [lack["node_id"] for lack in found] == [3000]
     assert "(offset 1): found 1 byte(s) of garbage after TOPIC_RECORD" in found[0]["what"]
-    line = f"  node 3000: {found[0]['what']} (costs every verdict). Get: copy the file again, or from another node"
+    line = f"  node 3000: {found[0]['what']} (may cost any verdict). Get: copy the file again, or from another node"
     assert line in CliRunner().invoke(app, ["check", str(tmp_path / "odd")]).stdout.splitlines()
 
 

@@ -187,11 +187,11 @@ def test_a_node_that_fails_is_named_and_stops_nobody(tmp_path: Path) -> None:
     for place in ("one", "two/orders-0"):
         (folder / place).chmod(0)
     weak = f"shift; exec {'' if os.geteuid() else 'setpriv --bounding-set=-dac_override,-dac_read_search'} $* ;;"
-    via = f"sh -c 'case $1 in no-*) echo no such host >&2; exit 255 ;; slow-*) sleep 300 & wait ;; weak-*) {weak} esac' - "
-    hosts = (f"7=via:weak-host:{folder}/server.properties", "1=via:no-host", "2=via:slow-host")
-    words = ["--via", via + "{host}", "--timeout", "3", "--logs", folder / "logs", *(word for host in hosts for word in ("--node", host))]
+    hosts = f"no-*) echo no such host >&2; exit 255 ;; slow-*) sleep 300 & wait ;; weak-*) {weak}"
+    words = ["--via", f"sh -c 'case $1 in {hosts} esac' - {{host}}", "--timeout", "3", "--logs", folder / "logs"]
+    words += ["--node", f"7=via:weak-host:{folder}/server.properties"]
     started = time.monotonic()
-    done = collect(tmp_path / "capture", *words)
+    done = collect(tmp_path / "capture", *words, "--node", "1=via:no-host", "--node", "2=via:slow-host")
     assert time.monotonic() - started < 200
     assert done.exit_code == 1
     assert "node 1: the shell did not start (no such host)" in done.stderr
