@@ -69,7 +69,8 @@ def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int
     """Visit all nodes and write the capture; returns what is missing in it and why, by node. now_ms: the time to which
     wishes.since_ms is compared.
 
-    Errors: CollectError for nodes or an output that cannot be used, or if no node sent a file; nothing is left then.
+    Errors: CollectError for nodes or an output that cannot be used, or if no node sent a file; nothing is left then,
+    but what came if it cannot be written as a capture: nobody may be able to collect it again.
     """
     check_targets(targets, wishes.via)
     check_output(output)
@@ -92,8 +93,12 @@ def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int
         if suffix:
             folder = _packed(folder, work / f"packed{suffix}", _COMPRESSIONS[suffix], wishes.producers_data)
         folder.rename(output)  # in one step
-    finally:
+    except OSError as error:
+        raise CollectError(f"{output}: cannot be written: {error.strerror}. What came is in {work}.") from error
+    except BaseException:
         shutil.rmtree(work, ignore_errors=True)
+        raise
+    shutil.rmtree(work, ignore_errors=True)
     sent = {Path(name).parent.name for found in visits for name in found.received.files if name.endswith(".log")}
     unsent = (f"{n}: no log directory that was read has this replica" for n in wishes.replicas if n not in sent)
     return [*(line for found in visits for line in _problems(found)), *unsent]

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import time
@@ -222,6 +223,16 @@ def test_a_capture_is_never_written_over(tmp_path: Path) -> None:
     done = collect(tmp_path / "capture", "--node", f"7=local:{tmp_path}")
     assert "exists already" in str(done.exception)
     assert list(tmp_path.rglob("*")) == [tmp_path / "capture"]
+    folder = broker(tmp_path / "kafka")
+    (folder / "logs" / "server.log").write_bytes(os.urandom(99_000))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        done = collect(tmp_path / "full.tar.gz", "--node", f"7=local:{folder}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    (kept,) = tmp_path.glob(".full*")
+    assert str(done.exception) == f"{tmp_path}/full.tar.gz: cannot be written: File too large. What came is in {kept}."
 
 
 def while_reading(tool: str, command: str, folder: Path) -> str:
