@@ -181,8 +181,8 @@ class _Partition:
         rows = [row for row in self.evidence.high_watermarks if self._is_rewritten(row)]
         rows = [row for row in rows if self._is_of_this_topic(row) and not self.terms.is_read_unserved(row)]
         known = reports(rows, created, steps, self._latest_epoch, self.clock)
-        alone = alone_in_isr(self.terms, self.evidence)
-        logs = logs_of_lone_leaders(self.terms, self.evidence)
+        alone = alone_in_isr(self.terms, self.evidence, self._gone_by)
+        logs = logs_of_lone_leaders(self.terms, self.evidence, self._gone_by)
         return [*known, *alone, *logs, *self._told(), *self.reader.reports]
 
     def _told(self) -> Iterator[Report]:
@@ -415,10 +415,9 @@ class _Partition:
             has_one_directory=session is not None and session.has_one_directory,
         )
 
-    def _gone_by(self, term: LeaderTerm, scrape: Scrape) -> int:
-        """The first row that the term's leader may go by when its exporter says how many are in sync; -1: of none it
-        says that."""
-        place = term.leader, -1 if term.session is None else term.session.begin_ms
+    def _gone_by(self, broker: int, session: Session | None, scrape: Scrape) -> int:
+        """See `watermark_bounds.GoneBy`."""
+        place = broker, -1 if session is None else session.begin_ms
         if place not in self._views:
             self._views[place] = self._first_views(*place)
         return self._views[place].get((scrape.process_start_ms, scrape.captured_at_ms), -1)
@@ -451,7 +450,7 @@ class _Partition:
         neither min ISR nor the replicas changed; min ISR also not in the session margin before, nor since it learned of
         the leader epoch: it applies a state first, and the ISR that the controller confirms while it waits for a
         disk."""
-        facts, states, first = self.facts, self.states, self._gone_by(term, scrape)
+        facts, states, first = self.facts, self.states, self._gone_by(term.leader, term.session, scrape)
         known_ms = self.cluster.last_heard_ms(scrape.captured_at_ms - self.clock.error_ms) - PROPAGATION_MS
         known = self.first + max(bisect_right(self.terms.times, known_ms) - 1, 0)
         if first < term.first:

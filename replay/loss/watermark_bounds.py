@@ -31,8 +31,12 @@ from replay.offsets.clean_stops import HOLDS_LOG
 from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Evidence, Scrape, read_by, running_log_ends
 from replay.offsets.watermark_floor import Report
 
+# The first row of the history that the process of a broker's session may go by when its exporter says how many are in
+# sync; -1: of none it says that.
+GoneBy = Callable[[int, Session, Scrape], int]
 
-def alone_in_isr(terms: LeaderTerms, evidence: Evidence) -> Iterator[Report]:
+
+def alone_in_isr(terms: LeaderTerms, evidence: Evidence, gone_by: GoneBy) -> Iterator[Report]:
     """High watermarks of leaders that were alone in their ISR and not below min ISR.
 
     Such a leader commits what it appends, but a request thread may have to wait for that, as long as a disk hangs
@@ -52,7 +56,7 @@ def alone_in_isr(terms: LeaderTerms, evidence: Evidence) -> Iterator[Report]:
                     continue
                 if session.has_zookeeper:
                     continue  # a replica that is shutting down holds it back (Partition.isReplicaIsrEligible, 3.9.1)
-                epoch = _led_alone(terms, broker, terms.cluster.last_heard_ms(begin) - PROPAGATION_MS, end)
+                epoch = _led_alone(terms, broker, gone_by(broker, session, first), end)
                 if epoch is not None:
                     yield Report(first.log_end_offset or 0, end, epoch, first.row, "floor_leader_alone")
 
@@ -69,19 +73,12 @@ def _ends_read_alone(scrapes: Sequence[Scrape]) -> Iterable[list[Scrape]]:
     return by_process.values()
 
 
-def _led_alone(terms: LeaderTerms, broker: int, begin_ms: int, end_ms: int) -> int | None:
+def _led_alone(terms: LeaderTerms, broker: int, first: int, end_ms: int) -> int | None:
     """The leader epoch in which the metadata log shows the broker as leader and only member of the ISR, with every
-    other replica fenced or shutting down, from begin_ms to end_ms; None if it does not show that."""
-    states = terms.states
-    first = bisect_right(terms.times, begin_ms) - 1
-    last = bisect_right(terms.times, end_ms) - 1
-    if (
-        first < 0
-        or not terms.known_at(end_ms)
-        or terms.facts.anchored[terms.first + first + 1 : terms.first + last + 1].any()
-    ):
+    other replica fenced or shutting down, from row `first` to end_ms; None if it does not show that."""
+    states, rows = terms.states, range(first, terms.first + bisect_right(terms.times, end_ms))
+    if first < 0 or not terms.known_at(end_ms) or terms.facts.anchored[rows[1:]].any():
         return None
-    rows = range(terms.first + first, terms.first + last + 1)
     if any(states.leader[r] != broker or states.isr_size[r] != 1 for r in rows):
         return None
     # A leader re-evaluates its high watermark when something is written, not when min ISR is lowered.
@@ -107,7 +104,7 @@ def _was_left_by_all(terms: LeaderTerms, rows: range, end_ms: int) -> bool:
     return not any(brokers.active(b, batch) or brokers.active_for(b, begin_ms, end_ms) > 0 for b in others)
 
 
-def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence) -> Iterator[Report]:
+def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence, gone_by: GoneBy) -> Iterator[Report]:
     """High watermarks of leaders that were alone up to the end of their term, from the last batches of their logs,
     whenever those were read: all but as many batches as request threads can have appended and not yet committed."""
     error_ms = terms.cluster.clock.error_ms
@@ -115,7 +112,7 @@ def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence) -> Iterator[Rep
         threads = terms.cluster.request_threads.get(term.leader)
         logs = [] if threads is None else evidence.log_ends.get(term.leader, [])
         logs = [row for row in logs if len(row["last_batch_offsets"] or ()) >= (threads or 1)]
-        if threads is None or not logs or not _knew_that_it_was_alone(terms, term, evidence):
+        if threads is None or not logs or not _knew_that_it_was_alone(terms, term, evidence, gone_by):
             continue
         epochs = set(terms.states.leader_epoch[term.first : term.end].tolist())
         last = max(epochs)
@@ -125,7 +122,7 @@ def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence) -> Iterator[Rep
                 yield Report(floor, read_by(row) + error_ms, last, row, "floor_lone_leaders_log", before_epoch=last + 1)
 
 
-def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evidence) -> bool:
+def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evidence, gone_by: GoneBy) -> bool:
     """Whether one process led the term, was alone up to its end, with min ISR 1, and knew that."""
     facts, states, session = terms.facts, terms.states, term.session
     rows = np.arange(term.first, term.end)
@@ -139,16 +136,16 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evid
     since = next(left, None)
     if since is None:
         return False
-    error_ms, since_ms = terms.cluster.clock.error_ms, int(facts.timestamp_ms[since])
-    shown = evidence.scrapes.get(term.leader, ())
-    shown = [s for s in shown if s.captured_at_ms - error_ms > since_ms and read_by(s.row) + error_ms <= term.end_ms]
-    own = (s for s in shown if s.says_enough_alone and session.ran_until(read_by(s.row) + error_ms))
-    if not (facts.shared[known].all() or (any(own) and _needs_no_other(terms, term.leader))):
+    error_ms, texts = terms.cluster.clock.error_ms, evidence.scrapes.get(term.leader, ())
+    texts = [s for s in texts if s.says_enough_alone and gone_by(term.leader, session, s) >= since]
+    said = [at_ms for s in texts if (at_ms := read_by(s.row) + error_ms) <= term.end_ms]
+    own = bool(said) and session.ran_until(min(said))
+    if not (facts.shared[known].all() or (own and _needs_no_other(terms, term.leader))):
         return False  # a file may have been edited since the process read it
     # It logged that partition epoch, or a later one, or its exporter showed that it is alone; and it ran on. Heartbeats
     # show nothing: they go on while its metadata publisher waits for a disk (Kafka's BrokerMetadataPublisher).
     epochs, epoch = terms.recorded.partition_epochs, set(states.leader_epoch[rows].tolist())
-    said = [
+    said += [
         read_by(line.row) + error_ms
         for line in terms.lines.led
         if line.broker == term.leader
@@ -157,7 +154,6 @@ def _knew_that_it_was_alone(terms: LeaderTerms, term: LeaderTerm, evidence: Evid
         and line.row["captured_at_ms"] - error_ms >= session.begin_ms
         and line.partition_epoch >= epochs[since - terms.first]
     ]
-    said += [read_by(scrape.row) + error_ms for scrape in shown if scrape.says_enough_alone]
     return bool(said) and session.ran_until(min(said) + PROPAGATION_MS)
 
 

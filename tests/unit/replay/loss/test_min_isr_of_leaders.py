@@ -11,6 +11,7 @@ import pytest
 from replay.bucket import detect
 from replay.cluster.configs import BROKER, MIN_ISR, ConfigChange, config_timeline
 from replay.cluster.facts import ClusterFacts, shares_defaults
+from tests.support.broker_log_lines import logged
 from tests.support.detection import judged_window, statements, windows
 from tests.support.scenario import elr_levels, evidence, ms, newer, offsets_table, sessions, states, together, up
 from tests.support.window_table import Entry, beside, entries, set_to
@@ -71,5 +72,6 @@ def test_a_lone_leader_whose_file_does_not_say_its_min_isr_shows_no_high_waterma
     own = {1: config_timeline(MIN_ISR, [], [(-1, 1)], {1: file})}
     history = ("10 isr=1,2,3 min=1 source=default", *LATER)
     shown = (text, "70 b1 heads=120,130,135,140,145:150/0", LINE)
-    found = judged_window(history, *shown, brokers=ALONE, request_threads={1: 4}, broker_min_isr=own)
+    known_to = {"request_threads": {1: 4}, "broker_min_isr": own, "logs": logged("b1 stays e0 p1 hw=0 t=30 utc=30")}
+    found = judged_window(history, *shown, brokers=ALONE, **known_to)
     assert ("floor_lone_leaders_log" in statements(found)) == known
