@@ -42,7 +42,8 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     """
     state = load_cluster_state(lake, cluster, replayed_from(lake, cluster))
     clock = measured_clock(lake, cluster, settings, clocks, state.shape)
-    end_ms = newest_ms(lake, cluster, pc.field("last_offset") < state.shape.log_end)  # after it the state is unknown
+    known_end = max((run.end for run in state.shape.runs), default=0)  # after it the state is unknown
+    end_ms = newest_ms(lake, cluster, pc.field("base_offset") < known_end)
     restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
     unclean = sorted(r["offset"] for r in restarts)
     boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
