@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ from jobs.ingest.stage import Ingested, ingest
 from jobs.lake.integrity import digest_of
 from jobs.lake.lake import Lake, Row
 from jobs.lake.runs import Run
-from jobs.lake.storage import shown, within
+from jobs.lake.storage import shown
 from jobs.lake.tables import CLUSTER_ID
 from jobs.quality.library import prepare
 from jobs.quality.stage import QualityResult, run_quality
@@ -32,7 +31,7 @@ from jobs.replay.stage import Replayed, replay
 from jobs.report.stage import page_of, report_in, write_pages
 from jobs.spark.processes import release
 from jobs.spark.tasks import engine, start_early
-from jobs.verdict.document import VerdictFiles, document
+from jobs.verdict.document import document, report_of, write_document
 from jobs.verdict.status import levels, remember
 
 # A record of the metadata log takes more bytes than this, unless the capture is compressed.
@@ -42,21 +41,13 @@ _LOGS = (METADATA_SEGMENT, METADATA_CHECKPOINT, DUMP_LOG)
 _MOST_MESSAGES = 100
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    """The result of a run. levels: what --fail-on checks (jobs/verdict/status.py). summary: lines to print."""
-
-    levels: set[str]
-    quality_failed: list[str]
-    summary: list[str]
-
-
 class Pipeline:
     """A lake, and the captures to ingest.
 
     root, captures: paths, or URLs as text. Errors: LakeError for a root that cannot be a lake, CaptureError for a
     capture that is missing. record: takes what the stages do; the caller writes it. engine_name: of
-    --engine; None: as the settings say. documents: the verdict of each cluster, once written.
+    --engine; None: as the settings say. Of what has run: documents: the verdict of each cluster; levels: what --fail-on
+    checks (jobs/verdict/status.py); failed: unmet expectations; summary: lines to print.
     """
 
     def __init__(
@@ -75,54 +66,53 @@ class Pipeline:
             check_location(capture)
         self.settings = load_settings(engine_name)
         self.documents: dict[str, Row] = {}
+        self.levels: set[str] = set()
+        self.failed: list[str] = []
+        self.summary: list[str] = []
 
-    def run(self, report: Path | None = None, start: str = EARLIEST, verdict: Path | None = None) -> RunOutcome:
-        """Run every stage, with a progress bar. report, verdict: files to write; None: in the lake. Errors: as the
-        stages; KraftForensicsError if no metadata log of a capture's cluster is in the lake."""
+    def run(self, report: Path | None = None, start: str = EARLIEST) -> None:
+        """Run every stage, with a progress bar. report: the file to write; None: in the lake. Errors: as the stages;
+        KraftForensicsError if no metadata log of a capture's cluster is in the lake."""
         with progress_steps(len(self.captures) + 4) as (describe, advance):
             given = self._ingest(describe, advance, is_checked=True)
             missing = set(without_log(self.lake))
             for each in given:
                 if each.cluster_id in missing:
                     raise KraftForensicsError(f"{each.capture}: cluster {each.cluster_id} has {_NO_LOG}")
-            return self._judge(describe, advance, report, verdict, lambda _: start)
+            self._judge(describe, advance, report or report_in(self.lake), lambda _: start)
 
-    def remake(self) -> RunOutcome:
+    def remake(self) -> None:
         """Like `run`, but of what is in the lake: each replay begins where the one before it began."""
         with progress_steps(4) as (describe, advance):
-            return self._judge(describe, advance, None, None, lambda cluster: replayed_from(self.lake, cluster))
+            self._judge(describe, advance, report_in(self.lake), lambda cluster: replayed_from(self.lake, cluster))
 
     def _judge(
         self,
         describe: Callable[[str], None],
         advance: Callable[[], None],
-        report: Path | None,
-        verdict: Path | None,
+        report: Location,
         start_of: Callable[[str], str],
-    ) -> RunOutcome:
+    ) -> None:
         """Replay, detect, quality and report."""
         clusters = self._clusters()
-        files = VerdictFiles(verdict or within(self.root, "verdict.json"), clusters)
-        places = {c: page_of(report or report_in(self.lake), c, clusters) for c in clusters}
         for cluster in clusters:
-            self._replay(cluster, files, describe, start_of(cluster))
+            self._replay(cluster, describe, start_of(cluster))
         advance()
-        verdicts = [self._detect(c, files, describe, shown(place)) for c, place in places.items()]
+        for cluster in clusters:
+            self._detect(cluster, describe, shown(page_of(report, cluster, clusters)))
         advance()
-        checked = [self._quality(cluster, describe) for cluster in clusters]
+        docs = [shown(self._quality(cluster, describe).docs) for cluster in clusters]
         advance()
         began = time.monotonic()
-        pages = write_pages(self.lake, clusters, report or report_in(self.lake), describe, documents=self.documents)
+        pages = write_pages(self.lake, clusters, report, describe, documents=self.documents)
         for cluster in clusters:
             self.record.took("report", cluster, (time.monotonic() - began) / len(clusters))
         advance()
-        summary = [*verdicts, *(f"report:    {page}" for page in pages)]
-        summary += [f"data docs: {shown(c.docs)}" for c in checked]
-        summary.append(f"tables:    {shown(self.root)}")
+        self.summary += [*(f"report:    {page}" for page in pages), *(f"data docs: {page}" for page in docs)]
+        self.summary.append(f"tables:    {shown(self.root)}")
         if self.record.engine is not None:
-            summary.append(f"tasks:     {self.record.engine}")
-        failed = [line for c in checked for line in c.failed]
-        return RunOutcome(self._found(clusters), failed, summary)
+            self.summary.append(f"tasks:     {self.record.engine}")
+        self._find_levels(clusters)
 
     def ingest(self) -> None:
         with progress_steps(len(self.captures)) as (describe, advance):
@@ -163,42 +153,37 @@ class Pipeline:
     def replay(self, start: str = EARLIEST) -> None:
         for cluster in self._clusters():
             with progress_steps(1) as (describe, _):
-                self._replay(cluster, None, describe, start)
+                self._replay(cluster, describe, start)
 
-    def _replay(self, cluster: str, files: VerdictFiles | None, describe: Callable[[str], None], start: str) -> None:
+    def _replay(self, cluster: str, describe: Callable[[str], None], start: str) -> None:
         try:
             with self.record.timed("replay", cluster) as known:
                 done = replay(self.lake, cluster, self.settings, describe, start)
                 known["counts"]["partition_history"] = done.rows
         except LogConflictError:
-            # The command fails, but the conflict is a finding: replace the verdict of an earlier run.
-            if files is not None:
-                self._write_verdict(cluster, files, None)
+            self._write_verdict(cluster, None)  # the command fails, but the conflict is a finding
             raise
         self._stage_ended(cluster)
         _report_replayed(done)
 
-    def detect(self, verdict: Path | None = None) -> RunOutcome:
-        """Detect, and write the verdicts. verdict: as in `run`. Errors: KraftForensicsError if no cluster has a log."""
+    def detect(self) -> None:
+        """Detect, and write the verdicts. Errors: KraftForensicsError if no cluster has a log."""
         clusters = self._clusters()
         if set(without_log(self.lake)) >= set(clusters):
             raise KraftForensicsError(f"{self.root}: {_NO_LOG}")
-        files = VerdictFiles(verdict or within(self.root, "verdict.json"), clusters)
-        lines = []
         with progress_steps(len(clusters)) as (describe, advance):
             for cluster in clusters:
-                lines.append(self._detect(cluster, files, describe, files.report_of(cluster)))
+                self._detect(cluster, describe, report_of(self.lake, cluster))
                 advance()
-        return RunOutcome(self._found(clusters), [], lines)
+        self._find_levels(clusters)
 
-    def _found(self, clusters: Sequence[str]) -> set[str]:
-        """The levels of this run. Then its findings count as seen: what fails before is new again in the next run."""
-        found, now_ms = levels(self.lake, running=True), time.time_ns() // 1_000_000
+    def _find_levels(self, clusters: Sequence[str]) -> None:
+        """Of this run. Then its findings count as seen: what fails before is new again in the next run."""
+        self.levels, now_ms = levels(self.lake, running=True), time.time_ns() // 1_000_000
         for cluster in clusters:
             remember(self.lake, cluster, now_ms)
-        return found
 
-    def _detect(self, cluster: str, files: VerdictFiles, describe: Callable[[str], None], report: str | None) -> str:
+    def _detect(self, cluster: str, describe: Callable[[str], None], report: str | None) -> None:
         try:
             with self.record.timed("detect", cluster) as known:
                 found = run_detect(self.lake, cluster, self.settings, describe)
@@ -206,22 +191,21 @@ class Pipeline:
             _report_detected(found)
             self._stage_ended(cluster)
         except LogConflictError:
-            self._replay(cluster, files, describe, EARLIEST)  # writes the finding, then raises the same error
+            self._replay(cluster, describe, EARLIEST)  # writes the finding, then raises the same error
             raise
-        return self._write_verdict(cluster, files, report)
+        self._write_verdict(cluster, report)
 
-    def _write_verdict(self, cluster: str, files: VerdictFiles, report: str | None) -> str:
+    def _write_verdict(self, cluster: str, report: str | None) -> None:
         since = None
         while since != (since := self.lake.cluster_version("findings", cluster)):  # another run may change them
             found = document(self.lake, cluster, report, running=True)
-            path = files.write(found)
-        self.documents[cluster] = found
-        self.record.of(cluster)["valid"] = str(found["valid"]).lower()
-        return f"verdict:   {shown(path)} (valid: {str(found['valid']).lower()})"
+            path = write_document(self.lake, found, self.lake.clusters())
+        self.documents[cluster], valid = found, str(found["valid"]).lower()
+        self.record.of(cluster)["valid"] = valid
+        self.summary.append(f"verdict:   {shown(path)} (valid: {valid})")
 
-    def quality(self) -> list[str]:
-        """Run the suites and return the unmet expectations."""
-        failed = []
+    def quality(self) -> None:
+        """Run the suites."""
         for cluster in self._clusters():
             with progress_steps(1) as (describe, _):
                 checked = self._quality(cluster, describe)
@@ -229,13 +213,12 @@ class Pipeline:
             show_message(
                 f"{cluster}: {met} of {checked.expectations} expectations met; data docs: {shown(checked.docs)}"
             )
-            failed += checked.failed
-        return failed
 
     def _quality(self, cluster: str, describe: Callable[[str], None]) -> QualityResult:
         with self.record.timed("quality", cluster) as known:
             checked = run_quality(self.lake, cluster, self.settings, describe)
             known["quality_failed"] = len(checked.failed)
+        self.failed += checked.failed
         self._stage_ended(cluster)
         return checked
 

@@ -17,7 +17,7 @@ from jobs.console.progress import progress_steps
 
 if TYPE_CHECKING:
     from jobs.lake.runs import Run
-    from jobs.pipeline import Pipeline, RunOutcome
+    from jobs.pipeline import Pipeline
 
 EXIT_FINDINGS, EXIT_QUALITY = 3, 4
 MOST_WINDOWS = 100  # in the table that `run` and `detect` print
@@ -30,15 +30,14 @@ def run(
     start: Start = "earliest",
     form: Format = Format.TABLE,
     fail_on: FailOn = "none",
-    verdict: Path | None = None,
     engine: Engine | None = None,
 ) -> None:
     """Run the whole job: ingest, replay, detect, quality and report, one after the other."""
     with recorded("run", lake) as record:
         pipeline = _pipeline(lake, record, captures, engine)
-        outcome = pipeline.run(report, start, verdict)
-        _show(pipeline, outcome, form, f"next:      kraft-forensics verdict --lake {pipeline.lake.root}")
-        _exit(outcome.levels, fail_on, outcome.quality_failed)
+        pipeline.run(report, start)
+        _show(pipeline, form, f"next:      kraft-forensics verdict --lake {pipeline.lake.root}")
+        _exit(pipeline, fail_on)
 
 
 def ingest(captures: list[str], lake: Any = DEFAULT_LAKE, engine: Engine | None = None) -> None:
@@ -54,24 +53,22 @@ def replay(lake: Any = DEFAULT_LAKE, start: Start = "earliest", engine: Engine |
 
 
 def detect(
-    lake: Any = DEFAULT_LAKE,
-    form: Format = Format.TABLE,
-    fail_on: FailOn = "none",
-    verdict: Path | None = None,
-    engine: Engine | None = None,
+    lake: Any = DEFAULT_LAKE, form: Format = Format.TABLE, fail_on: FailOn = "none", engine: Engine | None = None
 ) -> None:
     """Check every leader change for lost records, and predict which leader other rules would have elected."""
     with recorded("detect", lake) as record:
         pipeline = _pipeline(lake, record, engine=engine)
-        outcome = pipeline.detect(verdict)
-        _show(pipeline, outcome, form)
-        _exit(outcome.levels, fail_on, outcome.quality_failed)
+        pipeline.detect()
+        _show(pipeline, form)
+        _exit(pipeline, fail_on)
 
 
 def quality(lake: Any = DEFAULT_LAKE, engine: Engine | None = None) -> None:
     """Check every table against its expectation suite and write Data Docs."""
     with recorded("quality", lake) as record:
-        _exit(set(), "none", _pipeline(lake, record, engine=engine).quality())
+        pipeline = _pipeline(lake, record, engine=engine)
+        pipeline.quality()
+        _exit(pipeline)
 
 
 def report(
@@ -112,20 +109,20 @@ def _pipeline(lake: Location, record: "Run", captures: Sequence[str] = (), engin
     return Pipeline(lake, captures, record, engine)
 
 
-def _show(pipeline: "Pipeline", outcome: "RunOutcome", form: Format, *more: str) -> None:
+def _show(pipeline: "Pipeline", form: Format, *more: str) -> None:
     from jobs.queries.flagged_windows import print_windows
 
     with reader_may_leave():
         answers = {cluster: document["answer"] for cluster, document in pipeline.documents.items()}
         print_windows(pipeline.lake, form, most=MOST_WINDOWS, answers=answers)
-    for line in (*outcome.summary, *more):
+    for line in (*pipeline.summary, *more):
         show_message(line)
 
 
-def _exit(levels: set[str], fail_on: FailOn, quality_failed: list[str]) -> None:
-    for line in quality_failed:
+def _exit(pipeline: "Pipeline", fail_on: FailOn = "none") -> None:
+    for line in pipeline.failed:
         show_message(f"quality: not met: {line}", WARNING)
-    if levels & levels_from(fail_on):
+    if pipeline.levels & levels_from(fail_on):
         raise typer.Exit(EXIT_FINDINGS)
-    if quality_failed:
+    if pipeline.failed:
         raise typer.Exit(EXIT_QUALITY)

@@ -168,9 +168,8 @@ def shown(target: Location) -> str:
     return str(target if isinstance(target, Remote) else target.resolve())
 
 
-def write_whole(target: Location, text: str, advice: str = "") -> None:
-    """Write a file completely or not at all; missing folders are created. Errors: KraftForensicsError, with the
-    advice."""
+def write_whole(target: Location, text: str) -> None:
+    """Write a file completely or not at all; missing folders are created. Errors: KraftForensicsError."""
     try:
         if isinstance(target, Remote):
             system, path = _placed(target)
@@ -179,7 +178,7 @@ def write_whole(target: Location, text: str, advice: str = "") -> None:
         else:
             _write_here(target.resolve(), text)
     except OSError as error:
-        raise KraftForensicsError(f"{target}: cannot be written: {error.strerror or error}.{advice}") from error
+        raise KraftForensicsError(f"{target}: cannot be written: {error.strerror or error}.") from error
 
 
 def _write_here(target: Path, text: str) -> None:

@@ -159,7 +159,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
         "KRAFT_FORENSICS_SECRETS__KEY_FILE": str(root / "key"),
     }
     commands = {
-        "run": ["run", str(given), "--verdict", str(root / "verdict.json"), "--verbose"],
+        "run": ["run", str(given), "--verbose"],
         "ingest": ["ingest", str(given), "--lake", str(root / "by-spark"), "--verbose"],
         "findings": ["findings", "--format", "json"],
         "verify": ["verify", "--capture", str(given), "--format", "json"],

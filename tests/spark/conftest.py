@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from jobs.config.settings import load_settings
 from jobs.console.run_log import discard
-from jobs.pipeline import Pipeline, RunOutcome
+from jobs.pipeline import Pipeline
 from jobs.spark.session import build_context, build_session
 from jobs.spark.tasks import engine
 from tests.support.paths import capture
@@ -30,7 +30,6 @@ class Job:
 
     pipeline: Pipeline
     lake: SparkLake
-    outcome: RunOutcome
     clusters: dict[str, str]
     report: Path
 
@@ -59,7 +58,7 @@ def job(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Job:
     root, captures = tmp_path_factory.mktemp("job"), tmp_path_factory.mktemp("captures")
     thinned = with_rounds("elr", captures, 8), with_rounds("churn", captures, 10, *PROVE_T2_6)
     pipeline = Pipeline(root / "lake", [capture("unclean"), *thinned])
-    outcome = pipeline.run(root / "report.html")
+    pipeline.run(root / "report.html")
     lake = SparkLake(spark, root / "lake")
     clusters = {capture: cluster for cluster in lake.clusters() for capture in lake.captures(cluster)}
-    return Job(pipeline, lake, outcome, clusters, root / "report.html")
+    return Job(pipeline, lake, clusters, root / "report.html")

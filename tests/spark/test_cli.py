@@ -36,14 +36,14 @@ def test_detect_fails_on_proven_findings_with_fail_on(job: Job) -> None:
     assert cli("detect", "--lake", job.pipeline.root).exit_code == 0
 
 
-def test_detect_fails_on_a_severity_and_names_the_verdict_files(job: Job, tmp_path: Path) -> None:
-    file = tmp_path / "found" / "verdict.json"
-    result = cli("detect", "--lake", job.pipeline.root, "--fail-on", "critical", "--verdict", file)
+def test_detect_fails_on_a_severity_and_names_the_verdict_files(job: Job) -> None:
+    root = job.pipeline.root.resolve()
+    result = cli("detect", "--lake", root, "--fail-on", "critical")
     assert result.exit_code == 3
     for name, valid in (("unclean", "false"), ("churn", "false")):
-        written = file.with_name(f"verdict-{job.clusters[name]}.json")
+        written = root / f"verdict-{job.clusters[name]}.json"
         assert f"verdict:   {written} (valid: {valid})" in result.stderr.splitlines()
-    index = json.loads(file.read_text())
+    index = json.loads((root / "verdict.json").read_text())
     assert (index["valid"], sorted(row["cluster_id"] for row in index["clusters"])) == (
         False,
         sorted(job.clusters.values()),
@@ -53,7 +53,7 @@ def test_detect_fails_on_a_severity_and_names_the_verdict_files(job: Job, tmp_pa
 def test_the_verdict_of_a_run(job: Job) -> None:
     cluster = job.clusters["unclean"]
     file = job.pipeline.root.resolve() / f"verdict-{cluster}.json"
-    assert f"verdict:   {file} (valid: false)" in job.outcome.summary
+    assert f"verdict:   {file} (valid: false)" in job.pipeline.summary
     found = json.loads(file.read_text())
     assert (found["valid"], found["cluster_id"]) == (False, cluster)
     assert found["windows"]["proven"] == 3
@@ -98,12 +98,13 @@ def test_contradictory_logs_have_a_verdict(tmp_path: Path) -> None:
         log = home / str(node) / "__cluster_metadata-0" / f"{0:020d}.log"
         log.parent.mkdir(parents=True)
         log.write_bytes(writer.batch([value]))
-    (tmp_path / "verdict.json").write_text('{"valid": true}')
-    options = ("--lake", tmp_path / "lake", "--verdict", tmp_path / "verdict.json")
-    result = cli("run", tmp_path / "tuesday", *options)
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (lake / "verdict.json").write_text('{"valid": true}')
+    result = cli("run", tmp_path / "tuesday", "--lake", lake)
     assert result.exit_code == 1
-    index = json.loads((tmp_path / "verdict.json").read_text())
-    found = json.loads((tmp_path / index["clusters"][0]["verdict"]).read_text())
+    index = json.loads((lake / "verdict.json").read_text())
+    found = json.loads((lake / index["clusters"][0]["verdict"]).read_text())
     assert index["valid"] is found["valid"] is False
     assert found["counts"] == {"log_conflict": {"proven": 1}}
 

@@ -19,7 +19,7 @@ def test_quality_is_met_and_documented(job: Job) -> None:
     results = job.lake.read("quality_results", None, ["success"])["success"].to_pylist()
     assert len(results) > 3 * 100
     assert all(results)
-    assert job.outcome.quality_failed == []
+    assert job.pipeline.failed == []
     for cluster in job.clusters.values():
         assert (job.pipeline.root / "_data_docs" / cluster / "index.html").is_file()
 

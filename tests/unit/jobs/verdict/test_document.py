@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from evidence.errors import KraftForensicsError
+from jobs.lake.lake import Lake
 from jobs.verdict import document as verdict
-from jobs.verdict.document import VerdictFiles, assembled, write_verdict
+from jobs.verdict.document import assembled, report_of, write_document
 from tests.support.paths import ROOT
 from tests.support.report_rows import evidence_file, lake_of
 
@@ -149,8 +149,7 @@ def index(folder: Path) -> dict[str, Any]:
 
 
 def test_one_cluster_has_a_file_of_its_own_and_an_index(tmp_path: Path) -> None:
-    files = VerdictFiles(tmp_path / "verdict.json", ["a/b"])
-    assert files.write(found("a/b", False)) == tmp_path / "verdict-a%2Fb.json"
+    assert write_document(Lake(tmp_path), found("a/b", False), ["a/b"]) == tmp_path / "verdict-a%2Fb.json"
     assert names(tmp_path) == ["verdict-a%2Fb.json", "verdict.json"]
     assert index(tmp_path)["valid"] is False
     assert index(tmp_path)["clusters"] == [
@@ -172,22 +171,20 @@ def test_one_cluster_has_a_file_of_its_own_and_an_index(tmp_path: Path) -> None:
 def test_the_index_is_as_valid_as_its_worst_cluster(
     tmp_path: Path, valid: tuple[bool | str, ...], expected: bool | str
 ) -> None:
-    files = VerdictFiles(tmp_path / "verdict.json", ["a", "b"])
     for cluster, each in zip("ab", valid, strict=True):
-        files.write(found(cluster, each))
+        write_document(Lake(tmp_path), found(cluster, each), ["a", "b"])
     assert index(tmp_path)["valid"] == expected
 
 
 def test_nothing_stale_is_left_when_a_cluster_is_removed_or_added(tmp_path: Path) -> None:
     first, second = tmp_path / "report.html", tmp_path / "report-a.html"
     first.write_text(PAGE)
-    VerdictFiles(tmp_path / "verdict.json", ["a"]).write(found("a", report=first))
+    write_document(Lake(tmp_path), found("a", report=first), ["a"])
     second.write_text(PAGE)
-    both = VerdictFiles(tmp_path / "verdict.json", ["a", "b"])
-    both.write(found("a", report=second))
-    both.write(found("b"))
+    for each in (found("a", report=second), found("b")):
+        write_document(Lake(tmp_path), each, ["a", "b"])
     assert names(tmp_path) == ["report-a.html", "verdict-a.json", "verdict-b.json", "verdict.json"]
-    VerdictFiles(tmp_path / "verdict.json", ["b"]).write(found("b"))
+    write_document(Lake(tmp_path), found("b"), ["b"])
     assert names(tmp_path) == ["verdict-b.json", "verdict.json"]
     assert [row["cluster_id"] for row in index(tmp_path)["clusters"]] == ["b"]
 
@@ -196,47 +193,36 @@ def test_only_a_report_is_deleted(tmp_path: Path) -> None:
     """The index is a file like any other: a path in it may name something else."""
     mine = tmp_path / "mine.html"
     mine.write_text("<h1>mine</h1>")
-    VerdictFiles(tmp_path / "verdict.json", ["a"]).write(found("a", report=mine))
-    VerdictFiles(tmp_path / "verdict.json", ["b"]).write(found("b"))
+    write_document(Lake(tmp_path), found("a", report=mine), ["a"])
+    write_document(Lake(tmp_path), found("b"), ["b"])
     assert mine.exists()
 
 
 def test_a_report_stays_known_to_a_later_detect(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text(PAGE)
-    files = VerdictFiles(tmp_path / "verdict.json", ["a"])
-    assert files.report_of("a") is None
-    files.write(found("a", report=page))
-    assert files.report_of("a") == str(page)
+    lake = Lake(tmp_path)
+    assert report_of(lake, "a") is None
+    write_document(lake, found("a", report=page), ["a"])
+    assert report_of(lake, "a") == str(page)
     page.unlink()
-    assert files.report_of("a") is None
+    assert report_of(lake, "a") is None
 
 
 def test_the_document_of_an_earlier_release_becomes_an_index(tmp_path: Path) -> None:
     (tmp_path / "verdict.json").write_text(json.dumps(found("a")))
-    VerdictFiles(tmp_path / "verdict.json", ["a"]).write(found("a", "unknown"))
+    write_document(Lake(tmp_path), found("a", "unknown"), ["a"])
     assert [row["valid"] for row in index(tmp_path)["clusters"]] == ["unknown"]
 
 
-def test_nothing_is_written_beside_a_device() -> None:
-    assert VerdictFiles(Path("/dev/stdout"), ["a"]).file_of("a") == Path("/dev/stdout")
-
-
-def test_the_file_is_written_whole_and_replaces_an_older_one(tmp_path: Path) -> None:
-    file = tmp_path / "new" / "verdict.json"
-    write_verdict({"valid": False}, file)
-    write_verdict({"valid": True, "name": "\x1b[31m\u202e"}, file)
-    assert json.loads(file.read_text())["name"] == "\x1b[31m\u202e"
-    assert file.read_bytes().isascii()
-    assert b"\x1b" not in file.read_bytes()
-    assert [f.name for f in file.parent.iterdir()] == ["verdict.json"]
-
-
-def test_a_file_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(KraftForensicsError, match="--verdict"):
-        write_verdict({}, tmp_path / "folder")
-    assert list(tmp_path.iterdir()) == [tmp_path / "folder"]
+def test_files_are_written_whole_replace_older_ones_and_are_ascii(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "new")
+    for report in (None, "\x1b[31m\u202e"):
+        written = write_document(lake, found("a", report=Path(report) if report else None), ["a"])
+    assert json.loads(written.read_text())["report"] == "\x1b[31m\u202e"
+    assert written.read_bytes().isascii()
+    assert b"\x1b" not in written.read_bytes()
+    assert names(tmp_path / "new") == ["verdict-a.json", "verdict.json"]
 
 
 def test_a_report_beside_the_index_is_named_relative_to_it(tmp_path: Path) -> None:
@@ -245,9 +231,8 @@ def test_a_report_beside_the_index_is_named_relative_to_it(tmp_path: Path) -> No
     (lake / "report.html").write_text(PAGE)
     elsewhere = tmp_path / "elsewhere.html"
     elsewhere.write_text(PAGE)
-    files = VerdictFiles(lake / "verdict.json", ["a", "b"])
-    files.write(found("a", report=lake / "report.html"))
-    files.write(found("b", report=elsewhere))
+    for each in (found("a", report=lake / "report.html"), found("b", report=elsewhere)):
+        write_document(Lake(lake), each, ["a", "b"])
     assert [row["report"] for row in index(lake)["clusters"]] == ["report.html", str(elsewhere)]
     lake.rename(moved)
-    assert VerdictFiles(moved / "verdict.json", ["a", "b"]).report_of("a") == str(moved / "report.html")
+    assert report_of(Lake(moved), "a") == str(moved / "report.html")
