@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evidence import kinds
-from jobs.queries.evidence_bytes import commands
+from jobs.queries.explain import commands
 from tests.kafka.conftest import KAFKA, java
 from tests.support.paths import unpacked
 from tests.support.pure import decode

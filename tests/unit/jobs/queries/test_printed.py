@@ -15,8 +15,7 @@ from evidence import kinds
 from evidence.errors import CaptureError, KraftForensicsError
 from jobs.console.output import Format
 from jobs.queries.conformance import check_cases
-from jobs.queries.evidence_bytes import commands, hex_lines, shell_word, with_bytes
-from jobs.queries.explain import print_explained
+from jobs.queries.explain import commands, hex_lines, print_explained, shell_word, with_bytes
 from jobs.queries.whatif import print_differences
 from replay.whatif.comparison import WHATIF
 from tests.support import writer
