@@ -120,7 +120,6 @@ test-airflow-live: setup $(AIRFLOW_VENV)/.ready  ## run the DAGs by Airflow's ow
 
 test-slow: setup $(JARS)-s3/.ready  ## run the tests that take minutes: a cluster, an object store, repeated extension of histories, simulated lives
 	tests/faults/compiler.sh
-	tests/slow/minisign.sh
 	$(BIN)/python -m pytest tests/slow --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 8
 	$(BIN)/python -m pytest tests/alone --numprocesses 2 --dist loadfile --durations 8
 
