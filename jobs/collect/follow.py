@@ -97,8 +97,8 @@ class Following:
 
     def _rounds(self, target: Target, place: Path, to: IO[bytes] | None, pipe: IO[bytes] | None) -> Iterable[None]:
         """Ask a node again and again; yields whenever all is here that it had. Errors: BrokenStream, OSError."""
-        if to is None or pipe is None:
-            raise BrokenStream("the shell has no input or output")
+        assert to is not None
+        assert pipe is not None
         back = io.BufferedReader(Patient(pipe, self.silence_s, self._stopped))
         try:
             greet(to, back)

@@ -127,7 +127,7 @@ def _receive_file(stream: BinaryIO, folder: Path, name: str, size: int, received
         target.with_name(f"{name}.gz").write_bytes(gzip.compress(target.read_bytes(), mtime=0))
         target.unlink()
     else:
-        _read_by_now(target)
+        os.utime(target)  # it was read by now
     received.files.add(name)
 
 
@@ -184,13 +184,7 @@ def _receive_bundle(stream: BinaryIO, folder: Path, count: int, total: int, rece
         with _written(name):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
-        _read_by_now(target)
         received.files.add(name)
-
-
-def _read_by_now(target: Path) -> None:
-    now = time.time_ns()
-    os.utime(target, ns=(now, now))
 
 
 def _copy(stream: BinaryIO, out: BinaryIO, size: int) -> bool:

@@ -107,23 +107,15 @@ def visit(node_id: int, command: list[str], script: bytes, folder: Path, timeout
 
     After timeout_s the command is killed; whole files stay. A node that fails is no error: `failure` says why.
     """
-    found, late = Visit(node_id), threading.Event()
+    found = Visit(node_id)
     try:
         with shell(command) as process:
-
-            def stop() -> None:
-                late.set()
-                _kill(process)
-
-            timer = threading.Timer(timeout_s, stop)
-            timer.start()
             try:
-                _talk(process, script, folder, found)
+                _talk(process, script, folder, found, timeout_s)
             finally:
-                timer.cancel()
                 found.ended_ms = time.time_ns() // 1_000_000 + 1
     except BrokenStream as error:
-        found.failure = f"not finished after {timeout_s:g} s" if late.is_set() else str(error)
+        found.failure = str(error)
     return found
 
 
@@ -149,37 +141,43 @@ def shell(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 class Patient(io.RawIOBase):
-    """A shell's output, for which a reader waits so many seconds, or until `stopped`. Errors: BrokenStream."""
+    """A shell's output. stopped: a reader waits until then, or so many seconds for each answer; None: so many seconds
+    for all of it. Errors: BrokenStream."""
 
-    def __init__(self, pipe: IO[bytes], silence_s: float, stopped: threading.Event) -> None:
-        self.pipe, self.silence_s, self.stopped = pipe, silence_s, stopped
+    def __init__(self, pipe: IO[bytes], most_s: float, stopped: threading.Event | None = None) -> None:
+        self.pipe, self.most_s, self.stopped = pipe, most_s, stopped
+        self.until_s = time.monotonic() + most_s
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        until_s = time.monotonic() + self.silence_s
-        while not select.select([self.pipe], [], [], _LOOK_S)[0]:
-            if self.stopped.is_set():
+        if self.stopped is not None:
+            self.until_s = time.monotonic() + self.most_s
+        is_ready = False
+        while not is_ready:
+            is_ready = bool(select.select([self.pipe], [], [], _LOOK_S)[0])
+            if self.stopped is not None and self.stopped.is_set():
                 raise BrokenStream("stopped")
-            if time.monotonic() > until_s:
-                raise BrokenStream(f"no answer within {self.silence_s:g} s")
+            if time.monotonic() > self.until_s:
+                what = "not finished after" if self.stopped is None else "no answer within"
+                raise BrokenStream(f"{what} {self.most_s:g} s")
         data = os.read(self.pipe.fileno(), len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
 
-def _talk(process: subprocess.Popen[bytes], script: bytes, folder: Path, found: Visit) -> None:
-    to, back = process.stdin, process.stdout
-    if to is None or back is None:
-        raise BrokenStream("the shell has no input or output")
+def _talk(process: subprocess.Popen[bytes], script: bytes, folder: Path, found: Visit, timeout_s: float) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    to, back = process.stdin, io.BufferedReader(Patient(process.stdout, timeout_s))
     greet(to, back)
     found.clock = offset_of(_ask_times(to, back))
     found.started_ms = time.time_ns() // 1_000_000
     # In its own thread: a node may send much before it has read the whole script.
     sender = threading.Thread(target=_send_quietly, args=(to, script), daemon=True)
     sender.start()
-    receive(back, folder, found.received)  # type: ignore[arg-type]  # a pipe's stream is a BinaryIO
+    receive(back, folder, found.received)
     sender.join()
 
 
@@ -227,17 +225,13 @@ def _send_quietly(to: IO[bytes], script: bytes) -> None:
         to.close()
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the command and what it started: it has a session of its own."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
 def _close(process: subprocess.Popen[bytes]) -> None:
+    """End the command and what it started: it has a session of its own."""
     try:
         process.wait(2)
     except subprocess.TimeoutExpired:
-        _kill(process)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
