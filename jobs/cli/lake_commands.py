@@ -63,7 +63,7 @@ def _too_old(lakes: list[dict[str, Any]], max_age_ms: int) -> Iterator[str]:
 
 def maintain(given: Any = None, retention_days: int = 7, lake: Any = DEFAULT_LAKE, form: Format = Format.TABLE) -> None:
     """Compact small files and delete those that no commit needs. No row changes (docs/operations.md)."""
-    from jobs.custody.maintain import Maintained, maintain
+    from jobs.custody.maintain import MAINTAINED, maintain
     from jobs.lake.lake import Lake
 
     files = Lake(given or lake)
@@ -71,11 +71,11 @@ def maintain(given: Any = None, retention_days: int = 7, lake: Any = DEFAULT_LAK
         done = maintain(files, retention_days, describe)
         for cluster in files.clusters():
             record.of(cluster)
-    changed = [asdict(each) for each in done if each.before != each.after or each.deleted]
+    changed = [each for each in done if each["before"] != each["after"] or each["deleted"]]
     if changed or form is not Format.TABLE:
-        print_rows(list(Maintained.__dataclass_fields__), changed, form)
-    compacted = sum(each.before - each.after for each in done)
-    deleted, size = sum(each.deleted for each in done), sum(each.deleted_bytes for each in done)
+        print_rows(MAINTAINED, changed, form)
+    compacted = sum(each["before"] - each["after"] for each in done)
+    deleted, size = (sum(each[name] for each in done) for name in ("deleted", "deleted_bytes"))
     show_message(f"maintain: {compacted} fewer files in tables, {deleted} files deleted ({size} bytes)")
     if retention_days and compacted:
         show_message(f"files that were replaced stay for readers; maintain deletes them after {retention_days} days")

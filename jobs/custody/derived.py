@@ -154,7 +154,7 @@ def check_sample(lake: Lake, cluster: str, settings: Settings, sample: int) -> I
 
 def _differences(name: str, stored: pa.Table | Dataset, derived: pa.Table | Dataset) -> Iterator[Difference]:
     columns = TABLES[name].file_schema.names
-    for row in only_in(stored, derived, columns).first:
+    for row in only_in(stored, derived, columns)[0]:
         yield Difference(name, "row_not_replayed", "the evidence does not give this row", key=key_of(name, row))
-    for row in only_in(derived, stored, columns).first:
+    for row in only_in(derived, stored, columns)[0]:
         yield Difference(name, "row_missing", "the evidence gives a row that the table lacks", key=key_of(name, row))

@@ -8,14 +8,13 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from pyarrow.fs import FileSelector, FileType
 
 from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.integrity import heads_of
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.marks import ChainHead, undisturbed
 from jobs.lake.storage import SCRATCH
 from jobs.lake.tables import CHECKED, CLUSTER_ID, INGESTED, TABLES
@@ -27,26 +26,18 @@ _COMMITS = 20  # after a checkpoint, before the next one
 GROWING = (*(name for name in INGESTED if name not in ("log_batches", "captures")), *CHECKED, "runs")
 
 
-@dataclass(frozen=True, slots=True)
-class Maintained:
-    """What was done to a table, or to the folder of unfinished files. before, after: number of files by its log;
-    deleted: number of files that no commit needed, and deleted_bytes their size."""
-
-    table: str
-    before: int
-    after: int
-    deleted: int
-    deleted_bytes: int
+MAINTAINED = ("table", "before", "after", "deleted", "deleted_bytes")
 
 
 def maintain(
     lake: Lake, retention_days: int, progress: Callable[[str], None], least_files: int = LEAST_FILES
-) -> list[Maintained]:
+) -> list[Row]:
     """Maintain every table. retention_days: how long a file stays after the commit that removed it, or after it was
     written if no commit names it. least_files: see LEAST_FILES.
 
-    Errors: LakeError if there is no lake; ChangedTableError if another program has changed a table: its old files show
-    what was changed.
+    Returns what was done to each table, and to the folder of unfinished files: rows of MAINTAINED. before, after:
+    number of files by its log; deleted: of files that no commit needed, and deleted_bytes their size. Errors: LakeError
+    if there is no lake; ChangedTableError if another program has changed a table: its old files show what was changed.
     """
     lake.require()
     lake.create()
@@ -65,10 +56,10 @@ def maintain(
         if old:
             progress(f"{name}: deleting old files ({len(old)})")
         after = sum(len(lake.files(name, cluster)) for cluster in clusters)
-        done.append(Maintained(name, before, after, len(old), _delete(lake, [f"{name}/{file}" for file in old])))
+        done.append((name, before, after, len(old), _delete(lake, [f"{name}/{file}" for file in old])))
     scratch = list(_old_files(lake, SCRATCH, time.time() - retention_days * 86_400))
-    done.append(Maintained(SCRATCH, 0, 0, len(scratch), _delete(lake, scratch)))
-    return done
+    done.append((SCRATCH, 0, 0, len(scratch), _delete(lake, scratch)))
+    return [dict(zip(MAINTAINED, each, strict=True)) for each in done]
 
 
 def _compact(lake: Lake, name: str, cluster: str, least_files: int, progress: Callable[[str], None]) -> None:

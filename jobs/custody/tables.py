@@ -6,7 +6,7 @@ Everything is read, nothing is written. Rows are compared only where the files a
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -137,18 +137,18 @@ def _compare_rows(lake: Lake, name: str, gone: list[str], new: list[DataFile], l
         return
     files, columns = [file.path for file in new], TABLES[name].file_schema.names
     old, now = lake.dataset_of(name, gone), lake.dataset_of(name, files)
-    missing, added = only_in(old, now, columns), only_in(now, old, columns)
-    if not missing.number + added.number:
+    (missing, gone_rows), (added, new_rows) = only_in(old, now, columns), only_in(now, old, columns)
+    if not gone_rows + new_rows:
         count = sum(file.rows for file in new)
         text = f"rewritten by another program: {len(new)} files instead of {len(gone)}, with the same {count} rows"
         yield Difference(name, "rewritten", text, is_note=True)
         return
-    for row in missing.first:
+    for row in missing:
         text = "a row that was written is missing or was changed"
         yield Difference(name, "row_missing", text, gone[0], key_of(name, row))
-    for row in added.first:
+    for row in added:
         yield Difference(name, "row_added", "a row that was not written", files[0], key_of(name, row))
-    text = f"rows that were written and are missing: {missing.number}; rows that were not written: {added.number}"
+    text = f"rows that were written and are missing: {gone_rows}; rows that were not written: {new_rows}"
     yield Difference(name, "rows_changed", text, (files or gone)[0])
 
 
@@ -173,20 +173,14 @@ def key_of(table: str, row: Row) -> str:
 MOST_ROWS = 10  # of each kind that are named
 
 
-class Rows(NamedTuple):
-    """first: the first MOST_ROWS of some rows. number: how many there are."""
-
-    first: list[Row]
-    number: int
-
-
-def only_in(one: pa.Table | Dataset, other: pa.Table | Dataset, columns: Sequence[str]) -> Rows:
-    """The rows that a table has more often than another one. Null equals null."""
+def only_in(one: pa.Table | Dataset, other: pa.Table | Dataset, columns: Sequence[str]) -> tuple[list[Row], int]:
+    """The first MOST_ROWS rows that a table has more often than another one, and how many there are. Null equals
+    null."""
     names = ", ".join(f'"{name}"' for name in columns)
     query = f"select {names} from one except all select {names} from other"
     first = f"select *, count(*) over () as rows_in_all from ({query}) order by all limit {MOST_ROWS}"
     found = asked(first, one=one, other=other)
-    return Rows([{name: row[name] for name in columns} for row in found], found[0]["rows_in_all"] if found else 0)
+    return [{name: row[name] for name in columns} for row in found], found[0]["rows_in_all"] if found else 0
 
 
 def asked(query: str, values: Mapping[str, Any] | None = None, **tables: pa.Table | Dataset) -> list[Row]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.custody.maintain import GROWING, Maintained, maintain
+from jobs.custody.maintain import GROWING, maintain
 from jobs.custody.tables import check_tables
 from jobs.lake.integrity import made_from, receipts
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.marks import ChangedTableError
 from jobs.lake.tables import TABLES
 from tests.slow.test_crashes import run
@@ -18,8 +18,8 @@ from tests.support.invoked import invoke
 from tests.unit.jobs.conftest import remake
 
 
-def maintained(lake: Lake, days: int = 7) -> dict[str, Maintained]:
-    return {each.table: each for each in maintain(lake, days, lambda _: None, least_files=2)}
+def maintained(lake: Lake, days: int = 7) -> dict[str, Row]:
+    return {each["table"]: each for each in maintain(lake, days, lambda _: None, least_files=2)}
 
 
 def parquet_files(lake: Lake, table: str) -> set[str]:
@@ -30,7 +30,7 @@ def test_compaction_keeps_rows_chain_and_stages(lake: Lake, cluster: str) -> Non
     before, custody, done_by = digests(lake), made_from(lake, cluster)["captures"], receipts(lake, cluster)
     heads = {name: lake.head(name, cluster).id for name in TABLES}
     found = maintained(lake)
-    compacted = {name for name, each in found.items() if each.after < each.before}
+    compacted = {name for name, each in found.items() if each["after"] < each["before"]}
     assert {"evidence_files", "metadata_records"} <= compacted <= set(GROWING)
     assert all(len(lake.files(name, cluster)) == 1 for name in compacted)
     assert digests(lake) == before
@@ -38,7 +38,7 @@ def test_compaction_keeps_rows_chain_and_stages(lake: Lake, cluster: str) -> Non
     assert {name: lake.head(name, cluster).id for name in TABLES} == heads
     assert (made_from(lake, cluster)["captures"], receipts(lake, cluster)) == (custody, done_by)
     assert remake(lake, cluster) == (True, True)
-    assert not any(each.before != each.after for each in maintained(lake).values())
+    assert not any(each["before"] != each["after"] for each in maintained(lake).values())
 
 
 def test_a_capture_after_a_compaction_is_ingested_as_ever(
@@ -56,10 +56,10 @@ def test_replaced_files_are_deleted_when_they_are_old_enough(lake: Lake, cluster
     before, live = digests(lake), {file.name for file in lake.files("findings", cluster)}
     replaced = parquet_files(lake, "findings") - live
     assert replaced
-    assert maintained(lake)["findings"].deleted == 0
+    assert maintained(lake)["findings"]["deleted"] == 0
     found = maintained(lake, days=0)
-    assert (found["findings"].deleted, parquet_files(lake, "findings")) == (len(replaced), live)
-    assert found["findings"].deleted_bytes > 0
+    assert (found["findings"]["deleted"], parquet_files(lake, "findings")) == (len(replaced), live)
+    assert found["findings"]["deleted_bytes"] > 0
     assert all(parquet_files(lake, name) == {f.name for f in lake.files(name, cluster)} for name in GROWING)
     assert digests(lake) == before
     assert list(check_tables(lake, cluster)) == []
@@ -77,8 +77,8 @@ def test_files_that_no_commit_names_are_deleted_by_their_age(lake: Lake, cluster
         os.utime(file, (1, 1))
     found = maintained(lake)
     assert [file.exists() for file in names] == [True, False, True, False]
-    assert (found["findings"].deleted, found["findings"].deleted_bytes) == (1, 4)
-    assert found["_scratch"].deleted == 1
+    assert (found["findings"]["deleted"], found["findings"]["deleted_bytes"]) == (1, 4)
+    assert found["_scratch"]["deleted"] == 1
     assert (folder / used.name).exists()
 
 
