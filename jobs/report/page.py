@@ -8,7 +8,6 @@ the page has no creation time and no path of the machine that made it.
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from operator import itemgetter
@@ -39,21 +38,6 @@ HEAD_BYTES = 2048  # the fingerprint is in these first bytes of a page
 _FINGERPRINT = re.compile(rb'<meta name="kraft-forensics-fingerprint" content="([0-9a-f]+)">')
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A finding in a list. detailed: the page has its detail; reason: by nature."""
-
-    row: Row
-    verdict: Verdict
-    detailed: bool
-    reason: list[Row]
-
-    @property
-    def anchor(self) -> str:
-        """The id of its place on the page."""
-        return f"f-{self.row['finding_id']}"
-
-
 def render_report(report: Row) -> str:
     """The page as a string. report: of load.py:load_report."""
     events, of_page = report["timeline"], report["page"]
@@ -61,12 +45,12 @@ def render_report(report: Row) -> str:
         section: [_listed(row, section is Section.WINDOWS and n < MAX_DETAILS) for n, row in enumerate(found["rows"])]
         for section, found in report["findings"].items()
     }
-    listed = {item.row["finding_id"] for found in lists.values() for item in found}
+    listed = {item["row"]["finding_id"] for found in lists.values() for item in found}
     further = [_listed(row, False) for row in events.windows if row["finding_id"] not in listed]
-    anchors = {item.row["finding_id"]: item.anchor for found in (*lists.values(), further) for item in found}
+    anchors = {item["row"]["finding_id"]: item["anchor"] for found in (*lists.values(), further) for item in found}
     by_finding = groups(report["predictions"], itemgetter("finding_id"))
     by_partition = groups(_ordered(of_page["elections"], "offset"), itemgetter("topic_id", "partition"))
-    details = [_detail(item, report, by_finding, by_partition) for item in lists[Section.WINDOWS] if item.detailed]
+    details = [_detail(item, report, by_finding, by_partition) for item in lists[Section.WINDOWS] if item["detailed"]]
     totals = {section: found["total"] for section, found in report["findings"].items()}
     cluster, focus = report["cluster_id"], of_page["focus"]
     drawn = (*events.windows, *events.exposures, *events.others) if events.log and events.shown else ()
@@ -121,14 +105,17 @@ def fingerprint_in(head: bytes) -> str | None:
     return None if found is None else found[1].decode()
 
 
-def _listed(row: Row, detailed: bool) -> Listed:
-    return Listed(row, verdict_of(row), detailed, reason_by_nature(row) if "reason" in row else [])
+def _listed(row: Row, detailed: bool) -> Row:
+    """A finding in a list. detailed: the page has its detail; reason: by nature; anchor: the id of its place."""
+    reason = reason_by_nature(row) if "reason" in row else []
+    more = {"verdict": verdict_of(row), "detailed": detailed, "reason": reason, "anchor": f"f-{row['finding_id']}"}
+    return {"row": row, **more}
 
 
 def exposure_groups(items: Sequence[Any], totals: Sequence[Row]) -> list[Row]:
     """The listed exposures by kind and topic: rows {total, listed}. total: of the report's `exposures`; the
     last one, of groups without it, has None. items: with `row`."""
-    by_key = groups(items, lambda item: (item.row["kind"], item.row["topic"]))
+    by_key = groups(items, lambda item: (item["row"]["kind"], item["row"]["topic"]))
     found = [{"total": total, "listed": by_key.pop((total["kind"], total["topic"]), [])} for total in totals]
     rest = [item for others in by_key.values() for item in others]
     return [*found, {"total": None, "listed": rest}] if rest else found
@@ -143,7 +130,7 @@ def _states(details: Sequence[Row]) -> dict[str, tuple[str, list[Row]]]:
     """Name of a partition -> (finding_id of its worst window, the states near its windows in order)."""
     found: dict[str, tuple[Row, dict[int, Row]]] = {}
     for detail in details:
-        window = detail["item"].row
+        window = detail["item"]["row"]
         worst, states = found.setdefault(filters.partition_text(window), (window, {}))
         if worst["topic_id"] == window["topic_id"]:
             states |= {state["offset"]: state for state in detail["states"]}
@@ -154,13 +141,13 @@ def _states(details: Sequence[Row]) -> dict[str, tuple[str, list[Row]]]:
 
 
 def _detail(
-    item: Listed, report: Row, by_finding: Mapping[str, list[Row]], by_partition: Mapping[tuple[Any, ...], list[Row]]
+    item: Row, report: Row, by_finding: Mapping[str, list[Row]], by_partition: Mapping[tuple[Any, ...], list[Row]]
 ) -> Row:
     """The detail of a window. causes: (label, line) of its chain; states: around it; before, after: how many states the
     partition has before and after these; exposed: the state at its start; judged: its
     election; counterfactuals: by family of policies; evidence: its first pieces; hidden_evidence: how many are not
     shown."""
-    row = item.row
+    row = item["row"]
     near = report["page"]["states"].get(row["finding_id"], [])
     states = [state for state in near if state["shown"]]
     elections = by_partition.get((row["topic_id"], row["partition"]), [])
