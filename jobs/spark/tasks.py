@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cache, cached_property, partial
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -42,16 +42,9 @@ _PARTS = pa.schema([("index", pa.int64()), ("part", pa.binary())])
 _PART_BYTES = 16 << 20
 
 
-class Runner(Protocol):
-    """What runs tasks. cores: tasks at once. `run` gives the result, or the error that the user is to see, for each
-    item, in order. show: takes how many have ended; None: nobody looks. name: of the job."""
-
-    @property
-    def cores(self) -> int: ...
-
-    def run(
-        self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
-    ) -> list[Result | KraftForensicsError]: ...
+# What runs tasks. cores: tasks at once. `run` gives the result, or the error that the user is to see, for each item, in
+# order. show: takes how many have ended; None: nobody looks. name: of the job.
+Runner: TypeAlias = "LocalRunner | ContextRunner | SessionRunner"
 
 
 class LocalRunner:
@@ -181,11 +174,7 @@ def cores(rows: int, settings: Settings) -> int:
 def start_early(rows: int, settings: Settings) -> None:
     """Start what tasks that read so many rows run on: Spark and its Python workers, or processes."""
     on = runner(rows, settings)
-    on.run(_nothing, range(on.cores), "start Python workers", None)
-
-
-def _nothing(_: int) -> None:
-    pass
+    on.run(int, range(on.cores), "start Python workers", None)
 
 
 def engine(settings: Settings) -> str | None:
