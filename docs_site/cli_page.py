@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 import typer
 
-from jobs.cli import app
+from jobs.cli.commands import app
 from jobs.console.options import EXAMPLES
 
 HEAD = """# Command line

@@ -2,7 +2,6 @@
 the commands are in jobs/cli/commands.py."""
 
 import gc
-from typing import Any
 
 from jobs.console.first import answer_signals
 
@@ -15,12 +14,3 @@ def main() -> None:
     from jobs.cli import commands  # takes a third of a second
 
     commands.main()
-
-
-def __getattr__(name: str) -> Any:
-    """`app` of jobs/cli/commands.py, imported when it is used."""
-    if name == "app":
-        from jobs.cli.commands import app
-
-        return app
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from drill.nodes import CLUSTER_ID as CLUSTER
 from drill.nodes import Node, combined_nodes, wait_for
 from evidence.capture.files import open_capture
-from jobs.cli import app
+from jobs.cli.commands import app
 from jobs.lake.lake import Lake
 from tests.kafka.conftest import SERVER, start, stop
 from tests.support.nodes import ssh_like

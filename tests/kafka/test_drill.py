@@ -19,7 +19,7 @@ from drill.errors import DrillError
 from drill.network import CLIENT, Places, network
 from drill.nodes import CLUSTER_ID, RUNS_S, wait_for
 from drill.scenario import SCENARIOS
-from jobs.cli import app
+from jobs.cli.commands import app
 from jobs.lake.lake import Lake
 from jobs.pipeline import Pipeline
 from replay.findings.kinds import HWM_REGRESSION

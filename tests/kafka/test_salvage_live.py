@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from drill.network import free_ports
 from drill.nodes import Node, combined_nodes, wait_for
 from evidence.offsets.replica_copy import find_copies
-from jobs.cli import app
+from jobs.cli.commands import app
 from jobs.salvage.live import LiveCluster, SalvageError
 from jobs.salvage.produce import produce as send_again
 from jobs.salvage.stage import salvage

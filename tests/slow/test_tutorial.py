@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from jobs.cli import app
+from jobs.cli.commands import app
 from tests.support.page_examples import commands
 from tests.support.paths import ROOT
 

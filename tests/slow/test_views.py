@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import kraft_forensics
-from jobs.cli import app
+from jobs.cli.commands import app
 from jobs.lake.lake import Lake
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import TABLES

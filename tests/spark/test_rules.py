@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from jobs.cli import app
+from jobs.cli.commands import app
 from jobs.queries.whatif import WhatifError, WhatifQuestion
 from replay.whatif.comparison import WHATIF
 from tests.spark.conftest import Job

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from jobs.cli import app, main
+from jobs.cli import main
+from jobs.cli.commands import app
 
 
 def invoke(words: Iterable[str | Path], **options: Any) -> Result:

@@ -18,7 +18,7 @@ from evidence.completeness.facts import Facts, LogCoverage, merged
 from evidence.completeness.lacks import LACKS, lacks_of
 from evidence.limits import YEAR_1_MS
 from evidence.wire.batches import scan_batches
-from jobs.cli import app
+from jobs.cli.commands import app
 from jobs.console.output import utc
 from tests.support.golden import filled
 from tests.support.log_text import log_of

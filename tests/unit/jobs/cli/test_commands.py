@@ -14,7 +14,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from jobs.cli import app
+from jobs.cli.commands import app
 from jobs.console.options import EXAMPLES
 from jobs.queries.describe import outside_log
 from tests.support.invoked import invoke, printed_by_main
@@ -218,9 +218,9 @@ def test_what_a_command_does_not_need_is_not_imported(tmp_path: Path) -> None:
     log = str(ORACLE / "every-record.log")
     commands = [["inspect", log], *([*each, "--lake", str(lake.root)] for each in words)]
     code = (
-        "import json, sys; from pathlib import Path; from typer.testing import CliRunner; from jobs.cli import app\n"
+        "import json, sys; from pathlib import Path; from typer.testing import CliRunner\n"
         "from evidence.capture.files import open_capture; from evidence.metadata_log.columns import decode_arrow\n"
-        "from evidence.metadata_log.rows import ByteRange\n"
+        "from evidence.metadata_log.rows import ByteRange; from jobs.cli.commands import app\n"
         "for words in json.loads(sys.argv[1]):\n"
         "    print(words[0], CliRunner().invoke(app, words).exit_code)\n"
         "with open_capture(Path(sys.argv[2])) as found: print(len(found.files))\n"

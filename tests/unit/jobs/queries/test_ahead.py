@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence.tables import NODE_CLOCKS
-from jobs.cli import app
+from jobs.cli.commands import app
 from jobs.config.settings import load_settings
 from jobs.detect.inputs import judging_inputs
 from jobs.lake.lake import Lake

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from jobs.cli import app
+from jobs.cli.commands import app
 from jobs.incident.commands import commands_of
 from replay.plan.clients import clients, coordinator_partition
 from replay.plan.inputs import PlanInput
