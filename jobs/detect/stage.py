@@ -100,7 +100,12 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
         "invariant_violations": of_log,
         "findings": pa.concat_tables([findings, invariant_findings(of_log, cluster)]),
     }
-    _check_findings(cluster, results, sum(map(len, (findings, of_log))), settings.limits.findings)
+    count = sum(map(len, (findings, of_log))) + sum(r.files["findings"].rows for r in results if "findings" in r.files)
+    if count > settings.limits.findings:
+        raise KraftForensicsError(
+            f"{cluster}: {count} findings, limits.findings = {settings.limits.findings} allows fewer. If you trust the "
+            "captures, raise the setting."
+        )
     require_unchanged(inputs, lake, cluster, _INPUTS, parameters)
     lake.put(_CLOCKS, cluster, clocks, since=since[_CLOCKS])
     # findings is written last: its input fingerprint shows that the other tables are complete, too.
@@ -124,15 +129,6 @@ def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[st
         differences=_total(results, "rule_differences"),
         violations=violations + _total(results, "invariant_violations"),
     )
-
-
-def _check_findings(cluster: str, results: list[JudgedBucket], others: int, most: int) -> None:
-    count = others + sum(r.files["findings"].rows for r in results if "findings" in r.files)
-    if count > most:
-        raise KraftForensicsError(
-            f"{cluster}: {count} findings, limits.findings = {most} allows fewer. If you trust the captures, raise the "
-            "setting."
-        )
 
 
 def _total(results: list[JudgedBucket], name: str) -> Counter[str]:

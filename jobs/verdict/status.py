@@ -64,21 +64,18 @@ def with_status(lake: Lake, cluster: str, findings: pa.Table, running: bool = Fa
     return findings.append_column(STATUS, pa.array(np.select(are_of, [ACKNOWLEDGED, KNOWN], NEW), pa.string()))
 
 
-def remember(lake: Lake, cluster: str, now_ms: int) -> int:
+def remember(lake: Lake, cluster: str, now_ms: int) -> None:
     """Record the findings that were seen for the first time, as the last step of a run: a run that fails before and is
-    repeated reports them as new again. Returns their number."""
+    repeated reports them as new again."""
     lake.create()
-    found, new = lake.read("findings", cluster, KEY), 0
+    found = lake.read("findings", cluster, KEY)
 
     def with_new(seen: pa.Table) -> pa.Table | None:
-        nonlocal new
         rows = new_rows(found, seen, KEY)
-        new = len(rows)
-        rows = rows.append_column(_OF_RUN, pa.array([now_ms] * new, pa.int64()))
-        return pa.concat_tables([seen.select(rows.column_names), rows]) if new else None
+        rows = rows.append_column(_OF_RUN, pa.array([now_ms] * len(rows), pa.int64()))
+        return pa.concat_tables([seen.select(rows.column_names), rows]) if len(rows) else None
 
     change(lake, FIRST_SEEN, cluster, with_new)
-    return new
 
 
 def levels(lake: Lake, running: bool = False) -> set[str]:

@@ -45,11 +45,12 @@ def cli(lake: Lake, *words: str) -> Result:
 def test_a_finding_is_new_once(lake: Lake) -> None:
     find(lake, LOSS, GAP)
     assert statuses(lake, running=True) == {"loss-000": "new", "gap-0000": "new"}
-    assert remember(lake, CLUSTER, 1000) == 2
+    remember(lake, CLUSTER, 1000)
     assert statuses(lake) == {"loss-000": "new", "gap-0000": "new"}  # of the newest run
     assert statuses(lake, running=True) == {"loss-000": "known", "gap-0000": "known"}
     version = lake.version("finding_first_seen")
-    assert (remember(lake, CLUSTER, 2000), lake.version("finding_first_seen")) == (0, version)
+    remember(lake, CLUSTER, 2000)
+    assert lake.version("finding_first_seen") == version
     find(lake, LOSS, GAP, OTHER)
     remember(lake, CLUSTER, 3000)
     assert statuses(lake) == {"loss-000": "known", "gap-0000": "known", "other-00": "new"}
@@ -70,8 +71,7 @@ def test_replacing_the_findings_loses_nothing(lake: Lake) -> None:
 def test_runs_at_once_record_each_finding_once_and_none_fails(lake: Lake) -> None:
     find(lake, LOSS, GAP)
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda now: remember(lake, CLUSTER, now), range(8)))
-    assert sorted(found) == [0] * 7 + [2]
+        list(pool.map(lambda now: remember(lake, CLUSTER, now), range(8)))
     assert len(lake.rows("finding_first_seen", CLUSTER)) == 2
 
 
