@@ -22,16 +22,17 @@ from jobs.lake.storage import within
 from jobs.lake.tables import CHECKED, DETECTED, INGESTED, QUALITY_RESULTS, REPLAYED, TABLES
 from jobs.quality.library import prepare, run_suites
 from jobs.quality.source import source_of
+from jobs.report.rendering import rendered
 from jobs.views.in_duckdb import ask
 from quality.check import Check, Outcome, checks, fingerprint
 from quality.run import run
-from quality.trend import MAX_RUNS, page
 
 DOCS = "_data_docs"
 RESULTS = "quality_results"
 # The tables of findings seen and acknowledged are checked, too, but nothing is checked again because of them.
 _INPUTS = (*INGESTED, *REPLAYED, *DETECTED)
 _SHOWN = 3  # rows that a message names
+_MOST_RUNS = 30  # of the page with the trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,9 @@ def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[s
             file = write_file(lake.storage, RESULTS, pa.Table.from_pylist(rows, schema=QUALITY_RESULTS))
             about = {"run_id": run_id, **completion(lake, cluster, _INPUTS, CHECKED, inputs)}
             lake.commit(RESULTS, cluster, [file], about=about, since=since)
-            trend = Path(folder) / "trend.html"
-            trend.write_text(
-                page(cluster, ask("quality/newest_runs", (lake, cluster), {"most": MAX_RUNS})), encoding="utf-8"
-            )
+            newest = ask("quality/newest_runs", (lake, cluster), {"most": _MOST_RUNS})
+            trend = rendered("trend.html.j2", cluster=cluster, rows=newest, most=_MOST_RUNS)
+            (Path(folder) / "trend.html").write_text(trend, encoding="utf-8")
             lake.storage.empty(f"{DOCS}/{cluster}/validations")
             lake.storage.copy_in(Path(folder), f"{DOCS}/{cluster}")
     results = lake.rows(RESULTS, cluster, where=pc.field("run_id") == run_id)
