@@ -12,10 +12,11 @@ recovers may cut the log before a batch whose head is whole.
 
 import re
 from collections import deque
+from collections.abc import Sequence
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
-from evidence.offsets.replica_log import LAST_BATCHES, Tail
+from evidence.offsets.replica_log import LAST_BATCHES, Tail, unconfirmed
 from evidence.text_files import text_lines
 from evidence.wire.batches import HEAD, HEAD_BYTES
 
@@ -31,8 +32,9 @@ class _Broken(Exception):
     """A line that does not follow from those before it: reason, message."""
 
 
-def read_heads(data: bytes, base_offset: int) -> Tail:
+def read_heads(data: bytes, base_offset: int, epochs: Sequence[tuple[int, int]] = ()) -> Tail:
     """The end of the segment with this base offset, from its heads. position: of the last head's line in `data`.
+    epochs: see `unconfirmed`.
 
     What does not fit together is damaged from there on, and the log end is None; likewise where the heads end at bytes
     that are no batch (`bad`). Without a head it is None, too, unless the segment is empty: its end is its base offset.
@@ -45,7 +47,7 @@ def read_heads(data: bytes, base_offset: int) -> Tail:
                 raise _Broken("a line without its end")
             heads.take(line, position)
         position = len(data)
-        heads.check()
+        heads.check(epochs)
     except _Broken as broken:
         message = f"{broken} (docs/evidence.md has the format)"
         damage = [Damage(position, len(data) - position, None, "bad_heads", message)]
@@ -57,10 +59,11 @@ def read_heads(data: bytes, base_offset: int) -> Tail:
 
 
 class _Heads:
-    """What the lines so far say. line_at: where the last head's line begins."""
+    """What the lines so far say. line_at: where the last head's line begins. expected: the offset after the
+    batch before the last one, if that is known."""
 
     def __init__(self, base_offset: int) -> None:
-        self.base_offset = self.next_offset = base_offset
+        self.base_offset = self.next_offset = self.expected = base_offset
         self.size: int | None = None
         self.at: int | None = None
         self.end: int | None = None
@@ -84,13 +87,16 @@ class _Heads:
         else:
             self.end, self.why = int(found["end"]), found["why"].decode()
 
-    def check(self) -> None:
-        """Errors: _Broken if the end is missing, or not where the last batch ends."""
+    def check(self, epochs: Sequence[tuple[int, int]]) -> None:
+        """Errors: _Broken if the end is missing, or not where the last batch ends, or that batch is unconfirmed."""
         if self.end is None or self.size is None or self._skips:
             raise _Broken("the end is missing")
         wrong = self.end > self.size or (self.why == "whole" and self.end != self.size)
         if wrong or self.at not in (None, self.end):
             raise _Broken("the end is not where the last batch ends")
+        for base in list(self.batch_offsets)[-1:]:
+            if contradiction := unconfirmed(base, self.next_offset - 1, self.epoch, self.expected, epochs):
+                raise _Broken(contradiction[1])
 
     def _head(self, position: int, head: bytes) -> None:
         base, length, epoch, magic, _, _, delta, *_ = HEAD.unpack(head)
@@ -103,6 +109,7 @@ class _Heads:
             raise _Broken("offsets or leader epochs fall")
         if self._skips:
             self.batch_offsets.clear()
+        self.expected = self.next_offset if position in (0, self.at) else base
         if base + delta - self.base_offset > MAX_INT32 or base + delta >= MAX_INT64:
             raise _Broken("an offset that this segment cannot hold")
         self.at, self.next_offset, self.epoch = position + size, base + delta + 1, epoch

@@ -247,6 +247,7 @@ def _readers(
     """The reader of each kind. topic_ids: by folder."""
     ends = (kinds.REPLICA_SEGMENT, kinds.BATCH_HEADS)
     last = {path for kind in ends for path in last_of_each_folder(files, kind)}
+    epochs = {str(PurePosixPath(f.path).parent): f for f in files if f.kind == kinds.LEADER_EPOCH}
     stopped = {str(PurePosixPath(f.path).parent): _stopped(f) for f in files if f.kind == kinds.CLEAN_SHUTDOWN}
     texts: dict[str, tuple[str, TextReader]] = {
         kinds.GET_OFFSETS: ("offsets", tool_output.read_get_offsets),
@@ -268,7 +269,7 @@ def _readers(
         **dict.fromkeys(_CHECKPOINT_COLUMN, partial(_offset_checkpoint, stopped)),
         kinds.LEADER_EPOCH: partial(_leader_epochs, topic_ids),
         kinds.JMX_EXPORTER: partial(_exporter, names),
-        **dict.fromkeys(ends, partial(_log_end, topic_ids, last, stopped)),
+        **dict.fromkeys(ends, partial(_log_end, topic_ids, last, stopped, epochs)),
         kinds.DESCRIBE_QUORUM: _describe_quorum,
         kinds.PROMETHEUS: partial(_prometheus, names, limits.text_file_lines),
     }
@@ -353,7 +354,11 @@ def _stopped(file: EvidenceFile) -> int | None:
 
 
 def _log_end(
-    topic_ids: dict[str, str | None], last: set[str], stopped: dict[str, int | None], file: EvidenceFile
+    topic_ids: dict[str, str | None],
+    last: set[str],
+    stopped: dict[str, int | None],
+    checkpoints: dict[str, EvidenceFile],
+    file: EvidenceFile,
 ) -> ReadRows:
     """The log end of a replica, from its last segment (the others only hold records) or from the heads of its last
     batches; never with the epoch of a clean stop from these: nobody checked the CRCs of these batches."""
@@ -362,12 +367,15 @@ def _log_end(
     if place is None or file.path not in last:
         return ReadRows(trailing_bytes=file.size_bytes, note="not of the replica's last segment: not read")
     row = {"topic": place[0], "partition": place[1], "topic_id": topic_ids.get(str(path.parent))}
+    checkpoint = checkpoints.get(str(path.parent))
+    known = _leader_epochs(topic_ids, checkpoint).offsets if checkpoint else ()
+    epochs = [(each["leader_epoch"], each["epoch_start_offset"]) for each in known]
     if file.kind == kinds.BATCH_HEADS:
-        tail = read_heads(file.read(), base_offset)
+        tail = read_heads(file.read(), base_offset, epochs)
     else:
         row["broker_epoch"] = stopped.get(str(path.parent.parent))
         with file.unchanged():
-            tail = read_tail(file.local, base_offset)
+            tail = read_tail(file.local, base_offset, epochs)
     found = ReadRows(damage=tail.damage, trailing_bytes=tail.trailing_bytes, note=tail.note)
     if tail.log_end_offset is not None:
         end = {"log_end_offset": tail.log_end_offset, "last_written_leader_epoch": tail.last_written_leader_epoch}

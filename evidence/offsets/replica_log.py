@@ -1,10 +1,13 @@
 """Find the end of a replica's log from its last segment file: a topic's data, not the metadata log.
 
 Sources: Kafka's FileLogInputStream (a batch shorter than the size in its head ends the file), LogSegment.recover (a
-broker that did not stop cleanly truncates the log at the first invalid batch); those of evidence/wire/data_batches.py.
+broker that did not stop cleanly truncates the log at the first invalid batch), UnifiedLog.append (a leader's
+offsets are dense, and the epoch of each batch is in the leader-epoch-checkpoint before it is in the log), LogCleaner
+(the last segment is not compacted); those of evidence/wire/data_batches.py.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evidence.capture.blocks import Held, Local
@@ -34,28 +37,49 @@ class Tail:
     batch_offsets: tuple[int, ...] = ()
 
 
-def read_tail(path: Local, base_offset: int) -> Tail:
-    """The end of the segment `path`, whose name gives `base_offset`. The CRC of each batch is checked.
+def unconfirmed(
+    base: int, last: int, epoch: int | None, expected: int, epochs: Sequence[tuple[int, int]]
+) -> tuple[str, str] | None:
+    """(Reason, message) if the offset or the leader epoch of a log's last batch, which no CRC covers and no batch after
+    it confirms, contradicts what is before it; else None. expected: the offset after the batch before. epochs: (leader
+    epoch, start offset) of the leader-epoch-checkpoint, ascending; none if it is missing."""
+    if base != expected:
+        return "bad_offset", f"base offset {base} of the last batch, expected {expected}: nothing confirms it"
+    recorded = [known for known, start in epochs if start <= last][-1:]
+    if epoch is not None and epochs and recorded != [epoch]:
+        return "bad_epoch", f"leader epoch {epoch} of the last batch, which leader-epoch-checkpoint does not have there"
+    return None
+
+
+def read_tail(path: Local, base_offset: int, epochs: Sequence[tuple[int, int]] = ()) -> Tail:
+    """The end of the segment `path`, whose name gives `base_offset`. The CRC of each batch is checked. epochs: see
+    `unconfirmed`.
 
     Nothing after damage is read. A broker that recovers would truncate the log there, one that keeps running would not,
     so log_end_offset is None.
     Errors: OSError if the file cannot be read; none for its content.
     """
     if isinstance(path, Held):
-        return _tail(Framing(path.data, base_offset))
+        return _tail(Framing(path.data, base_offset), epochs)
     with mapped(path) as data:
-        return _tail(Framing(data, base_offset))
+        return _tail(Framing(data, base_offset), epochs)
 
 
-def _tail(framing: Framing) -> Tail:
+def _tail(framing: Framing, epochs: Sequence[tuple[int, int]]) -> Tail:
     last_position, trailing_bytes, offsets = 0, 0, deque[int](maxlen=LAST_BATCHES)
     note = None if framing.end else "empty file: legal for an active segment"
+    before = after = (framing.base_offset, framing.epoch, 0)
     for found in framing.all_batches(goes_on=False):
         if isinstance(found, Damage):
             return Tail(None, framing.epoch, last_position, [found], 0, None)
         if isinstance(found, Torn):
             trailing_bytes, note = found.size_bytes, found.note
         else:
+            before, after = after, (framing.next_offset, framing.epoch, found.position)
             last_position = found.position
             offsets.append(found.base_offset)
+    expected, epoch, position = before
+    if offsets and (wrong := unconfirmed(offsets[-1], framing.next_offset - 1, framing.epoch, expected, epochs)):
+        damage = Damage(last_position, framing.end - last_position, expected, *wrong)
+        return Tail(None, epoch, position, [damage], 0, None)
     return Tail(framing.next_offset, framing.epoch, last_position, [], trailing_bytes, note, tuple(offsets))
