@@ -48,12 +48,14 @@ class Log:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A complete snapshot; its name gives end offset (exclusive) and epoch. Both are None for bootstrap.checkpoint,
-    which the first controller writes into an empty log."""
+    which the first controller writes into an empty log. contained_ms: the timestamp of the last batch that it contains,
+    from its header; None in text."""
 
     file: EvidenceFile
     batches: Batches
     end_offset: int | None
     epoch: int | None
+    contained_ms: int | None = None
 
 
 @dataclass
@@ -117,6 +119,7 @@ def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
         elif file.kind == kinds.DUMP_LOG:
             _scan_dump(scanned, file)
     _check_short_segments(scanned)
+    _check_snapshot_names(scanned)
     return scanned
 
 
@@ -159,6 +162,26 @@ def _wrong_beside(log: Log, before: Sequence[Log], after: Sequence[Log]) -> list
             parts[-1]["position"] += end - other[0].position
     _, damage = check_continuity(Batches(np.concatenate(parts)))
     return [found for found in damage if first.position <= found.position < end]
+
+
+def _check_snapshot_names(scanned: Scanned) -> None:
+    """Remove the snapshots that are not of the epoch in their names, or whose header has another timestamp than the
+    log's batch before the end offset in their names (RecordsSnapshotWriter; MetadataLoader gives it that batch's)."""
+    heads = scanned.batches.heads if scanned.snapshots else np.empty(0, HEADS)
+    for snapshot in [found for found in scanned.snapshots if None not in (found.contained_ms, found.end_offset)]:
+        file, end, epoch = snapshot.file, snapshot.end_offset, snapshot.batches[-1].epoch
+        before = heads[(heads["last_offset"] + 1 == end) & (heads["epoch"] == epoch)]["max_timestamp_ms"]
+        if snapshot.epoch != epoch:
+            message = f"the name gives epoch {snapshot.epoch}, the batches have {epoch}; it is not used as state"
+        elif len(before) and snapshot.contained_ms not in before:
+            message = (
+                f"the log's batch before offset {end} is of {before[0]} ms, the header gives {snapshot.contained_ms}"
+            )
+        else:
+            continue
+        scanned.snapshots.remove(snapshot)
+        damage = Damage(0, file.size_bytes, end, "snapshot_name_mismatch", message)
+        scanned.accounts[file.path] = Account(0, file.size_bytes, note=message, damage=[damage])
 
 
 def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool, framed: dict[str, Scan]) -> None:
@@ -217,12 +240,10 @@ def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:
         scanned.accounts[file.path] = Account(0, len(data), note=scan.note, damage=[damage])
         return
     end_offset, epoch = kinds.checkpoint_name(PurePosixPath(file.path).name) or (None, None)
-    remarks: list[Damage] = []
-    if epoch is not None and scan.batches[-1].epoch != epoch:
-        message = f"the name gives epoch {epoch}, the batches have {scan.batches[-1].epoch}; the name is trusted"
-        remarks.append(Damage(0, 0, end_offset, "snapshot_name_mismatch", message))
-    scanned.accounts[file.path] = _account(scan, remarks)
-    scanned.snapshots.append(Snapshot(file, scan.batches, end_offset, epoch))
+    header = next(r for r in read_records(data, scan.batches[0]) if isinstance(r, Record))
+    scanned.accounts[file.path] = _account(scan, [])
+    contained_ms = header.data["lastContainedLogTimestamp"]
+    scanned.snapshots.append(Snapshot(file, scan.batches, end_offset, epoch, contained_ms))
 
 
 def _snapshot_problem(data: Bytes, batches: Batches) -> str | None:

@@ -53,6 +53,7 @@ class Cluster:
     idle_ms: int
     start: datetime
     end: int = 0
+    last_ms: int = 0
     epoch: int = 0
     epochs: dict[int, int] = field(default_factory=dict)
 
@@ -73,7 +74,7 @@ class Cluster:
 
     def batch(self, values: list[bytes], now_ms: int) -> bytes:
         data = writer.batch(values, self.end, self.epoch, timestamp_ms=now_ms)
-        self.end += len(values)
+        self.end, self.last_ms = self.end + len(values), now_ms
         return data
 
     def _registered(self, broker: int, night: int, fenced: bool) -> bytes:
@@ -109,7 +110,7 @@ class Cluster:
         """The segment of a night and day, the snapshot before it, and the names of both files."""
         names = f"{self.end:020d}.log", f"{self.end:020d}-{self.epoch:010d}.checkpoint"
         now_ms, parts = round(self.start.timestamp() * 1000) + night * _DAY_MS, []
-        snapshot = b"" if night == 0 else writer.snapshot(self._state(night), self.epoch, time_ms=now_ms)
+        snapshot = b"" if night == 0 else writer.snapshot(self._state(night), self.epoch, time_ms=self.last_ms)
         if night % _KEPT_NIGHTS == 0:
             self.epoch += 1
             change = writer.record(writer.leader_change(3000), key=struct.pack(">hh", 0, writer.LEADER_CHANGE))
