@@ -152,6 +152,8 @@ def describe(
         print_rows(COLUMNS, rows, form)
     elif rows:
         typer.echo(as_kafka_topics(rows, known_width()))
+    if not rows:
+        show_message("no partition is known to be there at that point", WARNING)
     if outside := outside_log(log_range(files, only), at_offset, at_ms):
         show_message(outside, WARNING)
         raise typer.Exit(1)

@@ -21,14 +21,20 @@ COLUMNS = (
 def partitions_at(
     lake: Lake, cluster: str, topic: str | None, at_offset: int | None, at_time_ms: int | None
 ) -> list[dict[str, Any]]:
-    """The states after the record at an offset, or at a time; without either, the newest states. Starts no JVM.
+    """The states after the record at an offset, or at a time, as far as they are known; without either, the newest
+    states. Starts no JVM.
 
     Errors: as `require_topic`.
     """
     point, begin, end = at_offset, pc.field("offset"), pc.field("end_offset")
+    goes_on = end.is_null()
     if at_time_ms is not None:
+        # Of a state that ends at a gap only the offset of its end is known.
+        later = lake.read("log_batches", cluster, ("base_offset",), pc.field("max_timestamp_ms") >= at_time_ms)
+        first = pc.min(later["base_offset"])
         point, begin, end = at_time_ms, pc.field("timestamp_ms"), pc.field("end_timestamp_ms")
-    valid = end.is_null() if point is None else (begin <= point) & (end.is_null() | (end > point))
+        goes_on |= end.is_null() & (pc.field("end_offset") > first)
+    valid = goes_on if point is None else (begin <= point) & (goes_on | (end > point))
     wanted = valid & ~pc.field("removed")
     wanted = wanted if topic is None else wanted & (pc.field("topic") == topic)
     rows = lake.read("partition_history", cluster, COLUMNS, wanted)

@@ -49,25 +49,22 @@ _PLACE = {"broker_id": "leader", "leader_epoch": "leader_epoch", "offset": "offs
 class Stretches:
     """Maximal stretches of consecutive known states, as row numbers of the history, one element per stretch.
 
-    first, last: its first and last state. end: the row after it, or -1 if there is none: it lasted to the log's end,
-    or, where hole is true, the states after it are unknown.
+    first, last: its first and last state. end: the row after it, or -1 if there is none: it lasted to the log's end, or
+    the states after it are unknown.
     """
 
     first: Array
     last: Array
     end: Array
-    hole: Array
 
 
 def stretches(states: States, where: Array) -> Stretches:
     """The maximal stretches of known states for which `where` (bool, one per row of the history) is true."""
-    # Append a row of another partition: it ends the last stretch.
-    begins, key, inside = np.append(states.begins, True), np.append(states.key, -1), np.append(where, False)
+    begins, inside = np.append(states.begins, True), np.append(where, False)
     goes_on = inside[1:] & inside[:-1] & ~begins[1:]
     first = np.flatnonzero(where & ~np.append(False, goes_on)[:-1])
     last = np.flatnonzero(where & ~goes_on)
-    new = begins[last + 1]
-    return Stretches(first, last, np.where(new, -1, last + 1), new & (key[last + 1] == states.key[last]))
+    return Stretches(first, last, np.where(begins[last + 1], -1, last + 1))
 
 
 def exposure_findings(bucket: Bucket) -> pa.Table:
@@ -103,7 +100,8 @@ class _Exposures:
         self.ended = np.flatnonzero(spans.end >= 0)
         rows = (spans.first, spans.last, spans.end[self.ended])
         self.first, self.last, self.end = (history.take(pa.array(row)) for row in rows)
-        self.at_log_end = (spans.end < 0) & ~spans.hole
+        # Where a gap follows, the last known state ends at it (clip_validity).
+        self.at_log_end = (spans.end < 0) & bools(pc.is_null(self.last["end_offset"]))
         self.since_snapshot = bools(pc.equal(self.first["origin"], "checkpoint"))
         begin, last = self.first["timestamp_ms"].to_numpy(), self.last["timestamp_ms"].to_numpy()
         end = np.where(spans.end >= 0, self.after_end(self.end["timestamp_ms"].to_numpy(), 0), last)
@@ -153,7 +151,7 @@ class _Exposures:
         yield stated("exposed_for", ended & ~snapshot, value=self.lasted_ms)
         yield stated("exposed_for_at_least", ~ended | snapshot, value=self.lasted_ms)
         yield stated("exposed_at_log_end", self.at_log_end)
-        yield stated("exposed_into_hole", self.spans.hole)
+        yield stated("exposed_into_hole", (self.spans.end < 0) & ~self.at_log_end)
 
     def _end_reason(self, statements: Sequence[StatementColumn]) -> pa.Array:
         reason = np.full(self.count, None, dtype=object)

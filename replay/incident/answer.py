@@ -234,7 +234,7 @@ def _loss_text(found: Row) -> Iterable[str]:
 def _when(start_ms: int | None, end_ms: int | None) -> str:
     first, last = moment(start_ms), moment(end_ms)
     if end_ms is None:
-        return f"since {first} UTC, in a window that had not closed when the log ended"
+        return f"since {first} UTC, in a window whose end is not known"
     last = last.removeprefix(first[:11]) if last[:10] == first[:10] else last
     return f"between {first} and {last} UTC"
 

@@ -53,7 +53,7 @@ def clients(given: PlanInput) -> Iterator[PlanStep]:
         )
         places = {(row["topic"], row["partition"]) for row in stays if is_legal(row["topic"])}
         actions += [Action(What.HANGING, topic, partition) for topic, partition in sorted(places)]
-        if gone:
+        if gone and current:  # after a gap nothing is known
             facts.append(say("deleted_since", places=some(sorted(set(map(place, gone))))))
     for topic, found in internal.items():
         _, lists, lost_of_them = _COORDINATED[topic]

@@ -130,7 +130,9 @@ def broker_state(brokers: Mapping[int, Row], broker: int) -> str:
     Fenced says nothing of how it stopped: a broker that leads nothing is fenced as soon as it asks to stop, without a
     record that it asked (BrokerHeartbeatManager.calculateNextBrokerState)."""
     row = brokers.get(broker)
-    if row is None or row["incarnation_id"] is None:
+    if row is None:
+        return f"How broker {broker} stood when the log ended is not known."
+    if row["incarnation_id"] is None:
         return f"Broker {broker} was not registered when the log ended."
     if not row["fenced"]:
         asked = ", and had asked for a controlled shutdown" if row["in_controlled_shutdown"] else ""

@@ -29,6 +29,7 @@ OF_DIRECTORY = {
     *(f"orders-{n}/{name}" for n in (0, 1) for name in ("leader-epoch-checkpoint", "partition.metadata")),
     *(f"orders-{n}/{0:020d}.heads" for n in (0, 1)),
 }
+NO_NAMES, NO_PLACES = ("a.zip", "a.tar", "a.tar.zst", "a.TAR.GZ"), ("orders", "../orders-0", "__cluster_metadata-0")
 SMALL = {"boot_id", "server.properties", *(f"logdir{n}/{path}" for n in (0, 1) for path in OF_DIRECTORY)}
 
 
@@ -206,16 +207,17 @@ def test_a_node_that_fails_is_named_and_stops_nobody(tmp_path: Path) -> None:
         assert capture.nodes == {7}
 
 
-def test_without_any_file_there_is_no_capture(tmp_path: Path) -> None:
-    done = collect(tmp_path / "capture", "--via", "false {host}", "--node", "1=via:a")
-    assert (done.exit_code, done.stdout, list(tmp_path.iterdir())) == (1, "", [])
-    assert "no node sent a file" in str(done.exception)
-
-
-@pytest.mark.parametrize("name", ["a.zip", "a.tar", "a.tar.zst", "a.TAR.GZ"])
-def test_a_folder_is_not_named_like_an_archive(name: str, tmp_path: Path) -> None:
-    done = collect(tmp_path / name, "--node", f"7=local:{tmp_path}")
-    assert "a capture is a folder, a .tar.gz or a .tar.xz" in str(done.exception)
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["capture", "--via", "false {host}", "--node", "1=via:a"], "no node sent a file"),
+        *(([name, "--node", "7=local:"], "a capture is a folder, a .tar.gz or a .tar.xz") for name in NO_NAMES),
+        *((["a", "--node", "7=local:", "--replica-logs", n], "is not the name of a partition") for n in NO_PLACES),
+    ],
+)
+def test_what_cannot_be_collected_leaves_nothing(words: list[str], message: str, tmp_path: Path) -> None:
+    done = collect(tmp_path / words[0], *words[1:])
+    assert (done.exit_code, done.stdout, list(tmp_path.iterdir()), message in str(done.exception)) == (1, "", [], True)
 
 
 def test_a_capture_is_never_written_over(tmp_path: Path) -> None:
@@ -416,12 +418,6 @@ def test_whole_logs_come_only_of_partitions_that_are_named(tmp_path: Path) -> No
     assert not list((tmp_path / "disk").rglob("boot_id"))
     collect(tmp_path / "packed.tar.gz", *words)
     assert (tmp_path / "packed.tar.gz").stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.parametrize("name", ["orders", "../orders-0", "__cluster_metadata-0"])
-def test_what_is_no_partition_is_refused(tmp_path: Path, name: str) -> None:
-    done = collect(tmp_path / "capture", "--node", "7=local:", "--replica-logs", name)
-    assert (done.exit_code, "is not the name of a partition" in str(done.exception)) == (1, True)
 
 
 def test_rotated_logs_from_a_time_on(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from jobs.config.settings import load_settings
 from jobs.custody.derived import check_capture
+from jobs.detect.inputs import judging_inputs, measured_clocks
 from jobs.ingest.captures import found_in
 from jobs.ingest.stage import Ingested, ingest, read_logs
 from jobs.lake.lake import Lake
+from jobs.queries.describe import partitions_at
 from jobs.replay.cluster_state import EARLIEST, load_cluster_state
 from jobs.report.load import load_captured
 from tests.support.judged import judged_lake
@@ -88,12 +90,23 @@ def test_damage_is_quarantined_with_its_place_and_the_rest_is_ingested(tmp_path:
 
 
 def test_a_hole_in_the_only_copy_is_a_finding_but_not_a_mismatch(tmp_path: Path) -> None:
-    folder = controllers("unclean", tmp_path) / "controllers" / "3000"
-    flip(folder / SEGMENT)
-    found = judged_lake(tmp_path / "lake", folder).rows("findings", None)
+    folder = controllers("unclean", tmp_path)
+    for node in NODES:
+        flip(folder / "controllers" / str(node) / SEGMENT)
+    found = judged_lake(tmp_path / "lake", folder / "controllers" / "3000").rows("findings", None)
     gaps = {f["rule"]: f["start_offset"] for f in found if f["kind"] == "evidence_gap"}
     assert gaps == {"offset_gap": 59, "unknown_prefix": 59}
     assert "snapshot_mismatch" not in {f["kind"] for f in found}
+    # Without a later snapshot nothing is known after it.
+    for snapshot in folder.rglob("*1.checkpoint"):
+        snapshot.unlink()
+    lake = judged_lake(tmp_path / "other", folder)
+    (cluster,) = lake.clusters()
+    (alone,) = (f for f in lake.rows("findings", cluster) if f["kind"] == "last_replica_standing")
+    known_ms = max(r["timestamp_ms"] for r in lake.rows("metadata_records", cluster) if r["offset"] < 59)
+    facts = judging_inputs(lake, cluster, load_settings(), measured_clocks(lake, cluster))[1]
+    assert (alone["end_reason"], (facts.log_end_ms or 0) <= known_ms) == ("hole", True)
+    assert [len(partitions_at(lake, cluster, None, None, known_ms + ms)) for ms in (0, 60_000)] == [8, 0]
 
 
 def test_an_empty_folder_and_a_missing_path_are_errors(tmp_path: Path) -> None:

@@ -100,20 +100,6 @@ def test_exposure(entry: Entry) -> None:
                 assert holds(found, part), (story, part)
 
 
-def test_a_snapshot_in_between_begins_anew_and_what_ended_it_is_not_known() -> None:
-    history = states(
-        "10 isr=1 leader=1", "20 isr= elr=1 leader=-1", "50 checkpoint isr= elr=1", "60 isr=1 elr= leader=1"
-    )
-    first, second = (f for f in findings(history) if f["kind"] == LEADERLESS)
-    assert (first["start_offset"], first["end_offset"], first["severity"]) == (20, None, "medium")
-    assert {"exposed_into_hole", "exposed_for_at_least"} <= set(said(first))
-    assert "exposed_at_log_end" not in said(first)
-    assert (second["start_offset"], second["end_offset"], second["severity"]) == (50, 60, "medium")
-    told = said(second)
-    assert {"exposed_since_snapshot", "no_leader"} <= set(told)
-    assert (told["exposed_for_at_least"]["nature"], told["exposed_for_at_least"]["value"]) == ("bound", ms(10))
-
-
 def test_partitions_with_one_replica_and_sound_ones_give_nothing() -> None:
     assert findings(states("10 replicas=1 isr=1 leader=1", "20 isr=1")) == []
     assert findings(states("10 isr=1,2 leader=1", "20 isr=2 elr=1 leader=2", "30 removed")) == []
