@@ -18,8 +18,8 @@
 -- opened_ms: opened_at in ms since the Unix epoch
 -- elected_ms: elected_at in ms since the Unix epoch
 -- closed_ms: closed_at in ms since the Unix epoch
--- is_open: whether the window is still open at the log's end
--- lasted_ms: from opened_at to closed_at, or to the log's end
+-- is_open: whether no captured record closes it
+-- lasted_ms: from opened_at to closed_at; null = never in this log
 -- opened_metadata_offset: metadata offset of the record that opened the window
 -- elected_metadata_offset: metadata offset of the election
 -- closed_metadata_offset: metadata offset of the record that closed the window; null = never in this log
@@ -45,7 +45,7 @@ select
   e.timestamp_ms as elected_ms,
   f.end_timestamp_ms as closed_ms,
   f.end_offset is null as is_open,
-  case when f.end_offset is null then l.until_ms else f.end_timestamp_ms end - f.start_timestamp_ms as lasted_ms,
+  f.end_timestamp_ms - f.start_timestamp_ms as lasted_ms,
   f.start_offset as opened_metadata_offset,
   f.election_offset as elected_metadata_offset,
   f.end_offset as closed_metadata_offset,
@@ -57,5 +57,4 @@ from findings f
 left join elections e
   on e.cluster_id = f.cluster_id and e.topic_id = f.topic_id and e.partition = f.partition
   and e.offset = f.election_offset
-left join captured_log l on l.cluster_id = f.cluster_id
 where f.kind = 'hwm_regression'
