@@ -17,7 +17,7 @@ spans as (
     from (select *, $most // count(*) over () as each from chosen)
 )
 select broker_id, "offset", timestamp_ms, end_timestamp_ms, end_offset, incarnation_id, broker_epoch, fenced,
-    in_controlled_shutdown, rack, restart_class, log_dirs
+    in_controlled_shutdown, rack, restart_class, log_dirs, origin
 from sessions join spans using (broker_id)
 where place >= first_place and place < first_place + each
 order by broker_id, "offset"

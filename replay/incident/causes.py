@@ -23,7 +23,7 @@ STATES = (
 )
 SESSIONS = (
     *("offset", "timestamp_ms", "broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown"),
-    *("restart_class", "batch_base_offset", "log_dirs"),
+    *("restart_class", "batch_base_offset", "log_dirs", "origin"),
 )
 ELECTION = ("offset", "timestamp_ms", "leader", "leader_epoch", "previous_leader", "cause", "actor")
 LABELS = ("In sync", "Went away", "Shrank the ISR", "Elected", "Cut off")

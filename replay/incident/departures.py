@@ -7,7 +7,7 @@ Sources: BrokerHeartbeatManager.calculateNextBrokerState, KIP-966 (clean and unc
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -47,7 +47,13 @@ def departing(sessions: Iterable[Row]) -> list[Row]:
     Every session begins fenced: such a record is a departure only if the session before it was active, since then its
     process had gone unnoticed.
     """
-    return [after for before, after in pairwise(sessions) if is_away(after) and not is_away(before)]
+    return [after for before, after in changes(sessions) if is_away(after) and not is_away(before)]
+
+
+def changes(sessions: Iterable[Row]) -> Iterator[tuple[Row, Row]]:
+    """(record before, record) of each change. sessions: of one broker, by offset. After a gap a snapshot shows how the
+    broker stood then, not when that began."""
+    return ((before, after) for before, after in pairwise(sessions) if after.get("origin") != "checkpoint")
 
 
 def departures(sessions: Iterable[Row], logs: NodeLogs = NO_NODE_LOGS, error_ms: int = 0) -> list[Departure]:
@@ -67,12 +73,13 @@ def departure(
     is_new = at > 0 and own[at - 1]["broker_epoch"] != event["broker_epoch"]
     broker, unnoticed = event["broker_id"], is_new and event["incarnation_id"] is not None
     back = event if unnoticed else next((own[n] for n in range(at + 1, len(own)) if _is_back(own[n], event)), None)
+    by = "by" if back is not None and back.get("origin") == "checkpoint" else "at"
     same = back is not None and not unnoticed and back["broker_epoch"] == event["broker_epoch"]
     again = ""
     if back is not None and same:
-        again = f"; the same process was active again at metadata offset {back['offset']}"
+        again = f"; the same process was active again {by} metadata offset {back['offset']}"
     elif back is not None:
-        start = "this start" if unnoticed else f"its next start, at metadata offset {back['offset']},"
+        start = "this start" if unnoticed else f"its next start, {by} metadata offset {back['offset']},"
         treated = {"clean": "was treated as clean", "unclean": "was treated as unclean"}
         again = f"; {start} {treated.get(back['restart_class'] or '', 'is not known to be clean or unclean')}"
     how = "registered again, as a new process, while its session lasted," if unnoticed else how_recorded(event)

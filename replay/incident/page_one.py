@@ -7,14 +7,14 @@ proven loss only: for other windows the sentence says what made a loss possible.
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from math import inf
 from operator import itemgetter
 from typing import Any
 
 from replay.arrow.runs import groups
 from replay.incident.answer import LOST, places
-from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, departure
+from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, changes, departure
 from replay.incident.words import ELECTIONS
 from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput
@@ -222,7 +222,7 @@ def _comings_and_goings(windows: Sequence[Row], sessions: Sequence[Row]) -> Iter
     for broker, own in groups(sessions, itemgetter("broker_id")).items():
         own_windows = [window for window in windows if broker in members(window)]
         for came in (False, True):
-            moves = [after for before, after in pairwise(own) if is_away(before) is came and is_away(after) is not came]
+            moves = [after for before, after in changes(own) if is_away(before) is came and is_away(after) is not came]
             moves = sorted((move for move in moves if move["timestamp_ms"] is not None), key=_TIME)
             about: dict[int, list[Row]] = defaultdict(list)
             for window in own_windows:

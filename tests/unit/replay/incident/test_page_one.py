@@ -30,7 +30,7 @@ def window(finding_id: str, values: dict[str, str]) -> tuple[Row, Row]:
     return finding(finding_id, **row), of_election
 
 
-def session(broker: str, second: str, *flags: str, epoch: str = "1", restart: str = "first") -> Row:
+def session(broker: str, second: str, *flags: str, epoch: str = "1", restart: str = "first", origin: str = "") -> Row:
     up = {
         "incarnation_id": "i",
         "fenced": "fenced" in flags,
@@ -38,7 +38,7 @@ def session(broker: str, second: str, *flags: str, epoch: str = "1", restart: st
         "broker_epoch": int(epoch),
     }
     at = {"offset": int(second), "timestamp_ms": START_MS + int(second) * 1000}
-    return {"broker_id": int(broker), **up, **at, "restart_class": restart}
+    return {"broker_id": int(broker), **up, **at, "restart_class": restart, "origin": origin}
 
 
 def page(items: list[str]) -> Row:
