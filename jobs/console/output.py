@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evidence.limits import YEAR_1_MS
+from evidence.limits import MAX_TIME_MS, YEAR_1_MS
 from jobs.console.log import show_message
 from jobs.console.text import UNKNOWN_WIDTH, column_of, fit, known_width, with_short_words
 
@@ -138,9 +138,11 @@ def utc_ms(text: str) -> int:
 
 
 def utc(timestamp_ms: int | None) -> str:
-    """Format milliseconds since the Unix epoch as ISO 8601 UTC; '' for None. One before the year 1 stays a number."""
+    """Format milliseconds since the Unix epoch as ISO 8601 UTC; '' for None. Beyond the years 1 to 9999 it stays a
+    number."""
     if timestamp_ms is None:
         return ""
-    if timestamp_ms < YEAR_1_MS:
+    if not YEAR_1_MS <= timestamp_ms <= MAX_TIME_MS:
         return f"{timestamp_ms} ms"
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = datetime(1970, 1, 1) + timedelta(milliseconds=timestamp_ms)
+    return f"{moment.isoformat(timespec='milliseconds')}Z"

@@ -6,11 +6,11 @@ escape HTML: jinja2's autoescape and `Markup.format` do.
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from markupsafe import Markup
 
+from jobs.console.output import utc
 from jobs.console.text import SYMBOLS, range_text
 
 UNKNOWN = "unknown"
@@ -18,7 +18,6 @@ OPEN_END = "never closed in this log"
 MAX_BROKERS = 100
 MAX_TOPIC_NAME = 249  # Kafka's own limit (org.apache.kafka.common.internals.Topic)
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MARKED = re.compile(r"([\\`*_{}\[\]<>#|!~&])")
 
 
@@ -53,13 +52,7 @@ def paragraphs(text: str | None) -> list[str]:
 
 def utc_text(timestamp_ms: int | None) -> str:
     """A time in UTC, `2026-11-20 22:05:20.460`; in ms if it is out of the calendar's range."""
-    if timestamp_ms is None:
-        return UNKNOWN
-    try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
-    except OverflowError:
-        return f"{timestamp_ms} ms"
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}"
+    return UNKNOWN if timestamp_ms is None else utc(timestamp_ms).replace("T", " ").removesuffix("Z")
 
 
 def axis_texts(from_ms: int, to_ms: int, ticks: int = 5) -> list[tuple[str, str]]:

@@ -6,10 +6,10 @@ import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.resources import files
 from operator import itemgetter
 
+from jobs.console.output import utc
 from jobs.incident.focus import Focus
 from jobs.report import filters
 from jobs.report.rows import MAX_STATEMENTS, WORDS, Row
@@ -107,7 +107,7 @@ def list_command(section: str, cluster: str, total: int, focus: Focus) -> str:
         parts += ["--topic", focus.topic]
     for option, time_ms in (("--since", focus.from_ms), ("--until", focus.to_ms)):
         if time_ms is not None:
-            parts += [option, datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")]
+            parts += [option, utc(time_ms)]
     return shlex.join(parts)
 
 

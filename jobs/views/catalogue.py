@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from evidence.limits import MAX_TIME_MS, YEAR_1_MS
+
 # `-- name: meaning` of a column; a line that is indented goes on with the meaning before it.
 _COLUMN = re.compile(r"(?P<name>\w+): (?P<text>.+)")
 _UTC = re.compile(r"\butc\(([\w.]+)\)")
 READ = re.compile(r"\b(?:from|join) (\w+)")
-# Years 1 to 9999. Damaged files have times beyond, which no engine can show: null.
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,9 @@ class View:
         """The query in an engine's SQL. timestamp: its expression for a timestamp with a time zone, with `{ms}`."""
 
         def expression(found: re.Match[str]) -> str:
+            # Damaged files have times beyond the years 1 to 9999, which no engine can show: null.
             at = timestamp.format(ms=found[1])
-            return f"case when {found[1]} between {_FIRST_MS} and {_LAST_MS} then {at} end"
+            return f"case when {found[1]} between {YEAR_1_MS} and {MAX_TIME_MS} then {at} end"
 
         return _UTC.sub(expression, self.sql)
 
