@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Show = Callable[[int], None]
+Task = Callable[[Item], Result]
+Ended = list[Result | KraftForensicsError]
+Show = Callable[[int], None] | None
 _POLLED_SECONDS = 0.5
 _ATTEMPTS, _PAUSE_SECONDS = 3, 0.5
 # Python's collector looks again and again at the rows that a task holds to its end: a sixth of judging.
@@ -54,12 +56,10 @@ class LocalRunner:
     def __init__(self, cores: int = 1) -> None:
         self.cores = cores
 
-    def run(
-        self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
-    ) -> list[Result | KraftForensicsError]:
+    def run(self, function: Task[Item, Result], items: Sequence[Item], name: str, show: Show) -> Ended[Result]:
         if min(self.cores, len(items)) > 1:
             return _in_processes(self.cores, function, items, name, show)
-        results: list[Result | KraftForensicsError] = []
+        results: Ended[Result] = []
         for item in items:
             results.append(function(item))
             if show is not None:
@@ -68,8 +68,8 @@ class LocalRunner:
 
 
 def _in_processes(
-    count: int, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
-) -> list[Result | KraftForensicsError]:
+    count: int, function: Task[Item, Result], items: Sequence[Item], name: str, show: Show
+) -> Ended[Result]:
     workers = started(count)
     with ThreadPoolExecutor(count) as pool:
         futures = [pool.submit(workers.call, partial(_outcome, function), item) for item in items]
@@ -97,9 +97,7 @@ class ContextRunner:
         self.context = context
         self.cores = int(context.defaultParallelism)
 
-    def run(
-        self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
-    ) -> list[Result | KraftForensicsError]:
+    def run(self, function: Task[Item, Result], items: Sequence[Item], name: str, show: Show) -> Ended[Result]:
         jobs = current.get()
         self.context.setJobGroup(jobs.run_id if jobs else _NO_RUN, name)
         with _polled(self.context, show):
@@ -117,9 +115,7 @@ class SessionRunner:
         """As many partitions as Spark itself gives a range: clients of Spark Connect cannot ask otherwise."""
         return self.session.range(1 << 16).selectExpr("spark_partition_id()").distinct().count()
 
-    def run(
-        self, function: Callable[[Item], Result], items: Sequence[Item], name: str, show: Show | None
-    ) -> list[Result | KraftForensicsError]:
+    def run(self, function: Task[Item, Result], items: Sequence[Item], name: str, show: Show) -> Ended[Result]:
         def outcomes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for index in (index for batch in batches for index in batch.column(0).to_pylist()):
                 found = memoryview(pickle.dumps(_outcome(function, items[index])))
@@ -250,7 +246,7 @@ def _again(function: Callable[[Item], Result], item: Item) -> Result:
 
 
 @contextmanager
-def _tagged(session: "SparkSession", name: str, show: Show | None) -> Iterator[None]:
+def _tagged(session: "SparkSession", name: str, show: Show) -> Iterator[None]:
     """Name what a session runs in the block, and show its progress where Spark Connect reports it. After a signal the
     server stops it, too; after any other error it has ended, or no server answers."""
     from pyspark.sql.connect.session import SparkSession as RemoteSession
@@ -282,7 +278,7 @@ def _tagged(session: "SparkSession", name: str, show: Show | None) -> Iterator[N
 
 
 @contextmanager
-def _polled(context: "SparkContext", show: Show | None) -> Iterator[None]:
+def _polled(context: "SparkContext", show: Show) -> Iterator[None]:
     """Show how many tasks of the running Spark stages have ended, until the block ends."""
     if show is None:
         yield
