@@ -4,10 +4,8 @@ A compaction is a commit of the chain whose rows are those of the commit before 
 clean and nothing is made again. Deleting files makes no commit. Commits are never deleted: they hold the chain.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 from pyarrow.fs import FileSelector, FileType
@@ -21,7 +19,7 @@ from jobs.lake.tables import CHECKED, CLUSTER_ID, INGESTED, TABLES
 
 LEAST_FILES = 8  # of a cluster and table, below which compaction is not worth its writes
 _SMALL_BYTES, _MOST_BYTES, _MOST_ROWS = 16 << 20, 32 << 20, 1_000_000
-_COMMITS = 20  # after a checkpoint, before the next one
+_COMMITS = 20  # so many are read quickly without a checkpoint
 # What grows file by file. Replay and detect replace the files of the other tables, one for each bucket.
 GROWING = (*(name for name in INGESTED if name not in ("log_batches", "captures")), *CHECKED, "runs")
 
@@ -50,7 +48,8 @@ def maintain(
         before = sum(len(lake.files(name, cluster)) for cluster in clusters)
         for cluster in clusters if name in GROWING else ():
             _compact(lake, name, cluster, least_files, progress)
-        _checkpoint(lake, name)
+        if lake.version(name) >= _COMMITS:
+            lake.delta(name).create_checkpoint()
         # A dry run makes no commit.
         old = lake.delta(name).vacuum(24 * retention_days, dry_run=True, enforce_retention_duration=False, full=True)
         if old:
@@ -110,16 +109,6 @@ def _groups(files: list[DataFile]) -> Iterator[list[DataFile]]:
             more = [file]
         group = more
     yield group
-
-
-def _checkpoint(lake: Lake, name: str) -> None:
-    """Write a checkpoint of the table's log if opening the table reads many commits."""
-    newest = 0
-    with suppress(FileNotFoundError), lake.storage.open(f"{name}/_delta_log/_last_checkpoint") as file:
-        newest = int(json.loads(file.read())["version"])
-    table = lake.delta(name)
-    if table.version() - newest >= _COMMITS:
-        table.create_checkpoint()
 
 
 def _old_files(lake: Lake, folder: str, before: float) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """`watch`: metadata logs that grow, as a structured stream over `format("kraft")` (jobs/spark/kraft_source.py)."""
 
-import importlib
 import json
+import pkgutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
@@ -26,9 +26,8 @@ from replay.live import Live
 
 def load_hook(name: str) -> Callable[[Row], object]:
     """The function that `module:function` names. Errors: WatchError."""
-    module, _, function = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module), function)
+        found = pkgutil.resolve_name(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise WatchError(f"--hook {name}: expected MODULE:FUNCTION: {error}") from error
     if not callable(found):
