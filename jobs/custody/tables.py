@@ -16,7 +16,7 @@ from pyarrow.dataset import Dataset
 from jobs.lake.data_files import DataFile
 from jobs.lake.integrity import has_had
 from jobs.lake.lake import Lake, Row
-from jobs.lake.marks import OWN_OPERATIONS, OpenedTable, author, link_of, metadata_of, stage_of
+from jobs.lake.marks import OWN_OPERATIONS, author, link_of, metadata_of, stage_of
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES, TABLES
 
@@ -126,9 +126,7 @@ def _compare_rows(lake: Lake, name: str, gone: list[str], new: list[DataFile], l
     `gone`, those whose bytes are no longer there."""
     if lost:
         now = f"{len(new)} files of another program with {sum(file.rows for file in new)} rows"
-        written = _rows_before(lake, name, gone)
-        known = "whose number is not known" if written is None else f"{written} rows"
-        text = f"{now} instead of {len(gone)} files with {known}, which are gone: their rows cannot be compared"
+        text = f"{now} instead of {len(gone)} files, which are gone: their rows cannot be compared"
         if name in INGESTED:
             ways = "`kraft-forensics verify --all --capture` compares them with the rows that a capture gives"
         else:
@@ -150,19 +148,6 @@ def _compare_rows(lake: Lake, name: str, gone: list[str], new: list[DataFile], l
         yield Difference(name, "row_added", "a row that was not written", files[0], key_of(name, row))
     text = f"rows that were written and are missing: {gone_rows}; rows that were not written: {new_rows}"
     yield Difference(name, "rows_changed", text, (files or gone)[0])
-
-
-def _rows_before(lake: Lake, name: str, files: list[str]) -> int | None:
-    """How many rows files had, by the table's log after this program's newest commit; None if that does not say it."""
-    newest = next(commit["version"] for commit in lake.commits(name) if metadata_of(commit))
-    table = lake.delta(name)
-    try:
-        table.load_as_version(newest)
-    except DeltaError:
-        return None
-    rows = {row["path"]: row["num_records"] for row in OpenedTable(name, table, None).listed}
-    known = [rows.get(file) for file in files]
-    return None if None in known else sum(filter(None, known))
 
 
 def key_of(table: str, row: Row) -> str:
