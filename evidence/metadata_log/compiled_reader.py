@@ -22,6 +22,7 @@ from evidence.wire.batches import Batch
 from evidence.wire.records import Record, read_record, read_records
 
 _LIST_NAMES = ("replicas", "isr", "removing_replicas", "adding_replicas", "elr", "last_known_elr", "directories")
+_OF_RANGE = ("path", "sha256", "snapshot_end_offset", "snapshot_epoch", "holds")
 _SCALAR_NAMES = ("leader", "leader_epoch", "partition_epoch", "leader_recovery_state")
 # Batches are grouped until they hold so many records or bytes. A call of the loop gives at most _MAX_ROWS rows, whose
 # records have at most _MAX_BYTES bytes.
@@ -38,12 +39,8 @@ class CompiledDecoder:
         self.bytes.flags.writeable = False  # the compiled loops get one array type, for any buffer
         self.compiled_rows = 0
         constant: Row = {
+            **{name: getattr(work, name) for name in _OF_RANGE},
             "capture": capture,
-            "path": work.path,
-            "sha256": work.sha256,
-            "snapshot_end_offset": work.snapshot_end_offset,
-            "snapshot_epoch": work.snapshot_epoch,
-            "holds": work.holds,
             "damage": None,
             "is_control": False,
         }

@@ -21,6 +21,7 @@ from evidence.wire.records import Record, read_records
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 SPLIT_BYTES = 8 << 20
 LOG, SNAPSHOT, PAYLOADS = "log", "snapshot", "payloads"
+_OF_RECORD = ("offset", "epoch", "timestamp_ms", "type", "version", "is_control", "position")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -149,22 +150,13 @@ def _unplaced_row(
 def record_row(capture: str, work: ByteRange, batch: Batch, record: Record) -> dict[str, Any]:
     """A tables.SNAPSHOT_RECORDS row."""
     return {
-        "snapshot_end_offset": work.snapshot_end_offset,
-        "snapshot_epoch": work.snapshot_epoch,
-        "offset": record.offset,
-        "epoch": record.epoch,
-        "timestamp_ms": record.timestamp_ms,
-        "type": record.type,
-        "version": record.version,
-        "is_control": record.is_control,
+        **{name: getattr(work, name) for name in ("snapshot_end_offset", "snapshot_epoch", "path", "sha256")},
+        **{name: getattr(record, name) for name in _OF_RECORD},
         "payload": to_json(record.data),
         "partition_change": partition_change(record),
         "batch_base_offset": batch.base_offset,
         "batch_crc": batch.crc,
         "capture": capture,
-        "path": work.path,
-        "sha256": work.sha256,
-        "position": record.position,
     }
 
 

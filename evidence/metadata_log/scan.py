@@ -33,6 +33,7 @@ from evidence.wire.batches import (
 from evidence.wire.records import Record, read_records
 
 _SHORT = 2  # batches: of more, a wrong epoch shows by itself
+_OF_FILE = ("path", "kind", "sha256", "size_bytes", "node_id", "captured_at_ms")
 _KEY = ("crc", "base_offset", "epoch")  # of a batch; the last is compared first
 
 
@@ -369,12 +370,7 @@ def file_row(
     batches = [log.batches[place] for log in logs if log.batches for place in (0, -1)]
     return {
         "capture": capture,
-        "path": file.path,
-        "kind": file.kind,
-        "sha256": file.sha256,
-        "size_bytes": file.size_bytes,
-        "node_id": file.node_id,
-        "captured_at_ms": file.captured_at_ms,
+        **{name: getattr(file, name) for name in _OF_FILE},
         "uncertainty_ms": file.read_within_ms(assumed_ms),
         "last_timestamp_ms": max(
             (int(log.batches.heads["max_timestamp_ms"].max()) for log in logs if log.batches), default=None
@@ -382,10 +378,7 @@ def file_row(
         "base_offset": min((b.base_offset for b in batches), default=None),
         "end_offset": max((b.last_offset + 1 for b in batches), default=None),
         "status": _status(account),
-        "parsed_bytes": account.parsed_bytes,
-        "quarantined_bytes": account.quarantined_bytes,
-        "trailing_bytes": account.trailing_bytes,
-        "note": account.note,
+        **{name: getattr(account, name) for name in ("parsed_bytes", "quarantined_bytes", "trailing_bytes", "note")},
     }
 
 

@@ -219,13 +219,6 @@ def _shown(state: BrokerState, session: Row | None) -> Row:
     """The columns of a state; for a broker that is not registered, all but its id are null."""
     if state.incarnation_id is None or session is None:
         return {"broker_id": state.broker_id}
-    return {
-        "broker_id": state.broker_id,
-        "incarnation_id": state.incarnation_id,
-        "broker_epoch": state.broker_epoch,
-        "fenced": state.fenced,
-        "in_controlled_shutdown": state.in_controlled_shutdown,
-        "rack": state.rack,
-        "log_dirs": None if state.log_dirs is None else list(state.log_dirs),
-        **session,
-    }
+    names = ("broker_id", "incarnation_id", "broker_epoch", "fenced", "in_controlled_shutdown", "rack")
+    log_dirs = None if state.log_dirs is None else list(state.log_dirs)
+    return {**{name: getattr(state, name) for name in names}, "log_dirs": log_dirs, **session}

@@ -16,6 +16,7 @@ from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, SEVERITY
 from replay.offsets.evidence import Row
 from replay.whatif import recovery_policies
 
+_OF_JUDGEMENT = ("verdict", "loss_min", "loss_max", "first_lost_offset", "unacked_min", "unacked_max")
 # Statement codes: what a loss in one of Kafka's own topics means for its users.
 MEANINGS = {"__consumer_offsets": "consumer_offsets", "__transaction_state": "transaction_state"}
 
@@ -194,16 +195,11 @@ def _recorded_finding(window: JudgedWindow, recorded_id: str, answers: Sequence[
         **_common_columns(window),
         "finding_id": recorded_id,
         "kind": HWM_REGRESSION,
-        "verdict": judgement.verdict,
+        **{name: getattr(judgement, name) for name in _OF_JUDGEMENT},
         "severity": severity,
-        "loss_min": judgement.loss_min,
-        "loss_max": judgement.loss_max,
-        "first_lost_offset": judgement.first_lost_offset,
         "high_watermark_min": judgement.floor.value,
         "log_end_max": judgement.log_end_max.value,
         "clock_error_ms": window.clock.error_ms,
-        "unacked_min": judgement.unacked_min,
-        "unacked_max": judgement.unacked_max,
         **_likely(window),
         "would_be_leader": differing["leader"] if differing else None,
         "policy": differing["policy"] if differing else None,
