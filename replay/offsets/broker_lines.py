@@ -31,11 +31,7 @@ SHRINKING, ISR_UPDATED = "isr_shrinking", "isr_updated"
 # A start that found damage: what is on a disk may have changed although its machine ran on. A missing line shows
 # nothing: LogLoader.loadSegmentFiles drops what recoverSegment returns.
 DAMAGED = (
-    "corruption_found",
-    "log_emptied_at_load",
-    "invalid_messages_found",
-    "index_rebuilt",
-    "future_log_promoted",
+    *("corruption_found", "log_emptied_at_load", "invalid_messages_found", "index_rebuilt", "future_log_promoted"),
     "stray_log",
 )
 LOADED, CREATED = "log_load_completed", "log_created"

@@ -220,16 +220,8 @@ def _sort_key(row: Row) -> tuple[Any, ...]:
 
 
 _VALUES = (
-    "high_watermark",
-    "log_end_offset",
-    "epoch_start_offset",
-    "leader_epoch",
-    "recovery_point_offset",
-    "broker_epoch",
-    "last_written_leader_epoch",
-    "in_sync_replicas_count",
-    "under_min_isr",
-    "process_start_ms",
+    *("high_watermark", "log_end_offset", "epoch_start_offset", "leader_epoch", "recovery_point_offset"),
+    *("broker_epoch", "last_written_leader_epoch", "in_sync_replicas_count", "under_min_isr", "process_start_ms"),
 )
 
 

@@ -155,15 +155,9 @@ def test_an_alarm_of_a_watch_is_sent_as_it_is(server: Any, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "url",
     [
-        "http://user:hunter2@127.0.0.1:9/hook",
-        "http://user:hunter2@host.invalid/hook",
-        "http://127.0.0.1:hunter2/hook",
-        "http://127.0.0.1:9/hunter2",
-        "http://127.0.0.1:9/hunter2\n",
-        "http://127.0.0.1:9/hunter2 x",
-        "http://[hunter2/hook",
-        "hunter2",
-        "unknown://user:hunter2@host",
+        *("http://user:hunter2@127.0.0.1:9/hook", "http://user:hunter2@host.invalid/hook"),
+        *("http://127.0.0.1:hunter2/hook", "http://127.0.0.1:9/hunter2", "http://127.0.0.1:9/hunter2\n"),
+        *("http://127.0.0.1:9/hunter2 x", "http://[hunter2/hook", "hunter2", "unknown://user:hunter2@host"),
     ],
 )
 def test_no_error_of_the_webhook_shows_its_url(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,16 +102,6 @@ def _renumber(data: bytes, _: bytes, random: Random) -> bytes:
 
 
 _MUTATIONS: tuple[Callable[[bytes, bytes, Random], bytes], ...] = (
-    _flip_bit,
-    _flip_bit,
-    _cut_off,
-    _cut_out,
-    _repeat,
-    _overwrite,
-    _overwrite,
-    _randomise,
-    _insert,
-    _splice,
-    _swap,
+    *(_flip_bit, _flip_bit, _cut_off, _cut_out, _repeat, _overwrite, _overwrite, _randomise, _insert, _splice, _swap),
     _renumber,
 )

@@ -8,13 +8,8 @@ from jobs.lake.tables import TABLES
 # What came first names the capture and the file that a row points at; the facts must not depend on it.
 ORIGIN = frozenset({"capture", "path", "sha256", "position"})
 EVIDENCE = (
-    "log_batches",
-    "metadata_records",
-    "snapshot_records",
-    "log_end_offsets",
-    "described_partitions",
-    "quorum_reports",
-    "static_configs",
+    *("log_batches", "metadata_records", "snapshot_records", "log_end_offsets", "described_partitions"),
+    *("quorum_reports", "static_configs"),
 )
 
 

@@ -111,17 +111,10 @@ def test_what_a_page_names_exists(page: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "see replay/loss/no_such_module.py",
-        "`jobs/no_such_room/`",
-        "`replay/loss/verdict.py:no_such_function`",
-        "`tests/unit/test_docs.py::test_no_such_test`",
-        "`tests/cases/no_such_case_*`",
-        "`tests/cases/no_such_<case>`",
-        "`no_such_module.py`",
-        "[a page](no-such-page.md)",
-        "[a page](rules.md#no-such-anchor)",
-        "[a page](../docs/no-such-page.md#profiles)",
-        "# One\n[below](#two)",
+        *("see replay/loss/no_such_module.py", "`jobs/no_such_room/`", "`replay/loss/verdict.py:no_such_function`"),
+        *("`tests/unit/test_docs.py::test_no_such_test`", "`tests/cases/no_such_case_*`"),
+        *("`tests/cases/no_such_<case>`", "`no_such_module.py`", "[a page](no-such-page.md)"),
+        *("[a page](rules.md#no-such-anchor)", "[a page](../docs/no-such-page.md#profiles)", "# One\n[below](#two)"),
         "# One\n```\n# Two\n```\n[below](#two)",
     ],
 )

@@ -21,17 +21,10 @@ CLUSTER = "21tfq49NPifdoUlMc88lbQ"
 IN_CHECKOUT = [sys.executable, "-m", "jobs.cli"]
 # Files that are no Python: data, types, licence.
 DATA = (
-    "evidence/py.typed",
-    "evidence/wire/schemas/metadata_records.json",
-    "jobs/collect/node.sh",
-    "jobs/conf/bill_of_materials.cdx.json",
-    "jobs/conf/defaults.toml",
-    "jobs/conf/jars-s3.sha256",
-    "jobs/conf/jars.sha256",
-    "jobs/conf/pom.xml",
-    "jobs/conf/s3-pom.xml",
-    "kraft_forensics-0.1.0.dist-info/licenses/LICENSE",
-    "replay/py.typed",
+    *("evidence/py.typed", "evidence/wire/schemas/metadata_records.json", "jobs/collect/node.sh"),
+    *("jobs/conf/bill_of_materials.cdx.json", "jobs/conf/defaults.toml", "jobs/conf/jars-s3.sha256"),
+    *("jobs/conf/jars.sha256", "jobs/conf/pom.xml", "jobs/conf/s3-pom.xml"),
+    *("kraft_forensics-0.1.0.dist-info/licenses/LICENSE", "replay/py.typed"),
 )
 
 

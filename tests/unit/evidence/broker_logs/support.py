@@ -38,15 +38,7 @@ def read(folder: Path, data: bytes, node_id: int | None = None, **options: Any) 
 def said(row: Row) -> Row:
     """A row without nulls and without what every row has."""
     place = (
-        "file_is_whole",
-        "capture",
-        "path",
-        "sha256",
-        "position",
-        "length_bytes",
-        "message",
-        "level",
-        "logger",
+        *("file_is_whole", "capture", "path", "sha256", "position", "length_bytes", "message", "level", "logger"),
         "logged_at_ms",
     )
     return {k: v for k, v in row.items() if v is not None and k not in place}

@@ -113,16 +113,11 @@ extras = st.dictionaries(st.sampled_from(["broker", "_env", "topic2", "le"]), te
 others = st.sampled_from(
     [
         "# HELP kafka_log_Log_LogEndOffset Attribute exposed for management kafka.log:name=LogEndOffset",
-        "# TYPE kafka_log_Log_LogEndOffset gauge",
-        'kafka_log_Log_Size{topic="orders",partition="3"} NaN',
+        *("# TYPE kafka_log_Log_LogEndOffset gauge", 'kafka_log_Log_Size{topic="orders",partition="3"} NaN'),
         "kafka_log_Log_LogEndOffsetMax 7",
         "# HELP kafka_cluster_Partition_InSyncReplicasCount Attribute exposed for management",
-        "# TYPE kafka_cluster_Partition_UnderMinIsr untyped",
-        "kafka_cluster_Partition_UnderMinIsr_total 7",
-        "process_start_time_seconds 1.795221120887E9",
-        "jvm_threads 12",
-        "",
-        "# EOF",
+        *("# TYPE kafka_cluster_Partition_UnderMinIsr untyped", "kafka_cluster_Partition_UnderMinIsr_total 7"),
+        *("process_start_time_seconds 1.795221120887E9", "jvm_threads 12", "", "# EOF"),
     ]
 )
 

@@ -293,17 +293,8 @@ def test_what_does_not_rest_while_it_is_read_is_left_out_and_named(name: str, tm
 def test_names_that_no_kafka_gives_do_no_harm(tmp_path: Path) -> None:
     folder = broker(tmp_path / "kafka $(touch pwned) 'x'")
     names = [
-        "a b-0",
-        "a'b-0",
-        'a"b-0',
-        "a\nD\nb-0",
-        "$(touch pwned)-0",
-        "`touch pwned`-0",
-        "-rf-0",
-        "*-0",
-        "\udcff-0",
-        "é-0",
-        "a;b|c&-0",
+        *("a b-0", "a'b-0", 'a"b-0', "a\nD\nb-0", "$(touch pwned)-0", "`touch pwned`-0", "-rf-0", "*-0", "\udcff-0"),
+        *("é-0", "a;b|c&-0"),
     ]
     for name in names:
         (folder / "one" / name).mkdir()

@@ -58,21 +58,9 @@ def test_a_node_and_its_command(text: str, command: list[str], path: str | None)
 @pytest.mark.parametrize(
     "text",
     [
-        "ssh:host",
-        "x=ssh:host",
-        "1=ftp:host",
-        "1=ssh:",
-        "1=ssh:-oProxyCommand=touch",
-        "1=ssh:host; touch x",
-        "1=ssh:host name",
-        "1=kubectl:pod",
-        "1=kubectl:--all/pod",
-        "1=kubectl:a/b/c/d",
-        "1=docker:--privileged",
-        "1=docker:a b",
-        "1=ssh:host:/etc\n/kafka",
-        "99999999999=local:",
-        "9999999999=local:",
+        *("ssh:host", "x=ssh:host", "1=ftp:host", "1=ssh:", "1=ssh:-oProxyCommand=touch", "1=ssh:host; touch x"),
+        *("1=ssh:host name", "1=kubectl:pod", "1=kubectl:--all/pod", "1=kubectl:a/b/c/d", "1=docker:--privileged"),
+        *("1=docker:a b", "1=ssh:host:/etc\n/kafka", "99999999999=local:", "9999999999=local:"),
     ],
 )
 def test_what_is_no_node(text: str) -> None:

@@ -29,16 +29,7 @@ from tests.support.scalar_builder import Case, Record, build
 from tests.unit.replay.controller.test_conformance import cases as kafkas_cases
 
 VERSIONS = (
-    "3.0-IV1",
-    "3.1-IV0",
-    "3.2-IV0",
-    "3.5-IV2",
-    "3.6-IV0",
-    "3.7-IV1",
-    "3.7-IV2",
-    "4.0-IV0",
-    "4.0-IV3",
-    "4.3-IV0",
+    *("3.0-IV1", "3.1-IV0", "3.2-IV0", "3.5-IV2", "3.6-IV0", "3.7-IV1", "3.7-IV2", "4.0-IV0", "4.0-IV3", "4.3-IV0"),
     "4.4-IV2",
 )
 SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")

@@ -32,10 +32,7 @@ CAPTURES = ["unclean", "elr", "churn", "diverge"]
 FEATURES = {"version": METADATA_VERSION, "elr": ELR_VERSION}
 LEVELS = ((0, METADATA_VERSION, 25), (0, ELR_VERSION, 1))
 OF_QUORUM = {
-    "log_epochs_never_decrease",
-    "epoch_begins_with_leader_change",
-    "one_leader_per_epoch",
-    "leader_is_voter",
+    *("log_epochs_never_decrease", "epoch_begins_with_leader_change", "one_leader_per_epoch", "leader_is_voter"),
     "committed_entries_survive",
 }
 

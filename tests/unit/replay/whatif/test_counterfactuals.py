@@ -102,14 +102,8 @@ def test_divergences_are_of_windows_without_a_clean_winner() -> None:
 HISTORY = ("10 isr=1,2,3 leader=1", "20 isr=1,3 leader=1", "30 isr=1 elr=3 leader=1", "40 isr= elr=1,3 lke=1 leader=-1")
 SESSIONS = (*up(1, 2, 3), "20 fence 2 batch=20", "29 shutdown 3 batch=29", "30 fence 3 batch=30", "41 fence 1 batch=40")
 EVIDENCE = (
-    "15 b1 hw=50 leo=50 e0@0",
-    "16 b2 hw=50 leo=50 e0@0",
-    "17 b3 hw=50 leo=50 e0@0",
-    "28 b1 hw=80 leo=80 e0@0",
-    "29 b3 hw=80 leo=80 e0@0",
-    "45 b2 hw=50 leo=50 e0@0",
-    "46 b3 hw=80 leo=80 e0@0",
-    "52 b2 hw=50 leo=50 e0@0",
+    *("15 b1 hw=50 leo=50 e0@0", "16 b2 hw=50 leo=50 e0@0", "17 b3 hw=50 leo=50 e0@0", "28 b1 hw=80 leo=80 e0@0"),
+    *("29 b3 hw=80 leo=80 e0@0", "45 b2 hw=50 leo=50 e0@0", "46 b3 hw=80 leo=80 e0@0", "52 b2 hw=50 leo=50 e0@0"),
 )
 
 
