@@ -25,6 +25,7 @@ _PROPERTY = re.compile(r"((?:[^\\ \t\f=:]|\\.)+)(?:[ \t\f]*[=:]|[ \t\f])[ \t\f]*
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _INT = re.compile(rb"\d{1,19}")
+_TOPIC = re.compile(rb"[a-zA-Z0-9._-]{1,249}")  # Topic.validate
 # 16 bytes in base64url without padding (Kafka's Uuid).
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
@@ -52,8 +53,11 @@ def whole_lines(data: bytes) -> bytes:
 
 def read_properties(data: bytes) -> dict[str, str]:
     """A Java properties file, as java.util.Properties reads it: `key=value`, `key: value` or `key value`, escapes, and
-    lines that go on in the next. Lines with a key alone are skipped."""
+    lines that go on in the next. Lines with a key alone are skipped. Nothing of a text with zero bytes: a stretch of it
+    was not written."""
     found: dict[str, str] = {}
+    if b"\0" in data:
+        return found
     lines = iter(_LINE_ENDS.split(data.decode("utf-8", "replace").removeprefix("\ufeff")))
     for line in lines:
         text = line.lstrip(_BLANKS)
@@ -83,20 +87,26 @@ def partition_topic_id(data: bytes) -> str | None:
 
 
 def text_lines(data: bytes) -> Iterator[tuple[int, bytes, bool]]:
-    """(byte position, line without its end, whether it has an end) of each line after a byte order mark.
+    """(byte position, line without its end, whether it is whole) of each line after a byte order mark.
 
-    Kafka and exporters end every line. A line without an end was cut off, and its last number may lack digits.
+    Kafka and exporters end every line. A line without an end was cut off, and its last number may lack digits. Zero
+    bytes are of a stretch that was not written: a file system's hole.
     """
     position = len(_BOM) if data.startswith(_BOM) else 0
     for raw in data[position:].split(b"\n"):
         ended = position + len(raw) < len(data)
         if raw or ended:
-            yield position, raw.rstrip(b"\r"), ended
+            yield position, raw.rstrip(b"\r"), ended and b"\0" not in raw
         position += len(raw) + 1
 
 
 def _is_number(word: bytes, largest: int) -> bool:
     return _INT.fullmatch(word) is not None and int(word) <= largest
+
+
+def _is_entry(found: list[bytes], words: int) -> bool:
+    numbers = len(found) == words and _is_number(found[-2], MAX_INT32) and _is_number(found[-1], MAX_INT64)
+    return numbers and (words == 2 or _TOPIC.fullmatch(found[0]) is not None)
 
 
 def read_checkpoint(data: bytes, words: int) -> tuple[list[CheckpointLine], list[Damage]]:
@@ -120,8 +130,8 @@ def read_checkpoint(data: bytes, words: int) -> tuple[list[CheckpointLine], list
     for position, text, ended in lines[2:]:
         found = text.split()
         if not ended:
-            damage.append(Damage(position, len(text), None, "cut_line", f"a line without a line end: {excerpt(text)}"))
-        elif len(found) == words and _is_number(found[-2], MAX_INT32) and _is_number(found[-1], MAX_INT64):
+            damage.append(Damage(position, len(text), None, "cut_line", f"a line that is not whole: {excerpt(text)}"))
+        elif _is_entry(found, words):
             entries.append(CheckpointLine(position, len(text), found))
         elif text:
             damage.append(Damage(position, len(text), None, "bad_checkpoint", f"not an entry: {excerpt(text)}"))

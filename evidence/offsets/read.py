@@ -170,8 +170,13 @@ def _small(file: EvidenceFile, topic_ids: Mapping[str, str | None], named: Mappi
         properties = read_properties(whole_lines(file.read()))
         if int32_of(properties.get("node.id", properties.get("broker.id", ""))) is None:
             lacks = "no node id"
-    elif file.kind == kinds.SERVER_PROPERTIES and (b"\0" in (data := file.read()) or not read_properties(data)):
-        lacks = "no properties"
+    elif file.kind == kinds.SERVER_PROPERTIES:
+        data = file.read()
+        whole, properties = whole_lines(data), read_properties(data)
+        if properties and read_properties(whole) != properties:
+            message = "a line without a line end: its value may be cut off, it is not used"
+            return ReadRows(damage=[Damage(len(whole), len(data) - len(whole), None, "cut_line", message)])
+        lacks = None if properties else "no properties"
     return ReadRows() if lacks is None else _refused(file, lacks, "bad_properties")
 
 

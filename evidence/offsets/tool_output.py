@@ -246,8 +246,8 @@ def _by_line(data: bytes, read: Callable[[str], Row | None], ends_lines: bool = 
             continue
         try:
             row = read(raw.decode().strip("\r\n "))
-            if row is not None and ends_lines and not ended:
-                raise _UnreadableError("the line does not end: its last number may lack digits")
+            if b"\0" in raw or (row is not None and ends_lines and not ended):
+                raise _UnreadableError("the line is not whole: its last number may lack digits")
         except (_UnreadableError, KeyError, IndexError, UnicodeDecodeError) as error:
             message = f"not a line that the tool prints ({reason_for(error, raw)}): {excerpt(raw)}"
             damage.append(Damage(position, len(raw), None, "bad_tool_output", message))
