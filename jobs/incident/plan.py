@@ -179,8 +179,8 @@ def _sizes(lake: Lake, cluster: str, topics: set[str | None]) -> dict[tuple[str,
 def _logs(
     lake: Lake, cluster: str
 ) -> tuple[dict[tuple[str, int], dict[int, Row]], dict[tuple[str, int], dict[int, Copy]]]:
-    """(`last_seen` of PlanInput, and of the same partitions the logs that were read since they had no leader), of the
-    first MOST_READ partitions without a leader."""
+    """(`last_seen` of PlanInput, and the same logs as copies), of the first MOST_READ partitions without a leader. What
+    was read before that may have grown since, or be of an earlier topic of that name."""
     keys = ("topic_id", "topic", "partition", "timestamp_ms")
     states = lake.read("partition_history", cluster, keys, WANTED & (pc.field("leader") < 0))
     order = [(name, "ascending") for name in keys[:3]]
@@ -188,37 +188,31 @@ def _logs(
         (row["topic"], row["partition"]): (row["topic_id"], row["timestamp_ms"])
         for row in states.sort_by(order).slice(0, MOST_READ).to_pylist()
     }
+    errors = (row["clock_error_ms"] or 0 for row in lake.rows("captures", cluster, ("clock_error_ms",)))
+    clock = Clock(max(errors, default=0))
     wanted = among("topic", (topic for topic, _ in since)) & _READ
     by_place: dict[tuple[str, int], list[Row]] = {}
     for row in lake.rows("log_end_offsets", cluster, (), wanted) if since else ():
-        topic_id, _ = since.get((row["topic"], row["partition"]), (None, 0))
-        if topic_id is not None and row["topic_id"] in (None, topic_id):
-            by_place.setdefault((row["topic"], row["partition"]), []).append(row)
-    errors = (row["clock_error_ms"] or 0 for row in lake.rows("captures", cluster, ("clock_error_ms",)))
-    clock = Clock(max(errors, default=0))
+        topic_id, since_ms = since.get((row["topic"], row["partition"]), (None, 0))
+        if topic_id is not None and row["topic_id"] in (None, topic_id) and clock.surely_after(row, since_ms):
+            by_place.setdefault((topic_id, row["partition"]), []).append(row)
     seen: dict[tuple[str, int], dict[int, Row]] = {}
     copies: dict[tuple[str, int], dict[int, Copy]] = {}
     for place, rows in by_place.items():
-        topic_id, since_ms = since[place]
         evidence = index_rows(rows)
         marks = {row["broker_id"]: row["high_watermark"] for row in evidence.high_watermarks}
         ends = {broker: observed.latest[-1] for broker, observed in evidence.observations.items() if observed.latest}
-        seen[topic_id, place[1]] = {
+        seen[place] = {
             broker: {
                 "log_end_offset": ends[broker].log_end_offset if broker in ends else None,
                 "high_watermark": marks.get(broker),
             }
             for broker in {*marks, *ends}
         }
-        copies[topic_id, place[1]] = {
-            broker: _copy(
-                end,
-                [row for row in evidence.epoch_rows.get(broker, ()) if clock.surely_after(row, since_ms)],
-                marks.get(broker, -1),
-            )
+        copies[place] = {
+            broker: _copy(end, evidence.epoch_rows.get(broker, ()), marks.get(broker, -1))
             for broker, end in ends.items()
-            if (end.last_written_leader_epoch is not None or not end.log_end_offset)
-            and clock.surely_after(end.row, since_ms)
+            if end.last_written_leader_epoch is not None or not end.log_end_offset
         }
     return seen, copies
 

@@ -21,8 +21,8 @@ class PlanInput:
     empty if not known; voters: of the metadata quorum, empty if not known; brokers: broker -> its BROKER_HISTORY row;
     active: broker -> (highest broker epoch with which it could lead, metadata offset of the last change after which it
     could), absent if it never could. last_seen: (topic_id, partition) -> broker -> {log_end_offset, high_watermark}, as
-    last read; null where never read. sizes: (topic name, partition) -> broker -> {size_bytes, source, captured_at_ms}
-    of its segments, as last read. finding_ids: (topic_id, partition) -> its finding, of `waiting`.
+    last read since it has no leader; null where not read. sizes: (topic name, partition) -> broker -> {size_bytes,
+    source, captured_at_ms} of its segments, as last read. finding_ids: (topic_id, partition) -> finding, of `waiting`.
     """
 
     waiting: Sequence[Waiting] = ()
