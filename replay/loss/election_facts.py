@@ -411,7 +411,6 @@ class _Partition:
             last_leader_epoch=int(self.states.leader_epoch[led_last]),
             elected_ms=int(facts.timestamp_ms[row]),
             took_over=self.terms.took_over(term),
-            wrote_last=self.terms.wrote_last(term),
             has_one_directory=session is not None and session.has_one_directory,
         )
 

@@ -219,20 +219,10 @@ class LeaderTerms(ReplicaLogs):
         return self._serving[broker]
 
     def took_over(self, term: LeaderTerm) -> bool:
-        """Whether no earlier leader can commit more than the term's has in its log: that one `wrote_last`, or was in
-        the ISR of a leader of whom this is true, which waits for it (Partition.maybeIncrementLeaderHW, 3.9.1 to
-        4.3.1)."""
-        while not self.wrote_last(term):
-            before, row = self.last_term(term.first), term.first - 1
-            if before is None or self.facts.anchored[term.first]:
-                return False
-            if not self.is_in_isr(term.leader, slice(row, row + 1))[0]:
-                return False
-            term = before
-        return True
+        """Whether no earlier leader can go on: this one learned that it leads, or there was none.
 
-    def wrote_last(self, term: LeaderTerm) -> bool:
-        """Whether no earlier leader can go on to append: this one learned that it leads, or there was none."""
+        An earlier one in whose ISR it is waits for what it fetches. But its next process may read the metadata again
+        (see `replay.loss.read_again`), follow that leader, and fetch more than this one had."""
         return (term.first == self.first and not self.facts.anchored[term.first]) or self.learned(term)
 
     def learned(self, term: LeaderTerm) -> bool:

@@ -216,9 +216,8 @@ def _unacked(
     observed = old_log_floor(evidence, election.unbroken_term, clock)
     ended = lower(old_log_end(evidence, election.term, clock), election.logged.old_log_end)
     reached = max((b for b in (observed, floor) if b.value is not None), key=lambda b: b.value or 0, default=OPEN)
-    contradicts = reached.value is not None and ended.value is not None and ended.value < reached.value
-    if contradicts or (election.term is not None and not election.term.wrote_last):
-        ended = OPEN
+    if reached.value is not None and ended.value is not None and ended.value < reached.value:
+        ended = OPEN  # it contradicts the lower bound
     least = most = None
     if reached.value is not None and log_end_max.value is not None:
         least = max(0, reached.value - log_end_max.value)

@@ -184,7 +184,7 @@ class LastTerm:
     does not advance the high watermark then. fixed_since: whether from any state that a text may go by up to the
     election the ISR did not grow and min ISR did not change. last_alive_ms: its process ran until then.
     started_by_ms: its process had started before then; None if unknown. last_leader_epoch: the last epoch
-    that it led. took_over, wrote_last: see `LeaderTerms`. has_one_directory: its broker.
+    that it led. took_over: see `LeaderTerms`. has_one_directory: its broker.
     """
 
     leader: int
@@ -200,7 +200,6 @@ class LastTerm:
     last_leader_epoch: int
     elected_ms: int
     took_over: bool
-    wrote_last: bool
     has_one_directory: bool = False
 
     def ran(self, scrape: Scrape, clock: Clock) -> bool:
@@ -236,7 +235,7 @@ def _after_clean_stop(evidence: Evidence, term: LastTerm, clock: Clock) -> Itera
     """The log end that the leader's session left when it stopped cleanly.
 
     If a broker is elected that has already stopped, or is cut off from the controllers, the leader before it may go on
-    without it."""
+    without it, or with its next process."""
     if term.session is None or not term.took_over:
         return
     rows = []
@@ -293,7 +292,7 @@ def ceiling_by_members(reader: LineReader, evidence: Evidence, row: int) -> Boun
     """The lowest log end that a member of the ISR kept from the last leader's term to a reading; open if none
     is known. row: of the election in the history."""
     terms, term = reader.terms, reader.terms.last_term(row)
-    if term is None or term.end > row or not term.kept:
+    if term is None or term.end > row or not term.kept or not terms.took_over(term):
         return OPEN
     lines = reader.lines
     heard_of = {broker for broker, _ in evidence.left} | {load.broker for load in lines.loads}

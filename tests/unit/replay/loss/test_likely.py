@@ -39,7 +39,6 @@ TERM = LastTerm(
     last_leader_epoch=4,
     elected_ms=20,
     took_over=True,
-    wrote_last=True,
 )
 WINDOWS = lines_of(beside(__file__))
 
