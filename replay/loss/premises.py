@@ -7,7 +7,7 @@ conclude.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replay.loss.facts import StateFacts
 from replay.loss.leader_terms import LeaderTerms
@@ -15,6 +15,7 @@ from replay.loss.replica_logs import NO_DIRECTORY
 from replay.offsets.evidence import PROPAGATION_MS
 
 OLD_LOG_ENDS, NO_SIGN_OF_LIFE = "not_held_old_log_ends", "not_held_no_sign_of_life"
+LOG_START = "not_held_log_start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,8 @@ def membership(terms: LeaderTerms, broker: int, row: int) -> Membership:
     row: of the history, the election's; everything in its batch is one event.
     """
     promised = _promised(terms, broker, row)
-    if promised.holds:
-        return promised
-    kept = _kept(terms, broker, row)
-    return promised if kept is None else kept
+    found = promised if promised.holds else _kept(terms, broker, row) or promised
+    return replace(found, premises=(*found.premises, *may_begin_above(terms, broker, row)))
 
 
 def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
@@ -288,6 +287,18 @@ def _log_ends(terms: LeaderTerms, joined: int, row: int) -> Iterator[Premise]:
         yield Premise("premise_log_ends_current", True)
     else:
         yield Premise(OLD_LOG_ENDS, False, offset=int(terms.facts.offset[found[0]]), brokers=(found[1],))
+
+
+def may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
+    """The premise that fails if the replica's log may begin above what another leader wrote anew: that one led with
+    less than the high watermark, and the replica's log had been deleted up to a higher offset. A replica that starts
+    with no record, whether it had no more or dropped them (`LeaderTerms.kept_log`), knows no leader epoch: it fetches
+    from its log's end on, and nothing makes it truncate once the leader has written beyond that (LogLoader.load,
+    UnifiedLog.truncateTo, AbstractFetcherThread.partitionFetchState, 3.9.1 to 4.3.1)."""
+    facts = terms.facts
+    if terms.sessions.begun(broker, int(facts.batch[terms.first]), int(facts.batch[row])):
+        for lost in terms.lost_by_others(broker, int(facts.timestamp_ms[row]))[-1:]:
+            yield Premise(LOG_START, False, offset=int(facts.offset[lost]))
 
 
 def _leader_lost_nothing(terms: LeaderTerms, row: int) -> Premise:

@@ -144,9 +144,7 @@ class ReplicaLogs:
         LogManager.checkpointLogStartOffsets, 3.9.1 to 4.3.1). What a start found to begin at 0 was not emptied yet."""
         if not self.ran_on(broker, session, since_ms, until_ms):
             return False
-        whole = (load.at_ms for load in self.lines.loads if load.broker == broker and load.log_start == 0)
-        whole_ms = max(whole, default=-1) - self.cluster.clock.error_ms
-        lost = [at for at, leader in self._may_have_lost if leader != broker and whole_ms < at < until_ms]
+        lost = [self.times[row - self.first] for row in self.lost_by_others(broker, until_ms)]
         if not lost:
             return True
         # It had truncated when a leader took it in, or when it had the partition's log.
@@ -156,9 +154,17 @@ class ReplicaLogs:
         rewritten = self.ran_as_replica(broker, ended_ms, self.rewritten_after_cut_ms, cut_ms)
         return lost[-1] <= since_ms and rewritten
 
+    def lost_by_others(self, broker: int, until_ms: int) -> list[int]:
+        """The rows of `_may_have_lost` up to a time in which another broker leads, since a start of this one last found
+        that its log begins at 0."""
+        whole = (load.at_ms for load in self.lines.loads if load.broker == broker and load.log_start == 0)
+        whole_ms, first = max(whole, default=-1) - self.cluster.clock.error_ms, self.first
+        others = (row for row, leader in self._may_have_lost if leader != broker)
+        return [row for row in others if whole_ms < self.times[row - first] < until_ms]
+
     @cached_property
     def _may_have_lost(self) -> list[tuple[int, int]]:
-        """(ms, leader) of leader epochs in which something below the high watermark may have been lost, as far as the
+        """(row, leader) of leader epochs in which something below the high watermark may have been lost, as far as the
         metadata log shows: of one in neither ISR nor ELR, or that registered anew as a member while ELR was off. And of
         snapshots, before which it does not."""
         facts, states, found, away = self.facts, self.states, list[tuple[int, int]](), dict[int, Array]()
@@ -173,7 +179,7 @@ class ReplicaLogs:
             last = int(facts.batch[following]) - 1 if following < self.end else None
             again = self.sessions.begun(leader, int(facts.batch[since]), last)
             if since == row or (again and not facts.elr_on[since:following].all()):
-                found.append((self.times[row - self.first], leader))
+                found.append((row, leader))
         return found
 
     def made_anew(self, broker: int, since_ms: int, until_ms: int) -> bool:

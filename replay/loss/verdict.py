@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from replay.cluster.facts import Clock
 from replay.loss.line_bounds import LineBounds
 from replay.loss.liveness import Session
-from replay.loss.premises import NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
+from replay.loss.premises import LOG_START, NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
 from replay.loss.watermark_bounds import LastTerm, high_watermark_ceiling, old_log_end
 from replay.offsets.evidence import (
@@ -159,7 +159,8 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
             clock,
         )
     log_end_min = higher(log_end_min, election.logged.shared)
-    if log_end_min.value is not None and log_end_max.value is not None and log_end_min.value > log_end_max.value:
+    above = log_end_min.value is not None and log_end_max.value is not None and log_end_min.value > log_end_max.value
+    if above or any(doubt.code == LOG_START for doubt in election.doubts):
         log_end_min = OPEN
     loss_min = 0
     if floor.value is not None and log_end_max.value is not None:
