@@ -14,8 +14,8 @@ UNKNOWN = (-1, -1)
 class Log:
     """records: the identity of the record at every offset from 0 on; a number that is never used again. epochs: their
     leader epochs. batches: base offsets of the batches. entries: lines (epoch, start offset). start: what is before it
-    was deleted; base: of its first segment; emptied: a start of the broker dropped what is before its start. compacted:
-    offsets of what the cleaner removed (kept here, so that logs can be compared)."""
+    was deleted; base: of its first segment. compacted: offsets of what the cleaner removed (kept here, so that logs can
+    be compared)."""
 
     records: list[int] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
@@ -24,7 +24,6 @@ class Log:
     batches: list[int] = field(default_factory=list)
     compacted: frozenset[int] = frozenset()
     base: int = 0
-    emptied: bool = False
 
     @property
     def end(self) -> int:
@@ -132,7 +131,7 @@ def follow(leader: Log, follower: Log) -> None:
         # Too far behind: it starts anew from the leader's log start (offset out of range).
         follower.records, follower.epochs = leader.records[: leader.start], leader.epochs[: leader.start]
         follower.entries, follower.start, begin, follower.batches = [], leader.start, leader.start, []
-        follower.compacted, follower.base, follower.emptied = frozenset(), leader.start, leader.emptied
+        follower.compacted, follower.base = frozenset(), leader.start
     if end > begin:
         batches = sorted({begin, *(b for b in leader.batches if begin < b < end)})
         # A line of an epoch that is new to it begins with the first batch that is left (UnifiedLog.append).
@@ -140,6 +139,4 @@ def follow(leader: Log, follower: Log) -> None:
         follower.append(leader.records[begin:end], leader.epochs[begin:end], batches)
     if follower.start < leader.start:  # UnifiedLog.maybeIncrementLogStartOffset
         follower.delete_before(leader.start)
-        if leader.emptied:
-            follower.records = leader.records[: leader.start] + follower.records[leader.start :]
-            follower.emptied = True
+        follower.records = leader.records[: leader.start] + follower.records[leader.start :]

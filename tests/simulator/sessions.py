@@ -75,7 +75,7 @@ class Sessions(Replication):
             self.set_back(broker)
             start, gone = disk.starts, [-1 - offset for offset in range(disk.starts)]  # offsets count, of no record
             self.ledger(disk.topic_id).deleted.update(gone)
-            disk.log = Log(gone, [-1] * start, start=start, base=start, emptied=True)
+            disk.log = Log(gone, [-1] * start, start=start, base=start)
 
     def _states_again(self, broker: Broker) -> list[State]:
         """What a process reads piece by piece that begins with a metadata log whose end was not on disk.

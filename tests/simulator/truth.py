@@ -72,13 +72,8 @@ class Ledger:
     deleted: set[int] = field(default_factory=set)
 
     def held(self, log: Log) -> set[int]:
-        """The records that are not lost with this log. Offsets count: what is below its start is deleted for it.
-
-        A follower that retention has emptied knows no leader epoch after a restart (LogLoader.load cuts the epoch cache
-        to the log's end). So it fetches from its log end on, and lacks what a leader that lost more wrote anew below.
-        """
-        below = (r for r, offset in self.offsets.items() if offset < log.start and not log.emptied)
-        return {*log.records, *below, *(r for r in self.deleted if self.offsets.get(r, log.end) < log.end)}
+        """The records that are not lost with this log: those that it has or had, and those that were deleted."""
+        return {*log.records, *(r for r in self.deleted if self.offsets.get(r, log.end) < log.end)}
 
     def _written_anew(self, log: Log) -> set[int]:
         """The deleted records that the log has others in place of: an offset is lost once."""
