@@ -123,6 +123,7 @@ def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int) 
         cut_ms=cut_ms,
         seed=rng.randrange(2**31),
         appends_by_itself=kind.appends_by_itself,
+        compacted="compact" in kind.weights,
         request_threads=kind.request_threads,
         min_isr_layer=kind.min_isr_layer,
         topic=topics[place] if topics else f"t{place}",
