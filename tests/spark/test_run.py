@@ -1,5 +1,6 @@
 """The main job on three real captures of clusters that were broken on purpose."""
 
+import pyspark.sql
 import pytest
 
 from jobs.lake.lake import Lake
@@ -7,6 +8,10 @@ from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from tests.spark.conftest import CAPTURES, Job
 from tests.support.oracle import assert_equals_replay, captured_replay
+
+
+def test_workers_import_pyspark_as_it_is_compiled(spark: pyspark.sql.SparkSession) -> None:
+    assert spark.sparkContext.parallelize([0], 1).map(lambda _: pyspark.__file__).collect() == [pyspark.__file__]
 
 
 @pytest.mark.parametrize("name", CAPTURES)
