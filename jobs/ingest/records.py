@@ -45,11 +45,10 @@ _PLACED = pc.field("offset").is_valid()
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What a task decoded. damage: rows of evidence.tables.QUARANTINE. sha256: of the first file that it read."""
+    """What a task decoded. damage: rows of evidence.tables.QUARANTINE."""
 
     file: DataFile | None
     damage: list[Row]
-    sha256: str
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class DecodingTask:
             known = TABLES[self.table].file_schema.empty_table().select(key) if self.known is None else self.known
             rows = new_rows(rows, known, key)
         file = write_file(self.storage, self.table, rows, self.slices) if len(rows) else None
-        return Decoded(file, damage, work[0].sha256)
+        return Decoded(file, damage)
 
 
 def decoded(
@@ -108,22 +107,28 @@ class Decodings:
 
 
 def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, settings: Settings) -> Decodings:
-    """Decode the snapshots that the lake does not hold. A snapshot with a record that cannot be decoded is not a
-    complete state: its rows are left out."""
+    """Decode the snapshots that the lake does not hold, small ones together. A snapshot with a record that cannot be
+    decoded is not a complete state: its rows are left out, and those of the others in its file are written again."""
     known = set(lake.read(SNAPSHOTS, cluster, ["sha256"])["sha256"].unique().to_pylist())
     ranges = [w for w in work_of(scanned, _MOST_BYTES) if w.holds == SNAPSHOT and w.sha256 not in known]
-    items = [[w] for w in ranges if w.kind != kinds.DUMP_LOG]
+    items = list(_packed((w for w in ranges if w.kind != kinds.DUMP_LOG), _LEAST_BYTES))
     text = (w for w in ranges if w.kind == kinds.DUMP_LOG)
     items += [list(of_file) for _, of_file in groupby(text, lambda w: w.sha256)]
     rows = sum(s.batches[-1].last_offset + 1 for s in scanned.snapshots if s.batches)
     task = DecodingTask(lake.storage, SNAPSHOTS, capture, slice_count(rows), key_file=settings.secrets.key_file)
-    results = run_tasks(task, items, rows, settings, f"ingest: snapshots of {capture}", _bytes_of)
+    name = f"ingest: snapshots of {capture}"
+    run = partial(run_tasks, task, rows=rows, settings=settings, name=name, size_of=_bytes_of)
+    results = run(items)
     damage = [row for result in results for row in result.damage]
     # Damage without bytes is a note, unless it says that a record is missing.
     broken = {row["sha256"] for row in damage if row["length_bytes"] or row["reason"] == "missing_record"}
-    for file in (r.file for r in results if r.file and r.sha256 in broken):
-        lake.storage.delete(f"{SNAPSHOTS}/{file.path}")
-    files = [r.file for r in results if r.file and r.sha256 not in broken]
+    whole = [[work for work in item if work.sha256 not in broken] for item in items]
+    again = [n for n, item in enumerate(items) if whole[n] != item]
+    for n in again:
+        if file := results[n].file:
+            lake.storage.delete(f"{SNAPSHOTS}/{file.path}")
+    results = [r for n, r in enumerate(results) if n not in again] + run([whole[n] for n in again if whole[n]])
+    files = [r.file for r in results if r.file]
     return Decodings(sum(file.rows for file in files), files, [], damage)
 
 
