@@ -135,6 +135,9 @@ def test_a_printed_state_that_never_existed_and_a_snapshot_that_differs_are_find
         file.write_text(text.replace(line, line.replace("Leader: 2", "Leader: 3")))
         for path in folder.glob("controllers/*/__cluster_metadata-0/*248-0000000001.checkpoint"):
             path.write_bytes(with_another_leader(path.read_bytes(), "ledger", 2))
+        (unreadable,) = folder.glob("controllers/3001/__cluster_metadata-0/*80-0000000001.checkpoint")
+        head, batch, *_ = scan_batches(data := unreadable.read_bytes()).batches
+        unreadable.write_bytes(data[: head.end] + writer.batch([b"\1\2"] * batch.record_count, 0) + data[batch.end :])
 
     lake, cluster, found = judged(tmp_path, change)
     assert (found.described, found.contradicted) == (84, 1)
@@ -148,6 +151,8 @@ def test_a_printed_state_that_never_existed_and_a_snapshot_that_differs_are_find
     assert (row["verdict"], row["severity"]) == ("proven", "critical")
     assert "leader" in row["explanation"]
     assert (found.mismatches, found.compared > 20) == (1, True)
+    whole = set(lake.read("snapshot_records", cluster, ("path",))["path"].to_pylist())
+    assert sorted(path[12:16] for path in whole if path.endswith("80-0000000001.checkpoint")) == ["3000", "3002"]
 
 
 @pytest.mark.parametrize("is_last", [False, True])
