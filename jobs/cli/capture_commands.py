@@ -25,16 +25,12 @@ EXIT_MISSING = 3
 TIMEOUT_S, SILENCE_S = 600.0, 30.0
 
 
-def named_nodes(
-    node: list[str] | None, nodes: Path | None, via: str | None, **places: Any
-) -> "tuple[list[Target], str | None]":
-    """(the nodes that the options name, the command of `via:` nodes). places: where files are on every --node.
-    Errors: CollectError."""
-    from jobs.collect.targets import parse_node, places_of, read_nodes
+def named_nodes(node: list[str] | None, nodes: Path | None, via: str | None) -> "tuple[list[Target], str | None]":
+    """(the nodes that the options name, the command of `via:` nodes). Errors: CollectError."""
+    from jobs.collect.targets import parse_node, read_nodes
 
     listed, via_of_file = read_nodes(nodes) if nodes else ([], None)
-    everywhere = places_of(**places)
-    return [*listed, *(parse_node(text, everywhere) for text in node or ())], via or via_of_file
+    return [*listed, *map(parse_node, node or ())], via or via_of_file
 
 
 def collect(
@@ -42,10 +38,6 @@ def collect(
     nodes: Path | None = None,
     via: str | None = None,
     output: Path | None = None,
-    properties: str | None = None,
-    log_dir: list[str] | None = None,
-    metadata_log_dir: str | None = None,
-    logs: str | None = None,
     since: int | None = None,
     replica_tails: list[str] | None = None,
     replica_logs: list[str] | None = None,
@@ -59,9 +51,7 @@ def collect(
 
     Exit code 1 if a node failed or a file is missing: what was collected is a capture all the same.
     """
-    targets, via = named_nodes(
-        node, nodes, via, properties=properties, log_dirs=log_dir or (), metadata_log_dir=metadata_log_dir, logs=logs
-    )
+    targets, via = named_nodes(node, nodes, via)
     if follow:
         if output is None or since or replica_tails or replica_logs or light:
             raise typer.BadParameter("--follow copies metadata logs only, into the folder --output, which it needs")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -34,27 +34,24 @@ def _absolute(path: str) -> str:
 NodePath = Annotated[str, AfterValidator(_absolute)]
 
 
-class NodePaths(BaseModel):
-    """Where files are on a node; what is not given is looked for there. All paths are absolute.
+class Target(BaseModel):
+    """A node: its id, how to reach it, and where its files are; what is not given is looked for there. All paths are
+    absolute.
 
-    path: a properties file, a log directory, or a folder with such files. properties: the node's properties file.
-    log_dirs: as Kafka's log.dirs. metadata_log_dir: as Kafka's metadata.log.dir. logs: the folder with server.log.
+    at: what follows the id in --node. path: a properties file, a log directory, or a folder with such files.
+    properties: the node's properties file. log_dirs: as Kafka's log.dirs. metadata_log_dir: as Kafka's
+    metadata.log.dir. logs: the folder with server.log.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    id: Annotated[int, Field(ge=0, lt=1 << 31)]
+    at: str
     path: NodePath | None = None
     properties: NodePath | None = None
     log_dirs: tuple[NodePath, ...] = ()
     metadata_log_dir: NodePath | None = None
     logs: NodePath | None = None
-
-
-class Target(NodePaths):
-    """A node: its id, how to reach it, and where its files are. at: what follows the transport's name in --node."""
-
-    id: Annotated[int, Field(ge=0, lt=1 << 31)]
-    at: str
 
     def command(self, via: str | None) -> list[str]:
         """The command that runs a shell on the node, which reads a script from its standard input.
@@ -80,7 +77,7 @@ class Target(NodePaths):
 
 
 class _Nodes(BaseModel):
-    """A file of nodes (docs/collect.md). Every entry beside `node` holds for all nodes that have none of their own."""
+    """A file of nodes (docs/collect.md)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -88,9 +85,9 @@ class _Nodes(BaseModel):
     node: tuple[Target, ...] = ()
 
 
-def parse_node(text: str, places: NodePaths) -> Target:
-    """The node of a --node option: ID=TRANSPORT:WHERE[:/PATH]; for `local` and `disk`, ID=local:[PATH]. places: what
-    other options say of all nodes. Errors: CollectError for another form."""
+def parse_node(text: str) -> Target:
+    """The node of a --node option: ID=TRANSPORT:WHERE[:/PATH]; for `local` and `disk`, ID=local:[PATH]. Errors:
+    CollectError for another form."""
     found = _NODE.fullmatch(text)
     if found is None:
         raise CollectError(f"--node {text}: give ID=TRANSPORT:WHERE, e.g. 1=ssh:admin@host1 (docs/collect.md).")
@@ -101,7 +98,7 @@ def parse_node(text: str, places: NodePaths) -> Target:
         where, path = (split["where"], split["path"]) if split else (found["rest"], None)
     at = f"{found['transport']}:{where}"
     try:
-        return Target(**{**places.model_dump(), "id": int(found["id"]), "at": at, "path": path})
+        return Target(id=int(found["id"]), at=at, path=path)
     except ValidationError as error:
         raise CollectError(f"--node {text}: {_first(error)}") from error
 
@@ -115,14 +112,6 @@ def read_nodes(file: Path) -> tuple[list[Target], str | None]:
     except (OSError, ValueError) as error:
         raise CollectError(f"{file}: the file of nodes cannot be read: {error}") from error
     return list(nodes.node), nodes.via
-
-
-def places_of(**values: Any) -> NodePaths:
-    """NodePaths from options. Errors: CollectError for a path that is not absolute."""
-    try:
-        return NodePaths(**values)
-    except ValidationError as error:
-        raise CollectError(_first(error)) from error
 
 
 def check_topics(names: Sequence[str]) -> tuple[str, ...]:

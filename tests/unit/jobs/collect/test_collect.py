@@ -431,13 +431,16 @@ def test_places_that_are_named(tmp_path: Path) -> None:
     (folder / "meta" / "meta.properties").write_text("cluster.id=c\nnode.id=7\n")
     (folder / "meta" / "__cluster_metadata-0" / f"{0:020d}.log").write_bytes(b"")
     (folder / "logs").rename(tmp_path / "elsewhere")
-    options = ["--properties", folder / "x.properties", "--log-dir", folder / "two", "--logs", tmp_path / "elsewhere"]
-    done = collect(tmp_path / "capture", "--node", "7=local:", *options, "--metadata-log-dir", folder / "meta")
+    places = f'properties = "{folder}/x.properties"\nlog_dirs = ["{folder}/two"]\nlogs = "{tmp_path}/elsewhere"\n'
+    nodes = tmp_path / "nodes.toml"
+    nodes.write_text(f'[[node]]\nid = 7\nat = "local:"\n{places}metadata_log_dir = "{folder}/meta"\n')
+    done = collect(tmp_path / "capture", "--nodes", nodes)
     found = set(state(tmp_path / "capture" / "node-7"))
     assert done.exit_code == 0
     assert f"metadata/__cluster_metadata-0/{0:020d}.log" in found
     assert {"logdir0/replication-offset-checkpoint", "server.properties", "logs/server.log"} <= found
     assert not [name for name in found if name.startswith("logdir1")]
-    other = collect(tmp_path / "other", "--node", "8=local:", *options)
+    nodes.write_text(f'[[node]]\nid = 8\nat = "local:"\n{places}')
+    other = collect(tmp_path / "other", "--nodes", nodes)
     assert "node 8: logdir0/meta.properties: is of node 7, its files count as that node's" in other.stderr
     assert other.exit_code == 1

@@ -14,7 +14,7 @@ import pytest
 from jobs.collect.follow import LOCK, Following
 from jobs.collect.frames import PIECE_BYTES
 from jobs.collect.session import shell
-from jobs.collect.targets import CollectError, Target, parse_node, places_of
+from jobs.collect.targets import CollectError, Target, parse_node
 from tests.support.nodes import SHELLS, nodes, program, reached_by, state
 from tests.support.paths import ROOT
 
@@ -33,7 +33,7 @@ def node(folder: Path, logged: bytes = b"batches") -> Path:
 
 
 def targets(at: Iterable[str]) -> list[Target]:
-    return [parse_node(text, places_of()) for text in at]
+    return [parse_node(text) for text in at]
 
 
 def following(folder: Path, copies: Path, via: str | None = None, **more: Any) -> Following:

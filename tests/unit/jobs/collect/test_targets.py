@@ -18,7 +18,6 @@ from jsonschema import Draft202012Validator
 from evidence.capture.files import open_capture
 from jobs.collect.targets import (
     CollectError,
-    NodePaths,
     Target,
     check_targets,
     check_topics,
@@ -50,7 +49,7 @@ SSH = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "--"]
     ],
 )
 def test_a_node_and_its_command(text: str, command: list[str], path: str | None) -> None:
-    target = parse_node(text, NodePaths())
+    target = parse_node(text)
     assert target.command("'my ssh' -p 2222 {host} sudo") == command
     assert target.path == path
 
@@ -65,11 +64,11 @@ def test_a_node_and_its_command(text: str, command: list[str], path: str | None)
 )
 def test_what_is_no_node(text: str) -> None:
     with pytest.raises(CollectError):
-        parse_node(text, NodePaths()).command("ssh {host}")
+        parse_node(text).command("ssh {host}")
 
 
 def test_an_own_command_needs_a_place_for_the_host() -> None:
-    target = parse_node("1=via:host", NodePaths())
+    target = parse_node("1=via:host")
     for via in (None, "", "ssh host", "ssh '{host}"):
         with pytest.raises(CollectError, match="--via"):
             target.command(via)
@@ -152,7 +151,7 @@ def test_the_nodes_of_the_page() -> None:
     assert len(nodes) == 13
     for text, command in nodes:
         via = re.search(r"--via '([^']+)'", command)
-        parse_node(text, NodePaths()).command(via[1] if via else None)
+        parse_node(text).command(via[1] if via else None)
 
 
 def test_the_file_of_nodes_of_the_page(tmp_path: Path) -> None:
