@@ -208,8 +208,7 @@ def test_the_commands_worked(outputs: dict[str, bytes]) -> None:
     assert codes["exit code of verify"] == b"0", outputs["stdout of verify"].decode()[-3000:]
     assert codes["exit code of manifest"] == codes["exit code of verdict"] == b"0"
     assert any(name.startswith("events/") and b"SparkListenerTaskEnd" in data for name, data in outputs.items())
-    assert any(name.startswith("verdict") and name.endswith(".json") for name in outputs)
-    assert "lake/report.html" in outputs
+    assert outputs.keys() >= {"lake/verdict.json", "lake/report.html"}
     tables = {
         name: b"\n".join(
             data for file, data in outputs.items() if file.startswith(f"lake/{name}/") and "parquet" in file
