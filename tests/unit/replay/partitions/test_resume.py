@@ -10,32 +10,23 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from replay.arrow.schemas import CHANGES, TOPIC_EVENTS
-from replay.cluster.configs import (
-    BROKER,
-    MIN_ISR,
-    TOPIC,
-    UNCLEAN_LEADER_ELECTION,
-    ConfigChange,
-    ElectionConfigs,
-    config_timeline,
-)
+from replay.cluster.configs import BROKER, MIN_ISR, TOPIC, ConfigChange
 from replay.cluster.log import LogRange
 from replay.cluster.state import ClusterState, log_shape, resolve_cluster
 from replay.partitions.reducer import build_history
 from replay.partitions.resume import ResumePoint, as_base, can_resume, news, resume_point
 from tests.support.paths import capture
 from tests.support.pure import cluster_state, decode
-from tests.support.random_logs import TOPICS, logs
+from tests.support.random_logs import logs
+from tests.unit.replay.partitions.test_reducer import context
 
 Row = dict[str, Any]
-_CONFIGS = [
-    ConfigChange(5, TOPIC, "name-x", MIN_ISR, "3"),
-    ConfigChange(31, BROKER, "", MIN_ISR, "2"),
-    ConfigChange(44, TOPIC, "name-x", MIN_ISR, None),
-]
-CONTEXT = ElectionConfigs(
-    {topic: f"name-{topic[-1]}" for topic in TOPICS},
-    *(config_timeline(key, _CONFIGS, [], {}) for key in (MIN_ISR, UNCLEAN_LEADER_ELECTION)),
+CONTEXT = context(
+    changes=[
+        ConfigChange(5, TOPIC, "name-x", MIN_ISR, "3"),
+        ConfigChange(31, BROKER, "", MIN_ISR, "2"),
+        ConfigChange(44, TOPIC, "name-x", MIN_ISR, None),
+    ]
 )
 
 
