@@ -178,7 +178,7 @@ def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Lay
         wall_ms, utc_ms = read_time(groups, zone_ms)
         is_whole_s = wall_ms is not None and not (groups.get("fraction") or groups.get("epoch_ms"))
         if wall_ms is not None and (utc_ms is None or is_whole_s):
-            wall_ms, utc_ms = _stamped(wall_ms, utc_ms, is_whole_s, groups)
+            wall_ms, utc_ms = _stamped(wall_ms, is_whole_s, groups)
         is_cut = end is None
         source = next((text for name, text in groups.items() if text and name.startswith("from_")), None)
         source = source or _first(dict(_LABEL.findall(groups.get("labels") or "")), _JSON_FROM)
@@ -187,7 +187,7 @@ def _text_layout(name: str, before: str, after: str, zone_ms: int | None) -> Lay
     return Layout(name, "^" + _for_re2(_PREFIX + before), read, begin=plain)
 
 
-def _stamped(wall_ms: int, utc_ms: int | None, is_whole_s: bool, groups: Mapping[str, str | None]) -> Times:
+def _stamped(wall_ms: int, is_whole_s: bool, groups: Mapping[str, str | None]) -> Times:
     """The times of a line without a zone, or in whole seconds, by the time that a container's runtime put before it."""
     stamp_ms = None
     if groups.get("stamp_zone"):
