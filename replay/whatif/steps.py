@@ -99,12 +99,7 @@ def subjects_of(history: pa.Table, states: States, from_offset: int, to_offset: 
     return Subjects(first[kept], last[kept], until[kept], (until <= to_offset)[kept], to_offset)
 
 
-def steps_of(
-    bucket: Bucket,
-    compared: Compared,
-    subjects: Subjects,
-    rebalanced: Sequence[int] = (),
-) -> Steps:
+def steps_of(bucket: Bucket, compared: Compared, subjects: Subjects, rebalanced: Sequence[int] = ()) -> Steps:
     """All steps of the subjects. compared: all changes of the bucket. rebalanced: offsets at which preferred leaders
     are to be elected."""
     return merged(

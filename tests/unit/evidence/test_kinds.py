@@ -18,12 +18,7 @@ from tests.support.golden import cases
 
 def judged(text: str) -> dict[str, Any]:
     path = PurePosixPath(text)
-    return {
-        "path": text,
-        "kind": kinds.classify(path),
-        "node": kinds.node_in_path(path),
-        "at": kinds.captured_at(path),
-    }
+    return {"path": text, "kind": kinds.classify(path), "node": kinds.node_in_path(path), "at": kinds.captured_at(path)}
 
 
 @pytest.mark.parametrize("case", cases("paths"), ids=lambda case: case["path"])

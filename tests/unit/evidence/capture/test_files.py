@@ -359,8 +359,7 @@ REFUSED: list[tuple[list[str], Callable[[bytes], bytes], str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("suffix", "change", "name", "message"),
-    [(suffix, *rest) for suffixes, *rest in REFUSED for suffix in suffixes],
+    ("suffix", "change", "name", "message"), [(suffix, *rest) for suffixes, *rest in REFUSED for suffix in suffixes]
 )
 def test_an_archive_that_is_not_whole_or_named_otherwise_is_refused(
     suffix: str, change: Callable[[bytes], bytes], name: str, message: str, tmp_path: Path, own_temp: Path

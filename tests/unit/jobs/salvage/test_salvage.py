@@ -154,10 +154,7 @@ def joined(batches: Sequence[Written]) -> bytes:
         ({f"old/{SEGMENT}": b""}, "no whole batch"),
         ({f"old/ledger-0/{5:020}.log": Written(5, 0).bytes}, "files of two logs are in one folder"),
         ({f"old/other/{SEGMENT}": joined(SHARED)}, "two copies of ledger-0"),
-        (
-            {f"old/ledger-1/{0:020}.log": joined(SHARED), "old/ledger-0": None},
-            "no replica of the same partition",
-        ),
+        ({f"old/ledger-1/{0:020}.log": joined(SHARED), "old/ledger-0": None}, "no replica of the same partition"),
     ],
 )
 def test_a_copy_that_cannot_be_used(tmp_path: Path, files: dict[str, bytes | None], message: str) -> None:
