@@ -207,7 +207,7 @@ def run_tasks(
     sizes = [None if size_of is None else size_of(item) for item in items]
     order = sorted(range(len(items)), key=lambda n: -(size.size_bytes if (size := sizes[n]) else 0))
     with progress_tasks(len(items)) as show:
-        ended = runner(rows, settings).run(partial(_measured, function), [items[n] for n in order], name, show)
+        ended = runner(rows, settings).run(partial(_measured, name, function), [items[n] for n in order], name, show)
     results = {}
     for n, outcome in zip(order, ended, strict=True):
         if isinstance(outcome, KraftForensicsError):
@@ -220,8 +220,18 @@ def run_tasks(
     return [results[n][0] for n in range(len(items))]
 
 
-def _measured(function: Callable[[Item], Result], item: Item) -> tuple[Result, float, int | None]:
-    """The result, the seconds that it took, and the most memory of this process meanwhile."""
+_job = ""  # of the last task of this process
+
+
+def _measured(name: str, function: Callable[[Item], Result], item: Item) -> tuple[Result, float, int | None]:
+    """The result, the seconds that it took, and the most memory of this process meanwhile.
+
+    The first task of a job begins with as little memory as a new process. What it frees the next one needs again: from
+    the system each page would come anew, full of zeros, a sixth of a task's time."""
+    global _job
+    if name != _job:
+        release()
+        _job = name
     forget_peak()
     began, thresholds = time.monotonic(), gc.get_threshold()
     gc.set_threshold(*_COLLECTED_AFTER)
@@ -306,5 +316,3 @@ def _outcome(function: Callable[[Item], Result], item: Item) -> Result | KraftFo
         return function(item)
     except KraftForensicsError as error:
         return error
-    finally:
-        release()  # the next task of this worker begins with as little memory as this one
