@@ -80,7 +80,7 @@ def read_rows(
     storage: Storage, schema: pa.Schema, topics: Sequence[str], parts: Sequence[FilePart], bucket: TopicBucket
 ) -> pa.Table:
     """A bucket's rows of files with a schema. topics: as in `read_bucket`."""
-    found = read_bucket(storage, parts, schema.names, bucket, topics)
+    found = read_bucket(storage, parts, schema.names, bucket, topics, as_codes=True)
     return pa.concat_tables([schema.empty_table(), *(rows.select(schema.names).cast(schema) for rows in found)])
 
 
@@ -94,7 +94,7 @@ def read_changes(
         rows = rows.filter(pc.greater_equal(rows["offset"], from_offset)) if from_offset >= 0 else rows
         found.append(changes_from(rows, "log"))
     columns = (*_COLUMNS, "snapshot_end_offset", "snapshot_epoch")
-    for rows in read_bucket(storage, parts[SNAPSHOTS], columns, bucket, TABLES[SNAPSHOTS].topics):
+    for rows in read_bucket(storage, parts[SNAPSHOTS], columns, bucket, TABLES[SNAPSHOTS].topics, as_codes=True):
         found += [changes_from(base, "checkpoint") for base in _bases(rows, state, from_offset)]
     return pa.concat_tables(found)
 
@@ -118,8 +118,9 @@ def _of_log(
 ) -> Iterator[pa.Table]:
     """A bucket's partition records of the log that no later epoch has truncated."""
     truncated = pa.array([f"{epoch}:{base}" for epoch, base in state.shape.truncated], pa.string())
-    for rows in read_bucket(storage, parts[RECORDS], columns, bucket, TABLES[RECORDS].topics):
-        rows = rows.filter(pc.and_(rows["partition_change"].is_valid(), rows["offset"].is_valid()))
+    for rows in read_bucket(storage, parts[RECORDS], columns, bucket, TABLES[RECORDS].topics, as_codes=True):
+        if rows["partition_change"].null_count or rows["offset"].null_count:
+            rows = rows.filter(pc.and_(rows["partition_change"].is_valid(), rows["offset"].is_valid()))
         if len(truncated):
             batches = (rows[name].cast(pa.string()) for name in ("epoch", "batch_base_offset"))
             rows = rows.filter(pc.invert(pc.is_in(pc.binary_join_element_wise(*batches, ":"), truncated)))

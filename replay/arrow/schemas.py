@@ -49,7 +49,7 @@ ELECTIONS = schema("elections")
 COUNTERFACTUALS = schema("counterfactuals")
 FINDINGS = schema("findings")
 RULE_DIFFERENCES = schema("rule_differences")
-CHANGES, TOPIC_EVENTS = schema("changes"), schema("topic_events")
+TOPIC_EVENTS = schema("topic_events")
 STATEMENT, EVIDENCE_ROW, PREDICTED_STATE = (_struct(name) for name in ("statement", "evidence_row", "predicted_state"))
 ELECTION_PREDICTION = _struct("election_prediction")
 PARTITION, PROVENANCE = _fields("partition"), _fields("provenance")
@@ -57,6 +57,17 @@ PARTITION_KEY = ["topic_id", "partition"]
 # The columns that locate a record: those of PROVENANCE, and the same with the base offset of the record's batch.
 PROVENANCE_NAMES = tuple(field.name for field in PROVENANCE)
 BATCH_AND_PROVENANCE = ("batch_base_offset", *PROVENANCE_NAMES)
+# The same texts in millions of rows: as codes, they take little time and memory.
+CODES = pa.dictionary(pa.int32(), pa.string())
+_CODED = frozenset(field.name for field in PROVENANCE if pa.types.is_string(field.type))
+
+
+def coded(schema: pa.Schema) -> pa.Schema:
+    """The schema, with the texts of PROVENANCE dictionary-encoded."""
+    return pa.schema([field.with_type(CODES) if field.name in _CODED else field for field in schema])
+
+
+CHANGES = coded(schema("changes"))
 LIST_COLUMNS = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "directories")
 
 _HISTORY_ORDER = [("topic_id", "ascending"), ("partition", "ascending"), ("offset", "ascending")]

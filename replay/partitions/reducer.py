@@ -259,14 +259,14 @@ def _from_records(rows: dict[str, Array], changes: pa.Table, events: pa.Table) -
     names = ("offset", "timestamp_ms", "controller_epoch", *schemas.BATCH_AND_PROVENANCE)
     events = events.select(names).append_column("origin", pa.array(["log"] * len(events), type=pa.string()))
     changes = changes.select([*names, "origin"])
-    both = pa.concat_tables([changes, events]) if len(events) else changes
+    both = pa.concat_tables([changes, events.cast(changes.schema)]) if len(events) else changes
     index = pa.array(np.where(rows["kind"] <= _CHANGE, rows["source"], len(changes) + rows["source"]))
     return {name: _gathered(both[name], index) for name in both.column_names}
 
 
 def _gathered(values: pa.ChunkedArray, index: pa.Array) -> pa.Array:
     """Take values by row. Strings (files, captures) repeat often, so only their dictionary codes are gathered."""
-    if not pa.types.is_string(values.type):
+    if not (pa.types.is_string(values.type) or pa.types.is_dictionary(values.type)):
         return whole(values).take(index)
     encoded = whole(values.dictionary_encode())
     if len(encoded.dictionary) == 1 and not encoded.null_count:
