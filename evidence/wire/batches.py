@@ -364,7 +364,8 @@ def check_continuity(batches: Batches) -> tuple[Batches, list[Damage]]:
     if _is_continuous(batches):
         return batches, []
     damage: list[Damage] = []
-    for reason, find in (("offset_flip", _wrong_offsets), ("epoch_flip", _wrong_epochs)):
+    epochs = ("epoch_flip", _wrong_epochs)
+    for reason, find in (("offset_flip", _wrong_offsets), epochs, epochs):
         wrong = find(batches)
         for index, message in wrong.items():
             batch = batches[index]
@@ -407,21 +408,38 @@ def _wrong_offsets(batches: Batches) -> dict[int, str]:
 
 
 def _wrong_epochs(batches: Batches) -> dict[int, str]:
-    epoch, run, control = batches.heads["epoch"], _runs(batches), batches.are_control
-    votes = _votes(run, epoch)
+    epoch, control, base = batches.heads["epoch"], batches.are_control, batches.heads["base_offset"]
+    joined = (np.diff(_runs(batches)) == 0) & (base[1:] == batches.heads["last_offset"][:-1] + 1)
+    follows = (epoch[1:] == epoch[:-1]) | (control[1:] & (epoch[1:] > epoch[:-1]))
+    odd = set((np.flatnonzero(joined & ~follows) + 1).tolist())
+
+    def explains(index: int) -> bool:
+        """Whether some other epoch of this batch would follow from the one before, and the one after from it."""
+        if not 0 < index < len(joined) or not joined[index - 1 : index + 1].all():
+            return True
+        before, after = epoch[index - 1], epoch[index + 1]
+        return bool(before == after or (before < after and control[index : index + 2].any()))
+
+    found = {index: [i for i in (index - 1, index) if explains(i)] for index in sorted(odd)}
+    if not all(found.values()) and _falling(epoch, np.arange(len(epoch)), strictly=False):
+        found = {}  # no single flips: first what is out of order goes, then the rest is looked at again
     wrong: dict[int, str] = {}
-    for index in np.flatnonzero(votes == 1).tolist():
-        before, after = index - 1, index + 1
-        is_first = index == 0 or run[before] != run[index]
-        is_last = after == len(run) or run[after] != run[index]
-        begins_well = is_first or control[index] or votes[before] == 1
-        ends_well = is_last or control[after] or votes[after] == 1
-        if not (begins_well and ends_well):
-            wrong[index] = f"epoch {epoch[index]} without the LeaderChange that begins each epoch"
+    for index, places in found.items():
+        if index - 1 in wrong or (len(places) == 2 and _are_alone(joined, index)):
+            continue
+        if index in places and index + 1 in odd:
+            places = [index]
+        for place in places or [index - 1, index]:
+            wrong[place] = f"epoch {epoch[place]} without the LeaderChange that begins each epoch"
     rest = np.delete(np.arange(len(epoch)), list(wrong))
     for index in _falling(epoch[rest], rest, strictly=False):
         wrong[index] = f"epoch {epoch[index]} is out of order: epochs never decrease in a log"
     return wrong
+
+
+def _are_alone(joined: Array, index: int) -> bool:
+    """Whether a batch and the one before are a run of two: which is wrong is not known."""
+    return not joined[max(index - 2, 0) : index - 1].any() and not joined[index : index + 1].any()
 
 
 def _runs(batches: Batches) -> Array:
