@@ -45,7 +45,7 @@ ONE_LEFT, NO_CONTROLLER = "one_left", "no_controller"
 EFFECTS = {
     LEADERLESS: "loses its leader; a window opens",
     UNCLEAN: "gets a leader from outside ISR and ELR; acknowledged records may be lost",
-    REPLACED_DIRECTORY: "gets a leader that ran and did not lead: its directory was replaced, its log may be empty",
+    REPLACED_DIRECTORY: "gets a leader that ran and did not lead: it probably has a new directory, and an empty log",
     CUT_LOG: "gets a leader that stopped uncleanly: without ELR it is a member whatever its log lost",
     LAST_COPY: "no member of ISR or ELR is alive any more",
     RECOVERY_LOST: "no broker can be elected by rule any more: its last known leader is forgotten",
