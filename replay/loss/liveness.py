@@ -124,13 +124,13 @@ class Sessions:
         return sessions[index] if index >= 0 else None
 
     def of_current_processes(self, scrapes: Mapping[int, Sequence[Scrape]], clock: Clock) -> dict[int, list[Scrape]]:
-        """The texts without those of a process that started before the last registration but one: on another machine it
-        may run on, superseded."""
+        """The texts without those of a process that may have started before the last registration but one: on another
+        machine it may run on, superseded."""
 
         def is_current(broker: int, scrape: Scrape) -> bool:
             start, read_ms = scrape.process_start_ms, scrape.captured_at_ms - clock.error_ms
             begun = [session.begin_ms for session in self.by_broker.get(broker, []) if session.begin_ms <= read_ms]
-            return start is None or len(begun) < 2 or start + clock.error_ms > begun[-2]
+            return start is None or len(begun) < 2 or start - clock.error_ms > begun[-2]
 
         return {broker: [each for each in own if is_current(broker, each)] for broker, own in scrapes.items()}
 
