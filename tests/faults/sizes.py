@@ -93,7 +93,7 @@ def write_windows(folder: Path, windows: int) -> None:
     body = struct.pack(">i", 0) + writer.TOPIC_ID + lists + struct.pack(">iii", 1, 0, 0) + b"\x01" + writer.tagged()
     leaders = [writer.partition_change(0, {1: struct.pack(">i", leader)}) for leader in (-1, 1)]
     # The base offset comes first in a batch, and its CRC does not cover it: all these batches are one.
-    batch = writer.batch(leaders * (_IN_A_BATCH // 2))
+    batch = writer.batch(leaders * min(_IN_A_BATCH // 2, windows))
     with (log / f"{0:020d}.log").open("wb") as file:
         file.write(writer.control_batch(writer.LEADER_CHANGE, writer.leader_change(), 0, 1))
         file.write(writer.batch([writer.topic("orders"), writer.frame(3, 2, body)], 1, 1))

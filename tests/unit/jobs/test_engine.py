@@ -3,7 +3,6 @@ setting's name. While Spark starts: tests/spark/conftest.py.
 """
 
 import os
-import struct
 import sys
 import tarfile
 from contextlib import nullcontext
@@ -22,6 +21,7 @@ from jobs.lake.runs import Run, Size
 from jobs.replay.stage import replay
 from jobs.spark.session import SessionError, _configuration
 from jobs.spark.tasks import engine, is_local, run_tasks
+from tests.faults.sizes import write_windows
 from tests.support import writer
 from tests.support.invoked import invoke
 from tests.support.small_captures import SEGMENT, write_files
@@ -155,21 +155,6 @@ def test_an_empty_address_is_none_for_java_too(monkeypatch: pytest.MonkeyPatch) 
 CHANGES = 40
 
 
-def capture(folder: Path) -> Path:
-    """A partition that is leaderless, and led again, very often."""
-    log = folder / "controllers" / "3000" / "__cluster_metadata-0"
-    log.mkdir(parents=True)
-    (log.parent / "meta.properties").write_text("node.id=3000\ncluster.id=limits\n")
-    lists = b"".join(writer.int32s(v) for v in ([1, 2], [1, 2], [], []))
-    body = struct.pack(">i", 0) + writer.TOPIC_ID + lists + struct.pack(">iii", 1, 0, 0) + b"\x01" + writer.tagged()
-    values = [writer.topic("orders"), writer.frame(3, 2, body)]
-    leaders = (struct.pack(">i", leader) for _ in range(CHANGES // 2) for leader in (-1, 1))
-    values += [writer.partition_change(0, {1: leader}) for leader in leaders]
-    first = writer.control_batch(writer.LEADER_CHANGE, writer.leader_change(), 0, 1)
-    (log / f"{0:020d}.log").write_bytes(first + writer.batch(values, 1, 1))
-    return folder
-
-
 def settings(**limits: int) -> Settings:
     found = load_settings()
     return found.model_copy(update={"limits": found.limits.model_copy(update=limits)})
@@ -203,7 +188,8 @@ def test_every_limit_has_a_value_here() -> None:
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A capture that no stage refuses by itself."""
     folder = tmp_path_factory.mktemp("every-limit")
-    data = capture(folder / "capture") / "snapshots" / "1795000000000" / "broker-1"
+    write_windows(folder / "capture", CHANGES // 2)
+    data = folder / "capture" / "snapshots" / "1795000000000" / "broker-1"
     (data / "orders-0").mkdir(parents=True)
     (data / "zeros").write_bytes(bytes(4 << 20))
     epochs = "".join(f"{epoch} {3 * epoch}\n" for epoch in range(20))
@@ -221,8 +207,8 @@ def all_stages(root: Path, archive: Path, given: Settings) -> str:
     lake = Lake(root)
     try:
         ingested = ingest(lake, archive, given, lambda _: None)
-        replay(lake, "limits", given, lambda _: None)
-        run_detect(lake, "limits", given, lambda _: None)
+        replay(lake, "sizes", given, lambda _: None)
+        run_detect(lake, "sizes", given, lambda _: None)
     except KraftForensicsError as error:
         return str(error)
     return "\n".join(message for message in ingested.quarantined if "limits." in message)
@@ -234,7 +220,7 @@ def test_what_is_beyond_a_limit_is_refused_by_its_name(name: str, archive: Path,
     assert f"limits.{name} = {TOO_SMALL[name]} " in said
     assert SAID.get(name, "") in said
     # What is refused leaves no rows.
-    assert name not in SAID or not len(Lake(tmp_path).read("findings", "limits"))
+    assert name not in SAID or not len(Lake(tmp_path).read("findings", "sizes"))
 
 
 def test_the_capture_of_that_test_is_within_the_limits(archive: Path, tmp_path: Path) -> None:
