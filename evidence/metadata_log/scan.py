@@ -5,7 +5,7 @@ A batch that several nodes hold is one batch with several holders. Records are d
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -18,6 +18,7 @@ from evidence.capture.accounts import Account, last_of_each_folder
 from evidence.capture.files import EvidenceFile
 from evidence.dump_log.scan import scan_dump
 from evidence.errors import Damage
+from evidence.text_files import read_checkpoint
 from evidence.wire.batches import (
     CODECS,
     HEADS,
@@ -119,19 +120,23 @@ def scan_files(files: Iterable[EvidenceFile]) -> Scanned:
             _scan_snapshot(scanned, file)
         elif file.kind == kinds.DUMP_LOG:
             _scan_dump(scanned, file)
-    _check_short_segments(scanned)
+    checkpoints = {file.path: file for file in files if file.kind == kinds.LEADER_EPOCH}
+    _check_unconfirmed(scanned, checkpoints)
     _check_snapshot_names(scanned)
     return scanned
 
 
-def _check_short_segments(scanned: Scanned) -> None:
+def _check_unconfirmed(scanned: Scanned, checkpoints: Mapping[str, EvidenceFile]) -> None:
     """Remove a batch of a short segment whose base offset or epoch, which no CRC covers, contradicts the segments
-    before and after. Alone it does not show that, and a higher epoch would replace all batches that follow."""
+    before and after, and a first batch of an epoch that contradicts the leader-epoch-checkpoint beside it (by path).
+    Alone they do not show that, and a higher epoch would replace all batches that follow."""
     logs = [log for log in scanned.logs if log.file.kind == kinds.METADATA_SEGMENT and log.batches]
     logs.sort(key=lambda log: log.file.path)
     for number, log in enumerate(logs):
         heads, beside = log.batches.heads, (logs[max(number - 1, 0) : number], logs[number + 1 : number + 2])
-        if len(heads) <= _SHORT and (wrong := _wrong_beside(log, *beside)):
+        checkpoint = checkpoints.get(str(PurePosixPath(log.file.path).with_name("leader-epoch-checkpoint")))
+        wrong = _wrong_beside(log, *beside) if len(heads) <= _SHORT else []
+        if wrong := wrong or (_wrong_begins(log.batches, checkpoint) if checkpoint else []):
             kept = Batches(heads[~np.isin(heads["position"], [found.position for found in wrong])])
             logs[number] = scanned.logs[scanned.logs.index(log)] = replace(log, batches=kept)
             account, count = scanned.accounts[log.file.path], sum(found.length_bytes for found in wrong)
@@ -142,6 +147,22 @@ def _check_short_segments(scanned: Scanned) -> None:
                 note=account.note or wrong[0].message,
                 damage=sorted([*account.damage, *wrong], key=lambda found: found.position),
             )
+
+
+def _wrong_begins(batches: Batches, checkpoint: EvidenceFile) -> list[Damage]:
+    """The damage in a segment: an epoch begins with another batch than in the leader-epoch-checkpoint, or the last
+    batch begins one that is not in it. Kafka writes it before it appends the batch (LeaderEpochFileCache.assign)."""
+    lines, damage = read_checkpoint(checkpoint.read(), 2)
+    epochs = {int(line.words[1]): int(line.words[0]) for line in lines}
+    if not epochs or damage:
+        return []
+    heads, last = batches.heads, batches[-1]
+    begins_one = last.is_control and (len(heads) < _SHORT or last.epoch > heads["epoch"][-2])
+    known = np.flatnonzero(np.isin(heads["base_offset"], list(epochs))).tolist()
+    found = [b for b in (batches[place] for place in known) if b.epoch != epochs[b.base_offset]]
+    found += [last] if begins_one and last.base_offset not in epochs else []
+    message = "epoch {}, leader-epoch-checkpoint does not have it begin here"
+    return [Damage(b.position, b.end - b.position, b.base_offset, "epoch_flip", message.format(b.epoch)) for b in found]
 
 
 def _wrong_beside(log: Log, before: Sequence[Log], after: Sequence[Log]) -> list[Damage]:
