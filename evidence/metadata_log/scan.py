@@ -189,8 +189,10 @@ def _wrong_beside(log: Log, before: Sequence[Log], after: Sequence[Log]) -> list
 def _check_snapshot_names(scanned: Scanned) -> None:
     """Remove the snapshots that are not of the epoch in their names, or whose header has another timestamp than the
     log's batch before the end offset in their names (RecordsSnapshotWriter; MetadataLoader gives it that batch's)."""
-    heads = scanned.batches.heads if scanned.snapshots else np.empty(0, HEADS)
-    for snapshot in [found for found in scanned.snapshots if None not in (found.contained_ms, found.end_offset)]:
+    named = [found for found in scanned.snapshots if None not in (found.contained_ms, found.end_offset)]
+    heads = scanned.batches.heads if named else np.empty(0, HEADS)
+    heads = heads[np.isin(heads["last_offset"] + 1, np.array([found.end_offset for found in named], dtype=np.int64))]
+    for snapshot in named:
         file, end, epoch = snapshot.file, snapshot.end_offset, snapshot.batches[-1].epoch
         before = heads[(heads["last_offset"] + 1 == end) & (heads["epoch"] == epoch)]["max_timestamp_ms"]
         if snapshot.epoch != epoch:
