@@ -67,8 +67,10 @@ class Session:
 
     def shows_end_of(self, earlier: "Session") -> bool:
         """Whether the earlier session's process had ended when this one registered: it may run on beside one on another
-        machine, or other disks, not beside one that locks a directory of its own (Kafka's LogManager.lockLogDirs)."""
-        return bool((self.log_dirs or frozenset()) & (earlier.log_dirs or frozenset()))
+        machine, or other disks, not beside one that locks all of its directories (Kafka's LogManager.lockLogDirs). It
+        gives up the lock of one that failed, and runs on with the others (handleLogDirFailure, 3.9.1 to 4.3.1)."""
+        own, locked = earlier.log_dirs or frozenset(), self.log_dirs or frozenset()
+        return bool(own) and own <= locked
 
     def ran_until(self, timestamp_ms: int) -> bool:
         """Whether one process ran, without a break, from the session's begin up to a time."""

@@ -405,7 +405,7 @@ class _Member:
         return min([*times, *self._leader_again_ms()], default=None)
 
     def _leader_again_ms(self) -> list[int]:
-        """When the leader registered again, after its term had begun, with a directory of that one's; empty if not."""
+        """When the leader registered again, after its term had begun, with all of its directories; empty if not."""
         terms, own = self.terms, self.term.session
         again = terms.sessions.begun(self.term.leader, int(terms.facts.batch[self.term.first]))[:1]
         return [session.begin_ms for session in again if own is not None and session.shows_end_of(own)]
