@@ -91,7 +91,7 @@ class NodeLogs:
             own = self._around(broker, after["timestamp_ms"])
             failed = sum(line["kind"] in _FETCHING and line["leader"] in (None, leader) for line in own)
             if failed:
-                found.append(f"broker {broker} logged {failed} failed fetches from {leader} before that")
+                found.append(f"broker {broker} logged {failed} failed fetches around that time")
         return "; ".join(found)
 
     def _around(self, node: int, at_ms: int | None) -> list[Row]:
