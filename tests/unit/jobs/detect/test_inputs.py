@@ -137,7 +137,9 @@ def test_a_printed_state_that_never_existed_and_a_snapshot_that_differs_are_find
             path.write_bytes(with_another_leader(path.read_bytes(), "ledger", 2))
         (unreadable,) = folder.glob("controllers/3001/__cluster_metadata-0/*80-0000000001.checkpoint")
         head, batch, *_ = scan_batches(data := unreadable.read_bytes()).batches
-        unreadable.write_bytes(data[: head.end] + writer.batch([b"\1\2"] * batch.record_count, 0) + data[batch.end :])
+        records, at = writer.record(writer.no_op()) + b"\1" * 999, batch.base_offset
+        other = writer.batch(records=records, base_offset=at, count=batch.record_count)
+        unreadable.write_bytes(data[: head.end] + other + data[batch.end :])
 
     lake, cluster, found = judged(tmp_path, change)
     assert (found.described, found.contradicted) == (84, 1)
