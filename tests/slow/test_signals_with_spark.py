@@ -14,7 +14,7 @@ MARK = "KRAFT_FORENSICS_EVIDENCE__CLOCK_ERROR_MS"  # a setting that is in the en
 
 @pytest.mark.parametrize(
     ("number", "line", "pause_s"),
-    [(signal.SIGINT, "opening", 1.0), (signal.SIGTERM, "opening", 4.5), (signal.SIGINT, "decoding", 1.0)],
+    [(signal.SIGINT, "opening", 1.0), (signal.SIGTERM, "replaying", 0.0), (signal.SIGINT, "decoding", 1.0)],
 )
 def test_a_run_with_a_jvm_stops(number: signal.Signals, line: str, pause_s: float, tmp_path: Path) -> None:
     mark = str(1_000_000 + hash((number, line, pause_s)) % 1_000_000)
