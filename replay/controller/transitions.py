@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import PAD, Array
-from replay.arrow.schemas import sorted_history
+from replay.arrow.schemas import coded, sorted_history
 from replay.arrow.sets import first, keep, resize
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
@@ -49,7 +49,7 @@ class Bucket:
     """
 
     def __init__(self, history: pa.Table, facts: ClusterFacts) -> None:
-        self.history = sorted_history(history)
+        self.history = sorted_history(history.cast(coded(history.schema)))
         self.states = states_of(self.history)
         self.facts = facts
         self.offset, self.batch = (self.history[n].to_numpy() for n in ("offset", "batch_base_offset"))

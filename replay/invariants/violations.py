@@ -79,7 +79,7 @@ def violation_rows(history: pa.Table, begins: Array, broken: Broken, records: pa
 def _begin(history: pa.Table, places: CheckedStates, at: Array, records: pa.Table) -> dict[str, pa.Array]:
     """Offset, time and provenance of the record at which each violation begins."""
     row, offset = places.row[at], places.offset[at]
-    own = history.select(CLUSTER_RECORDS.names).take(pa.array(row))
+    own = history.select(CLUSTER_RECORDS.names).take(pa.array(row)).cast(CLUSTER_RECORDS)
     inside = offset != own["offset"].to_numpy()
     found = _records_at(history, records, np.where(inside, offset, PAD)) if inside.any() else own
     names = dict(
@@ -107,8 +107,9 @@ def _end(history: pa.Table, places: CheckedStates, at: Array, records: pa.Table)
 def _records_at(history: pa.Table, records: pa.Table, offset: Array) -> pa.Table:
     """The record at each offset, from `records` or from another partition of the history; null if there is none."""
     wanted = pa.array(np.unique(offset))
-    near = history.select(CLUSTER_RECORDS.names).filter(pc.is_in(history["offset"], value_set=wanted))
-    known = pa.concat_tables([near, records.select(CLUSTER_RECORDS.names)]).sort_by("offset").combine_chunks()
+    near = history.filter(pc.is_in(history["offset"], value_set=wanted))
+    near, more = (rows.select(CLUSTER_RECORDS.names).cast(CLUSTER_RECORDS) for rows in (near, records))
+    known = pa.concat_tables([near, more]).sort_by("offset").combine_chunks()
     offsets = known["offset"].to_numpy()
     if not len(offsets):
         return known.take(pa.nulls(len(offset), pa.int64()))
