@@ -1,5 +1,4 @@
-"""The Spark session and the judged captures of tests/spark, for tests that keep both cores busy, or
-whose settings must be there before a JVM starts."""
+"""The lake without Spark of tests/slow, for tests that keep both cores busy, or whose settings must be there before a
+JVM starts."""
 
-from tests.spark.conftest import job as job
-from tests.spark.conftest import spark as spark
+from tests.slow.conftest import without_spark as without_spark

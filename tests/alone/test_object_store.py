@@ -28,7 +28,6 @@ from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES
 from jobs.pipeline import Pipeline
 from jobs.spark.tasks import run_tasks
-from tests.spark.conftest import Job
 from tests.support import s3
 from tests.support.digests import digests
 from tests.support.invoked import invoke
@@ -140,9 +139,9 @@ def test_what_was_ingested_from_disk_is_not_added_from_the_store(store: s3.Store
     assert {name: lake.version(name) for name in TABLES} == versions
 
 
-def test_explain_shows_bytes_out_of_the_store(job: Job, store: s3.Store) -> None:
+def test_explain_shows_bytes_out_of_the_store(without_spark: Path, store: s3.Store) -> None:
     store.bucket("shown", {"unclean.tar.xz": capture("unclean").read_bytes()})
-    words = ["explain", "ac1562", "--lake", str(job.pipeline.root), "--format", "json", "--capture"]
+    words = ["explain", "ac1562", "--lake", str(without_spark), "--format", "json", "--capture"]
     places = ("s3://shown/unclean.tar.xz", str(capture("unclean")))
     shown = [invoke([*words, place]).stdout for place in places]
     assert shown[0] == shown[1]
