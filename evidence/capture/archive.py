@@ -240,6 +240,9 @@ class _Unpacking:
                     raise tarfile.ReadError("the end-of-archive blocks are missing: it was cut off")
                 if counted.zeros_from > tar.offset:
                     raise tarfile.ReadError(f"byte {tar.offset}: it ends there, and other bytes follow: {_JOINED}")
+                # Zeros that were never written look like the end, too; the end is padded to a record at most.
+                if (zeros := counted.count - tar.offset) > tarfile.RECORDSIZE:
+                    raise tarfile.ReadError(f"byte {tar.offset}: it ends there, and {zeros} zero bytes follow")
 
     def unpack_zip(self) -> None:
         with zipfile.ZipFile(self.archive) as zipped:
