@@ -8,6 +8,7 @@ offsets are relative to the last one's), Lz4BlockInputStream (LZ4 of format 0 ha
 """
 
 import struct
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -112,14 +113,19 @@ def _legacy(data: SegmentBytes, batch: DataBatch) -> Iterator[DataRecord]:
         yield outer
         return
     codec = CODECS[batch.attributes & 0x03]
-    inner, messages, position = decompress(codec, outer.value or b"", _MOST_BYTES), list[DataRecord](), 0
-    while position < len(inner):
-        messages.append(_message(inner, position))
-        position += _INT32.unpack_from(inner, position + 8)[0] + 12
-    shift = batch.last_offset - messages[-1].offset if batch.magic and messages else 0
-    for message in messages:
+    inner = decompress(codec, outer.value or b"", _MOST_BYTES)
+    last = deque(_messages(inner), 1)  # not all of them: a kilobyte may hold 10,000
+    shift = batch.last_offset - last[0].offset if batch.magic and last else 0
+    for message in _messages(inner):
         time_ms = batch.max_timestamp_ms if batch.magic and batch.log_append_time else message.timestamp_ms
         yield message._replace(offset=message.offset + shift, timestamp_ms=time_ms)
+
+
+def _messages(data: bytes) -> Iterator[DataRecord]:
+    position = 0
+    while position < len(data):
+        yield _message(data, position)
+        position += _INT32.unpack_from(data, position + 8)[0] + 12
 
 
 def _message(data: bytes, position: int) -> DataRecord:
