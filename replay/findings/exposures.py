@@ -106,7 +106,8 @@ class _Exposures:
         begin, last = self.first["timestamp_ms"].to_numpy(), self.last["timestamp_ms"].to_numpy()
         end = np.where(spans.end >= 0, self.after_end(self.end["timestamp_ms"].to_numpy(), 0), last)
         if cluster.log_end_ms is not None:
-            end = np.where(self.at_log_end, cluster.log_end_ms, end)
+            # A snapshot may be newer than the log.
+            end = np.where(self.at_log_end, np.maximum(cluster.log_end_ms, last), end)
         self.lasted_ms = end - begin
 
     def after_end(self, values: Array, missing: Any) -> Array:
