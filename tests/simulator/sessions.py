@@ -68,7 +68,7 @@ class Sessions(Replication):
 
     def _load_from_start(self, broker: Broker) -> None:
         """A log that ends below what the file of log starts says, as it was truncated since, is dropped and begins
-        there anew (LogLoader, 3.9.1 to 4.3.1). Not shown: records that were deleted are back if the file has none."""
+        there anew. Records that were deleted are back if the file does not say so (LogLoader, 3.9.1 to 4.3.1)."""
         disk, log = broker.disk, broker.disk.log
         if disk.topic_id and log.end < disk.starts:
             self.note(f"broker {broker.id} drops its log, which ends at {log.end}, and begins at {disk.starts}")
@@ -76,6 +76,7 @@ class Sessions(Replication):
             start, gone = disk.starts, [-1 - offset for offset in range(disk.starts)]  # offsets count, of no record
             self.ledger(disk.topic_id).deleted.update(gone)
             disk.log = Log(gone, [-1] * start, start=start, base=start)
+        disk.log.start = max(disk.log.base, disk.starts if disk.topic_id else 0)
 
     def _states_again(self, broker: Broker) -> list[State]:
         """What a process reads piece by piece that begins with a metadata log whose end was not on disk.
