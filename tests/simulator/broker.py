@@ -33,7 +33,8 @@ class Disk:
 @dataclass(slots=True)
 class Leading:
     """A process that acts as leader. reign: None while nobody can reach it. isr: as committed; pending: as asked for.
-    log_ends and caught_up_ms: of the followers, as their fetches told."""
+    log_ends and caught_up_ms: of the followers, as their fetches told. waiting: how many request threads wait for the
+    log, each with a batch of its own in it, to move the high watermark; None while no disk hangs."""
 
     epoch: int
     reign: Reign | None
@@ -43,6 +44,7 @@ class Leading:
     pending: list[int] | None = None
     log_ends: dict[int, int] = field(default_factory=dict)
     caught_up_ms: dict[int, int] = field(default_factory=dict)
+    waiting: int | None = None
 
 
 @dataclass(slots=True)

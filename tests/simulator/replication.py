@@ -185,6 +185,10 @@ class Replication(Lines):
         leading = process.leading
         if acks_all and len(leading.isr) < min(process.min_isr, len(leading.replicas)):
             return
+        if leading.waiting is not None:
+            if leading.waiting == self.setup.request_threads:
+                return
+            leading.waiting += 1
         for follower in self.followers(broker, leading):
             if follower.process is not None and follower.process.quiet:
                 leading.caught_up_ms[follower.id] = self.events.now
@@ -201,7 +205,7 @@ class Replication(Lines):
         if process is None or process.leading is None:
             return
         leading, log, begin = process.leading, broker.disk.log, process.high_watermark
-        if len(log.records) <= begin:
+        if len(log.records) <= begin or leading.waiting is not None:
             return
         below = len(leading.isr) < min(process.min_isr, len(leading.replicas))
         if below and self.setup.hwm_stands_below_min_isr:

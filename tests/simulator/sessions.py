@@ -115,10 +115,11 @@ class Sessions(Replication):
     def _append_in_flight(self, broker: Broker, process: Process, share: float) -> None:
         """Request threads append under a read lock and move the high watermark afterwards: up to one batch a thread
         (num.io.threads) may be in the log of a killed leader above it (Kafka's Partition.appendRecordsToLeader)."""
-        if process.leading and process.leading.reign and not process.frozen and self.own_rng.random() < share:
-            for _ in range(self.own_rng.randint(1, self.setup.request_threads)):
+        leading = process.leading
+        if leading and leading.reign and not process.frozen and self.own_rng.random() < share:
+            for _ in range(self.own_rng.randint(1, self.setup.request_threads) - (leading.waiting or 0)):
                 count = self.own_rng.randint(1, 3)
-                self.appended(broker, self.new_records(count), process.leading.epoch)
+                self.appended(broker, self.new_records(count), leading.epoch)
 
     def _promote_abandoned(self, broker: Broker) -> None:
         """LogManager.recoverAbandonedFutureLogs: a replica was recorded in the directory of its future log, and the

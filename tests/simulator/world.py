@@ -123,6 +123,16 @@ class World(Captures):
             lost, reboots = (0, False) if amount % 2 else (amount, True)
             self.kill(self.brokers[state.leader], lost, reboots, amid=0.7)
 
+    def _do_hang(self, _: Broker, amount: int) -> None:
+        """The leader's disk hangs: an append holds the log's lock, for which the others wait before they move the high
+        watermark (UnifiedLog.maybeIncrementHighWatermark), metadata waits for them (Partition.makeFollower)."""
+        state, for_ms = self.controller.live, 1_000 + amount * 3_000
+        leader = self.brokers[state.leader] if state is not None and state.leader >= 0 else None
+        if leader and leader.process and leader.process.leading and leader.process.leading.waiting is None:
+            leader.process.leading.waiting, leader.lags_until_ms = 0, self.events.now + for_ms
+            self.events.after(for_ms, setattr, leader.process.leading, "waiting", None)
+            self.events.after(for_ms, self.advance, leader)
+
     def _do_start_all(self, _: Broker, __: int) -> None:
         for broker in self.brokers.values():
             self.start(broker)
