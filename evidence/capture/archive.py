@@ -242,7 +242,10 @@ class _Unpacking:
                     raise tarfile.ReadError(f"byte {tar.offset}: it ends there, and other bytes follow: {_JOINED}")
                 # Zeros that were never written look like the end, too; the end is padded to a record at most.
                 if (zeros := counted.count - tar.offset) > tarfile.RECORDSIZE:
-                    raise tarfile.ReadError(f"byte {tar.offset}: it ends there, and {zeros} zero bytes follow")
+                    raise tarfile.ReadError(
+                        f"byte {tar.offset}: it ends there, and {zeros} zero bytes follow, in whose place members may be "
+                        "missing: copy it again, or unpack it and name the folder"
+                    )
 
     def unpack_zip(self) -> None:
         with zipfile.ZipFile(self.archive) as zipped:
