@@ -17,7 +17,7 @@ from replay.invariants.catalogue import INVARIANTS
 
 # (verdict, severity) of the differences that are decided. For the others the evidence allows several rules or inputs.
 _DECIDED = {"known_bug": ("proven", "medium"), "unexplained": ("possible", "high")}
-_RULE_VERSION = 3
+_RULE_VERSION = 4
 
 
 def rule_mismatch_findings(differences: pa.Table, cluster_id: str) -> pa.Table:

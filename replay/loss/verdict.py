@@ -31,7 +31,7 @@ from replay.offsets.evidence import (
 )
 
 RULE = "hwm_regression"
-RULE_VERSION = 22
+RULE_VERSION = 23
 
 
 @dataclass(frozen=True, slots=True)
