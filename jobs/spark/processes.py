@@ -30,12 +30,7 @@ import pyarrow as pa
 TASK_MODULES = ("jobs.ingest.records", "jobs.replay.task", "jobs.detect.task", "jobs.quality.source")
 # Spark's workers run others' functions, too, so these have what Arrow knows of pandas.
 _OWN_MODULES = ("jobs.spark.lean", *TASK_MODULES)
-_c_library = ctypes.CDLL(None)
-_trim = getattr(_c_library, "malloc_trim", lambda _: 0)  # glibc has it, other C libraries do not
-# It keeps what is free until `_trim`, and maps only larger pieces by themselves. Source: glibc, mallopt(3):
-# M_TRIM_THRESHOLD, M_MMAP_THRESHOLD.
-for _option, _bytes in ((-1, 1 << 30), (-3, 32 << 20)):
-    getattr(_c_library, "mallopt", lambda *_: 0)(_option, _bytes)
+_trim = getattr(ctypes.CDLL(None), "malloc_trim", lambda _: 0)  # glibc has it, other C libraries do not
 
 
 class EndedError(Exception):
