@@ -5,7 +5,7 @@ from evidence.capture.accounts import provenance
 from evidence.capture.files import Capture
 from evidence.redaction import config_value
 from evidence.tables import Row
-from evidence.text_files import read_properties, whole_lines
+from evidence.text_files import read_properties
 
 
 def static_configs(capture: Capture) -> list[Row]:
@@ -15,7 +15,7 @@ def static_configs(capture: Capture) -> list[Row]:
         _row(file.node_id, name, value, provenance(capture.name, file, 0))
         for file in capture.files
         if file.kind == kinds.SERVER_PROPERTIES and file.node_id is not None
-        for name, value in read_properties(whole_lines(file.read())).items()
+        for name, value in read_properties(file.read()).items()
     ]
     known = {(row["node_id"], row["name"]) for row in rows}
     if capture.manifest is not None and (file := capture.manifest_file) is not None:

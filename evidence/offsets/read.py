@@ -174,8 +174,8 @@ def _small(file: EvidenceFile, topic_ids: Mapping[str, str | None], named: Mappi
         data = file.read()
         whole, properties = whole_lines(data), read_properties(data)
         if properties and read_properties(whole) != properties:
-            message = "a line without a line end: its value may be cut off, it is not used"
-            return ReadRows(damage=[Damage(len(whole), len(data) - len(whole), None, "cut_line", message)])
+            message = "the last line has no line end: as editors leave it, or of a copy that was cut off"
+            return ReadRows(damage=[Damage(len(whole), 0, None, "cut_line", message)])  # a remark: it is used
         lacks = None if properties else "no properties"
     return ReadRows() if lacks is None else _refused(file, lacks, "bad_properties")
 
