@@ -240,11 +240,11 @@ class _Unpacking:
                     raise tarfile.ReadError("the end-of-archive blocks are missing: it was cut off")
                 if counted.zeros_from > tar.offset:
                     raise tarfile.ReadError(f"byte {tar.offset}: it ends there, and other bytes follow: {_JOINED}")
-                # Zeros that were never written look like the end, too; the end is padded to a record at most.
-                if (zeros := counted.count - tar.offset) > tarfile.RECORDSIZE:
+                # Zeros that were never written look like the end, too: two blocks, and what a record lacks after them.
+                zeros = counted.count - tar.offset
+                if zeros > tarfile.RECORDSIZE + 2 * tarfile.BLOCKSIZE:
                     raise tarfile.ReadError(
-                        f"byte {tar.offset}: it ends there, and {zeros} zero bytes follow, in whose place members may be "
-                        "missing: copy it again, or unpack it and name the folder"
+                        f"byte {tar.offset}: it ends there, and {zeros} zero bytes follow, where members may be missing"
                     )
 
     def unpack_zip(self) -> None:

@@ -344,7 +344,7 @@ REFUSED: list[tuple[list[str], Callable[[bytes], bytes], str, str]] = [
     # A copy that stopped at a block's end, where a member begins.
     ([".tar"], lambda data: data[: members(data)[4]], "", CUT),
     ([".tar"], zeroed, "", ": byte 5120: it ends there, and other bytes follow"),
-    ([".tar"], lambda data: data + bytes(9 << 10), "", r": byte \d+: it ends there, and \d+ zero bytes follow"),
+    ([".tar"], lambda data: data + bytes(20 << 10), "", r": byte \d+: it ends there, and \d+ zero bytes follow"),
     ([".tar"], lambda data: writer.flip(data, 512 + 150), "", "the archive cannot be read: byte 512: bad checksum"),
     (PACKINGS, lambda data: data * 2, "", r": byte \d+: .* other bytes.*: if archives were joined, name each of them"),
     # The second one was cut off: the end that is found is the first one's.
