@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from replay.arrow import schemas
 from replay.arrow.ragged import Array, mask_of, to_lengths, to_matrix
-from replay.arrow.runs import last_true, run_starts
+from replay.arrow.runs import last_true, next_true, run_starts
 from replay.cluster.configs import ElectionConfigs
 from replay.cluster.log import LogRange
 from replay.cluster.state import ClusterState
@@ -190,6 +190,9 @@ def _changes(found: pa.Table) -> pa.Table:
     before, before_known = np.append(0, value[:-1]), np.append(False, known[:-1])
     new = run_starts(metric) | (known != before_known) | (known & (value != before))
     at = at.set_column(MOVES.get_field_index("delta"), MOVES.field("delta"), pa.array(value, mask=~known))
+    # A later section may begin with the value before it, which is then its own: the next band's moves add to it.
+    latest = at["section"].take(pa.array(next_true(run_starts(metric[::-1])[::-1])))
+    at = at.set_column(MOVES.get_field_index("section"), MOVES.field("section"), latest)
     return at.filter(pa.array(new))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from replay.arrow import schemas
@@ -220,6 +220,11 @@ def courses(draw: st.DrawFn) -> list[Row]:
     return draw(st.permutations(rows))
 
 
+# A section begins with the value before it, and a move in a later band takes nothing from it.
+SAME_AGAIN = [(0, 1, 0), (0, 1, 1), (1, 2, 0), (1, 2, 1), (1, 3, 0)]
+
+
+@example(rows=[move("a", *each) for each in SAME_AGAIN], cut=0, width=1)
 @given(rows=courses(), cut=st.integers(0, 30), width=st.integers(1, 40))
 def test_running_sums_equal_a_plain_loop(rows: list[Row], cut: int, width: int) -> None:
     """Also where tasks have summed their part up before, and band by band."""
