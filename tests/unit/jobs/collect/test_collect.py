@@ -30,6 +30,7 @@ OF_DIRECTORY = {
     *(f"orders-{n}/{0:020d}.heads" for n in (0, 1)),
 }
 NO_NAMES, NO_PLACES = ("a.zip", "a.tar", "a.tar.zst", "a.TAR.GZ"), ("orders", "../orders-0", "__cluster_metadata-0")
+NO_LOGS = "logs: no folder with server.log found"
 SMALL = {"boot_id", "server.properties", *(f"logdir{n}/{path}" for n in (0, 1) for path in OF_DIRECTORY)}
 
 
@@ -190,7 +191,7 @@ def test_a_node_that_fails_is_named_and_stops_nobody(tmp_path: Path) -> None:
         (folder / place).chmod(0)
     weak = f"shift; exec {'' if os.geteuid() else 'setpriv --bounding-set=-dac_override,-dac_read_search'} $* ;;"
     hosts = f"no-*) echo no such host >&2; exit 255 ;; slow-*) sleep 300 & wait ;; weak-*) {weak}"
-    words = ["--via", f"sh -c 'case $1 in {hosts} esac' - {{host}}", "--timeout", "3", "--logs", folder / "logs"]
+    words = ["--via", f"sh -c 'case $1 in {hosts} esac' - {{host}}", "--timeout", "3"]
     words += ["--node", f"7=via:weak-host:{folder}/server.properties"]
     started = time.monotonic()
     done = collect(tmp_path / "capture", *words, "--node", "1=via:no-host", "--node", "2=via:slow-host")
@@ -199,7 +200,7 @@ def test_a_node_that_fails_is_named_and_stops_nobody(tmp_path: Path) -> None:
     assert "node 1: the shell did not start (no such host)" in done.stderr
     assert "node 2: not finished after 3 s" in done.stderr
     assert {node["id"]: node["missing"] for node in manifest(tmp_path / "capture")["nodes"]} == {
-        7: ["logdir0: no permission to read it", "logdir1/orders-0: no permission to read it"],
+        7: [*(f"{p}: no permission to read it" for p in ("logdir0", "logdir1/orders-0")), NO_LOGS],
         1: ["the rest: the shell did not start (no such host)"],
         2: ["the rest: not finished after 3 s"],
     }
