@@ -110,15 +110,6 @@ def test_a_run_over_connect_gives_the_tables_of_a_run_without_spark(
     assert Lake(over).read("runs", None, ("engine",))["engine"].to_pylist() == ["Spark 4.2.0, Connect"]
 
 
-def test_threads_of_a_run_may_build_a_session_at_once(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SPARK_REMOTE", server)
-    for _ in range(6):
-        with ThreadPoolExecutor(2) as threads:
-            one, two = threads.map(build_session, [load_settings().spark] * 2)
-        assert one is two
-        one.stop()
-
-
 def test_a_notebook_on_connect_reads_lakes_and_raw_logs(remote: RemoteSession, without_spark: Path) -> None:
     kraft_forensics.open(remote, str(without_spark))
     lost = remote.sql("select topic, partition, loss_min from windows where verdict = 'proven' order by 1, 2").collect()
@@ -153,6 +144,15 @@ def test_sql_over_connect_answers_what_only_reads(server: str, tmp_path: Path, m
         words, cwd=ROOT, env={**os.environ, "JAVA_HOME": str(tmp_path)}, capture_output=True, text=True
     )
     assert (done.stdout, done.stderr) == ('[{"n": 2}]\n', "")
+
+
+def test_threads_of_a_run_may_build_a_session_at_once(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", server)
+    for _ in range(6):
+        with ThreadPoolExecutor(2) as threads:
+            one, two = threads.map(build_session, [load_settings().spark] * 2)
+        assert one is two
+        one.stop()
 
 
 def test_a_run_over_connect_stops(server: str, tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ def test_the_life_of_a_lake(
         store.put("lakes", "one/findings/unfinished.parquet", b"rows")
         store.put("lakes", "one/_scratch/run/file", b"rows")
         found = maintained(remote, days=0)
-        assert found["evidence_files"].after == 1
-        assert found["_scratch"].deleted == 1
+        assert found["evidence_files"]["after"] == 1
+        assert found["_scratch"]["deleted"] == 1
         assert not store.client.list_objects_v2(Bucket="lakes", Prefix="one/findings/unfinished")["KeyCount"]
         assert digests(remote) == digests(lake)
         state = status_of(remote, 0)
