@@ -136,7 +136,7 @@ def _check_unconfirmed(scanned: Scanned, checkpoints: Mapping[str, EvidenceFile]
         heads, beside = log.batches.heads, (logs[max(number - 1, 0) : number], logs[number + 1 : number + 2])
         checkpoint = checkpoints.get(str(PurePosixPath(log.file.path).with_name("leader-epoch-checkpoint")))
         wrong = _wrong_beside(log, *beside) if len(heads) <= _SHORT else []
-        if wrong := wrong or (_wrong_begins(log.batches, checkpoint) if checkpoint else []):
+        if wrong := wrong or (_wrong_begins(log, checkpoint) if checkpoint else []):
             kept = Batches(heads[~np.isin(heads["position"], [found.position for found in wrong])])
             logs[number] = scanned.logs[scanned.logs.index(log)] = replace(log, batches=kept)
             account, count = scanned.accounts[log.file.path], sum(found.length_bytes for found in wrong)
@@ -149,9 +149,11 @@ def _check_unconfirmed(scanned: Scanned, checkpoints: Mapping[str, EvidenceFile]
             )
 
 
-def _wrong_begins(batches: Batches, checkpoint: EvidenceFile) -> list[Damage]:
+def _wrong_begins(log: Log, checkpoint: EvidenceFile) -> list[Damage]:
     """The damage in a segment: an epoch begins with another batch than in the leader-epoch-checkpoint, or the last
-    batch begins one that is not in it. Kafka writes it before it appends the batch (LeaderEpochFileCache.assign)."""
+    batch begins one without a LeaderChange. Kafka writes the file before it appends the batch
+    (LeaderEpochFileCache.assign), but it may have been copied before that."""
+    batches = log.batches
     lines, damage = read_checkpoint(checkpoint.read(), 2)
     epochs = {int(line.words[1]): int(line.words[0]) for line in lines}
     if not epochs or damage:
@@ -160,7 +162,9 @@ def _wrong_begins(batches: Batches, checkpoint: EvidenceFile) -> list[Damage]:
     begins_one = last.is_control and (len(heads) < _SHORT or last.epoch > heads["epoch"][-2])
     known = np.flatnonzero(np.isin(heads["base_offset"], list(epochs))).tolist()
     found = [b for b in (batches[place] for place in known) if b.epoch != epochs[b.base_offset]]
-    found += [last] if begins_one and last.base_offset not in epochs else []
+    if begins_one and last.base_offset not in epochs:
+        first = next(iter(read_records(log.file.sliced(), last)))
+        found += [] if isinstance(first, Record) and first.type == "LEADER_CHANGE" else [last]
     message = "epoch {}, leader-epoch-checkpoint does not have it begin here"
     return [Damage(b.position, b.end - b.position, b.base_offset, "epoch_flip", message.format(b.epoch)) for b in found]
 

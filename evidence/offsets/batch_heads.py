@@ -63,7 +63,8 @@ class _Heads:
     batch before the last one, if that is known."""
 
     def __init__(self, base_offset: int) -> None:
-        self.base_offset = self.next_offset = self.expected = base_offset
+        self.base_offset = self.next_offset = base_offset
+        self.expected: tuple[int, int | None] = base_offset, None
         self.size: int | None = None
         self.at: int | None = None
         self.end: int | None = None
@@ -109,7 +110,7 @@ class _Heads:
             raise _Broken("offsets or leader epochs fall")
         if self._skips:
             self.batch_offsets.clear()
-        self.expected = self.next_offset if position in (0, self.at) else base
+        self.expected = self.next_offset if position in (0, self.at) else base, self.epoch
         if base + delta - self.base_offset > MAX_INT32 or base + delta >= MAX_INT64:
             raise _Broken("an offset that this segment cannot hold")
         self.at, self.next_offset, self.epoch = position + size, base + delta + 1, epoch

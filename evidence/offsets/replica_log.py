@@ -38,15 +38,16 @@ class Tail:
 
 
 def unconfirmed(
-    base: int, last: int, epoch: int | None, expected: int, epochs: Sequence[tuple[int, int]]
+    base: int, last: int, epoch: int | None, expected: tuple[int, int | None], epochs: Sequence[tuple[int, int]]
 ) -> tuple[str, str] | None:
     """(Reason, message) if the offset or the leader epoch of a log's last batch, which no CRC covers and no batch after
-    it confirms, contradicts what is before it; else None. expected: the offset after the batch before. epochs: (leader
-    epoch, start offset) of the leader-epoch-checkpoint, ascending; none if it is missing."""
-    if base != expected:
-        return "bad_offset", f"base offset {base} of the last batch, expected {expected}: nothing confirms it"
+    it confirms, contradicts what is before it; else None. expected: the offset after the batch before, and its epoch.
+    epochs: (leader epoch, start offset) of the leader-epoch-checkpoint, ascending; none if it is missing. It may have
+    been copied before an election, or after the log was cut: an epoch that two batches have is right without it."""
+    if base != expected[0]:
+        return "bad_offset", f"base offset {base} of the last batch, expected {expected[0]}: nothing confirms it"
     recorded = [known for known, start in epochs if start <= last][-1:]
-    if epoch is not None and epochs and recorded != [epoch]:
+    if epoch not in (None, expected[1]) and epochs and recorded != [epoch]:
         return "bad_epoch", f"leader epoch {epoch} of the last batch, which leader-epoch-checkpoint does not have there"
     return None
 
@@ -79,7 +80,8 @@ def _tail(framing: Framing, epochs: Sequence[tuple[int, int]]) -> Tail:
             last_position = found.position
             offsets.append(found.base_offset)
     expected, epoch, position = before
-    if offsets and (wrong := unconfirmed(offsets[-1], framing.next_offset - 1, framing.epoch, expected, epochs)):
+    last = framing.next_offset - 1
+    if offsets and (wrong := unconfirmed(offsets[-1], last, framing.epoch, before[:2], epochs)):
         damage = Damage(last_position, framing.end - last_position, expected, *wrong)
         return Tail(None, epoch, position, [damage], 0, None)
     return Tail(framing.next_offset, framing.epoch, last_position, [], trailing_bytes, note, tuple(offsets))

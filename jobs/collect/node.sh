@@ -605,6 +605,8 @@ main() {
   find_all
   each_dir look_at
   each_dir offsets
+  # Before the leader epochs: Kafka writes an epoch's line before its first batch.
+  each_dir heads
   each_dir replicas
   if [ -z "$want_disk" ]; then machine; each_dir disks; fi
   [ -n "$want_light" ] || metadata_logs
@@ -616,7 +618,6 @@ main() {
     lack server.properties 'no properties file of this node found that can be read'
   fi
   [ -n "$want_light" ] || { node_logs; each_dir listing; }
-  each_dir heads
   each_dir tails
   each_dir replica_logs
   each_dir marker_after
