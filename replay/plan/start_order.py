@@ -86,7 +86,7 @@ def to_elect(replicas: Collection[int], may_lead: Collection[int], copies: Mappi
     lead counts if its log goes on where that of one that may ends, or if a high watermark shows that such a log lacks
     committed records."""
     electable = set(may_lead or replicas)
-    if not electable <= copies.keys():
+    if not electable or not electable <= copies.keys():
         return None
     worst = min(copies[broker] for broker in electable)
     better = {broker: copy for broker, copy in copies.items() if copy.holds_more_than(worst) or not may_lead}

@@ -166,6 +166,7 @@ def test_a_config_that_was_set_while_there_was_no_leader_counts(value: str, sour
         ({"last_known_elr": [4]}, NOBODY, ()),
         ({"last_known_elr": [1, 2]}, NOBODY, ()),
         ({"isr": [2, 1], "elr": [3]}, ISR, (1, 2)),
+        ({"isr": [2], "replicas": []}, NOBODY, ()),
     ],
 )
 def test_nobody_waits_for_a_broker_that_is_no_replica_any_more(lists: Any, by: str, members: tuple[int, ...]) -> None:
