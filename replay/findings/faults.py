@@ -145,7 +145,7 @@ def led_on_findings(bucket: Bucket, cluster_id: str) -> pa.Table:
         place = f"{state['topic'] or state['topic_id']}-{state['partition']}"
         message = (
             f"Broker {begun[number].broker_id} registered again at metadata offset {begun[number].offset} while it led "
-            f"{place}{f' and {len(more)} more' if more else ''}: what its log had lost by then is of no election."
+            f"{place}{f' and {len(more)} more' if more else ''}: what its log had lost by then is of no election"
         )
         problem = Problem("leader_registered_again", begun[number].offset, message)
         found.append(fault(cluster_id, problem, f"{state['topic_id']} {place}"))

@@ -24,7 +24,7 @@ def test_what_it_lost_may_be_lost_although_nobody_was_elected() -> None:
     assert (row["kind"], row["rule"], row["start_offset"]) == (EVIDENCE_GAP, "leader_registered_again", 40)
     assert row["explanation"] == (
         "Broker 1 registered again at metadata offset 40 while it led t-0 and 1 more: what its log had lost by then is "
-        "of no election."
+        "of no election"
     )
 
 
