@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import Row
 from replay.arrow.runs import groups
-from replay.incident.missing import NO_LOGS, OPEN, CapturedLogs, logged_text, missing, missing_statements
+from replay.incident.missing import NO_LOGS, OPEN, CapturedLogs, brokers_text, missing, missing_statements
 from replay.incident.words import MISSING
 from replay.loss.verdicts import EXCLUDED, LEANINGS, PROVEN, UNDETERMINED, likely_text
 from replay.plan.step import count, moment, place, visible
@@ -260,17 +260,16 @@ def unknowns(found: Row) -> Iterable[str]:
     """What is not known, and what to capture to know it."""
     for each in found["missing"]:
         number = each["windows"]
-        text = f"{each['because']} ({count(number, 'window')})."
+        logs = f"; the captured logs of {brokers_text(each['logged'])} do not decide it" if each["logged"] else ""
+        text = f"{each['because']} ({count(number, 'window')}){logs}."
         if each["capture"] is not None:
             some_of = f" (for {each['capture_windows']} of them)" if each["capture_windows"] != number else ""
             text += f" To know it, capture{some_of} {each['capture']}."
         yield text
-    if logged := sorted({broker for each in found["missing"] for broker in each["logged"]}):
-        yield logged_text(logged)
     for leaning in ("lost", "kept"):
         if rows := [row for row in found["undecided"] if row.get("likely") == leaning]:
-            verb = "likely lost" if leaning == "lost" else "likely kept"
-            yield f"A guess, not a verdict: {count(len(rows), 'window')} {verb} records ({places(rows)})."
+            how, windows = "likely" if leaning == "lost" else "likely not", count(len(rows), "window")
+            yield f"whether records of {places(rows)} were lost; a guess, not a verdict: {how} ({windows})."
 
 
 def deletion(row: Row) -> str:

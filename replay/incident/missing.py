@@ -83,7 +83,7 @@ def missing(undecided: pa.Table, logs: CapturedLogs) -> list[Row]:
             "windows": len(windows[code]),
             "brokers": sorted(brokers[code]),
             "because": MISSING[code]["because"],
-            "capture": "; ".join(t.format(brokers=_brokers(sorted(b))) for t, b in wanted[code].items()) or None,
+            "capture": "; ".join(t.format(brokers=brokers_text(sorted(b))) for t, b in wanted[code].items()) or None,
             "capture_windows": len(helped[code]),
             "logged": sorted(logged[code]),
         }
@@ -103,11 +103,7 @@ def _context(undecided: pa.Table) -> tuple[dict[int, set[int]], set[int]]:
     return replicas, cut
 
 
-def _brokers(ids: Sequence[int]) -> str:
+def brokers_text(ids: Sequence[int]) -> str:
+    """Brokers by id: 'broker 1', 'brokers 1, 2'; at most 20."""
     shown = ", ".join(map(str, ids[:20])) + (f" and {len(ids) - 20} more" if len(ids) > 20 else "")
     return f"broker {shown}" if len(ids) == 1 else f"brokers {shown}"
-
-
-def logged_text(brokers: Sequence[int]) -> str:
-    """A sentence about brokers whose logs were captured and do not decide a window."""
-    return f"The captured logs of {_brokers(brokers)} cover that time and do not decide it."
