@@ -32,7 +32,7 @@ def quorum_violations(shape: LogShape, control: Sequence[Row]) -> pa.Table:
     """
     leaders = _leader_changes(shape.batches, control)
     rows = [*_falling(shape.batches), *_unopened(shape, control), *_rivals(leaders, shape)]
-    rows += [*_strangers(leaders, shape), *_lost(shape, leaders)]
+    rows += [*_strangers(leaders, shape), *_lost(shape, control)]
     return pa.Table.from_pylist(rows, schema=INVARIANT_VIOLATIONS)
 
 
@@ -152,14 +152,18 @@ def _strangers(leaders: Sequence[tuple[Row, Row]], shape: LogShape) -> Iterator[
             yield _violation("leader_is_voter", [batch], end, [data["leaderId"]], detail)
 
 
-def _lost(shape: LogShape, leaders: Sequence[tuple[Row, Row]]) -> Iterator[Row]:
+def _lost(shape: LogShape, control: Iterable[Row]) -> Iterator[Row]:
     """Entries that were committed and then replaced.
 
     Committed are entries below a snapshot's end, and entries that a majority of the voters of their epoch held: every
-    later leader needs the vote of a node that holds them. Not so entries before an epoch of the same branch: a majority
-    may have got them in that one only, and a leader with an epoch in between replaces them (Raft, figure 8).
+    later leader needs the vote of a node that holds them. Not if an epoch may be missing since they were replaced: a
+    majority may have got them in that one only, and the next leader replaced them again (Raft, figure 8). Voters change
+    within an epoch (KIP-853): it must be a majority of all sets that the epoch had.
     """
-    voters = {b["epoch"]: {v["voterId"] for v in data.get("voters") or []} for b, data in leaders}
+    voters: dict[int, list[set[int]]] = defaultdict(list)
+    for record in control:
+        if record["type"] in (_LEADER_CHANGE, "KRAFT_VOTERS"):
+            voters[record["epoch"]].append({v["voterId"] for v in record["data"].get("voters") or []})
     epochs, first = np.unique(shape.batches.column("epoch")[shape.live], return_index=True)
     firsts = shape.live[first].tolist()
     begins = {epoch: shape.batches[row] for epoch, row in zip(epochs.tolist(), firsts, strict=True)}
@@ -170,10 +174,11 @@ def _lost(shape: LogShape, leaders: Sequence[tuple[Row, Row]]) -> Iterator[Row]:
             detail += f" in epoch {by['epoch']}"
             yield _violation("committed_entries_survive", [by], end, by["nodes"], detail)
     for branch in shape.branches:
-        batches = [shape.batches[i] for i in branch.batches]
-        batches = [b for b in batches if b["epoch"] == batches[-1]["epoch"]]
-        quorum = [voters.get(b["epoch"], set()) for b in batches]
-        held = [b for b, v in zip(batches, quorum, strict=True) if v and len(v & set(b["nodes"])) > len(v) // 2]
+        replaced = None if branch.replaced_by is None else shape.batches[branch.replaced_by]["epoch"]
+        if replaced is None or not begins.keys() >= set(range(replaced, max(begins))):
+            continue
+        batches = [(b, voters[b["epoch"]]) for b in (shape.batches[i] for i in branch.batches)]
+        held = [b for b, sets in batches if sets and all(2 * len(v & set(b["nodes"])) > len(v) for v in sets)]
         if held:
             detail = (
                 f"offsets {held[0]['base_offset']} to {held[-1]['last_offset']} were held by a majority of the voters"

@@ -99,5 +99,12 @@ def test_committed_entries_that_were_replaced() -> None:
     # Controller 2 may have got them in epoch 3, from 1, which had not replicated that epoch when 3 was elected.
     late = [*held[:3], leads(15, 3, [1]), leads(10, 2, [3]), leads(11, 4, [2, 3])]
     assert of_log(late, [*CHANGES, change(15, 3), change(11, 4, 3)]) == []
+    # So it may be although the record with which that epoch begins was not captured.
+    assert of_log([*late[:3], *late[4:]], [*CHANGES, change(11, 4, 3)]) == []
+    # Two controllers were added in epoch 1, so one of them is no majority.
+    alone = [leads(0, 1), batch(1, 9, 1), batch(10, 14, 1, [1]), leads(10, 2, [2, 3])]
+    added = {"offset": 5, "epoch": 1, "type": "KRAFT_VOTERS", "data": change(5, 1)["data"]}
+    assert of_log(alone, [change(0, 1, voters=[1]), CHANGES[1]]) == [(name, 10, 15, [1], [10])]
+    assert of_log(alone, [change(0, 1, voters=[1]), added, CHANGES[1]]) == []
     # Nobody says who votes.
     assert of_log(held, [change(0, 1, 1, []), CHANGES[1]]) == []
