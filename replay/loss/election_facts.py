@@ -20,7 +20,6 @@ from replay.loss.premises import (
     Membership,
     Premise,
     earlier_leaders_unknown,
-    may_begin_above,
     may_have_restarted,
     membership,
 )
@@ -357,7 +356,7 @@ class _Partition:
             # After a crash another process may have led, with less: then this election did not lose what the first had.
             unbroken_term=(term.leader, term.begin_ms, elected_ms) if term and self._shows_its_log(term) else None,
             contradictions=tuple(self._contradictions(row, own)),
-            doubts=(*doubts, *may_begin_above(self.terms, winner, row)),
+            doubts=doubts,
             likely_floor=OPEN if term is None else self._likely_floor(term, elected_ms),
             log_start=OPEN if term is None else self._log_start(term, elected_ms),
             logged=self.reader.bounds(row),

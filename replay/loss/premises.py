@@ -64,7 +64,7 @@ def membership(terms: LeaderTerms, broker: int, row: int) -> Membership:
     """
     promised = _promised(terms, broker, row)
     found = promised if promised.holds else _kept(terms, broker, row) or promised
-    return replace(found, premises=(*found.premises, *may_begin_above(terms, broker, row)))
+    return replace(found, premises=(*found.premises, *_may_begin_above(terms, broker, row)))
 
 
 def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
@@ -289,7 +289,7 @@ def _log_ends(terms: LeaderTerms, joined: int, row: int) -> Iterator[Premise]:
         yield Premise(OLD_LOG_ENDS, False, offset=int(terms.facts.offset[found[0]]), brokers=(found[1],))
 
 
-def may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
+def _may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
     """The premise that fails if the replica's log may begin above what another leader wrote anew: that one led with
     less than the high watermark, and the replica's log had been deleted up to a higher offset. A replica that starts
     with no record, whether it had no more or dropped them (`LeaderTerms.kept_log`), knows no leader epoch: it fetches

@@ -160,7 +160,7 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
         )
     log_end_min = higher(log_end_min, election.logged.shared)
     above = log_end_min.value is not None and log_end_max.value is not None and log_end_min.value > log_end_max.value
-    if above or any(doubt.code == LOG_START for doubt in election.doubts):
+    if above or any(premise.code == LOG_START for premise in election.membership.premises):
         log_end_min = OPEN
     loss_min = 0
     if floor.value is not None and log_end_max.value is not None:
