@@ -58,14 +58,14 @@ class MetricNames:
 
     log_end_offset: tuple[str, ...] = ("kafka_log_Log_LogEndOffset", "kafka_log_log_logendoffset")
     log_start_offset: tuple[str, ...] = ("kafka_log_Log_LogStartOffset", "kafka_log_log_logstartoffset")
-    topic_label: str = "topic"
-    partition_label: str = "partition"
     in_sync_replicas_count: tuple[str, ...] = (
         "kafka_cluster_Partition_InSyncReplicasCount",
         "kafka_cluster_partition_insyncreplicascount",
     )
     under_min_isr: tuple[str, ...] = ("kafka_cluster_Partition_UnderMinIsr", "kafka_cluster_partition_underminisr")
     process_start_time_seconds: tuple[str, ...] = ("process_start_time_seconds",)
+    topic_label: str = "topic"
+    partition_label: str = "partition"
     high_watermark: Mapping[str, tuple[str, str]] = field(default_factory=lambda: dict(_HIGH_WATERMARK))
 
     def fields(self) -> dict[str, str]:

@@ -98,7 +98,7 @@ def check(capture: str, form: DocumentFormat = "table") -> None:
         assumed = settings.evidence
         facts = read_facts(
             opened,
-            settings.metrics.names(),
+            settings.metrics,
             assumed.snapshot_duration_ms,
             assumed.log_patterns,
             assumed.clock_error_ms or None,

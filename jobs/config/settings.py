@@ -152,22 +152,6 @@ class CounterfactualSettings(_Section):
     min_isr: tuple[PositiveInt, ...]
 
 
-class MetricSettings(_Section):
-    """[metrics]: how the exporter spells metric names."""
-
-    log_end_offset: tuple[str, ...]
-    log_start_offset: tuple[str, ...]
-    in_sync_replicas_count: tuple[str, ...]
-    under_min_isr: tuple[str, ...]
-    process_start_time_seconds: tuple[str, ...]
-    topic_label: str
-    partition_label: str
-    high_watermark: dict[str, tuple[str, str]]
-
-    def names(self) -> MetricNames:
-        return MetricNames(**self.model_dump())
-
-
 class Settings(BaseSettings):
     """All settings. Frozen; load them with `load_settings`."""
 
@@ -185,7 +169,7 @@ class Settings(BaseSettings):
     custody: CustodySettings
     secrets: SecretSettings
     counterfactuals: CounterfactualSettings
-    metrics: MetricSettings
+    metrics: MetricNames
 
     @classmethod
     def settings_customise_sources(  # type: ignore[override] # pydantic gives them by name
@@ -226,7 +210,7 @@ def load_settings(engine: str | None = None) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(p) for p in first["loc"])
-        if first["type"] == "extra_forbidden":
+        if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             raise _no_setting(f"setting {name}", name, map(".".join, _paths())) from error
         raise SettingsError(f"setting {name}: {first['msg'].removeprefix('Value error, ')} ({_MEANINGS})") from error
 
@@ -248,7 +232,7 @@ def _no_setting(what: str, name: str, known: Iterable[str], prefix: str = "") ->
 def _paths() -> list["_Path"]:
     """Every section, and every setting in one."""
     models = {name: field.annotation for name, field in Settings.model_fields.items()}
-    inner = {name: getattr(model, "model_fields", {}) for name, model in models.items()}
+    inner = {n: getattr(m, "model_fields", {}) or getattr(m, "__dataclass_fields__", {}) for n, m in models.items()}
     return [(name,) for name in models] + [(name, each) for name, own in inner.items() for each in own]
 
 

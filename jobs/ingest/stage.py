@@ -93,7 +93,7 @@ def _ingest(write: "_Writer", capture: Capture, settings: Settings, progress: Pr
         return Ingested(capture.name, cluster, write.added, [], capture.refused, True)
     progress(f"{capture.name}: reading log-end offsets")
     duration_ms = settings.evidence.snapshot_duration_ms
-    offsets = read_offsets(capture.name, capture.files, settings.metrics.names(), duration_ms, capture.limits)
+    offsets = read_offsets(capture.name, capture.files, settings.metrics, duration_ms, capture.limits)
     cluster = _cluster_id(capture, offsets)
     heads_of(lake, cluster, INGESTED)
     write.begin(cluster)

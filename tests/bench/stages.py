@@ -38,7 +38,7 @@ _HISTORY = "partition_history"
 
 def _offsets(inputs: Prepared) -> Iterator[Work]:
     """As in ingest: all files of the capture at once."""
-    names = load_settings().metrics.names()
+    names = load_settings().metrics
     with open_capture(inputs.source) as capture:
         yield Work(lambda: len(read_offsets(capture.name, capture.files, names, 0).log_end_offsets), None)
 

@@ -187,8 +187,8 @@ def test_of_an_export_that_is_odd_nothing_is_read_but_what_the_lines_say(data: b
     [
         (MetricNames(("le.o",), ("lso",)), b'le.o{topic="a",partition="0"} 1\n'),
         (MetricNames(("leo",), ("leo",)), b'leo{topic="a",partition="0"} 1\n'),
-        (MetricNames(("leo",), (), "p", "p"), b'leo{p="0"} 1\n'),
-        (MetricNames(("leo",), (), "t.x", "p"), b'leo{t.x="a",p="0"} 1\n'),
+        (MetricNames(("leo",), (), topic_label="p", partition_label="p"), b'leo{p="0"} 1\n'),
+        (MetricNames(("leo",), (), topic_label="t.x", partition_label="p"), b'leo{t.x="a",p="0"} 1\n'),
         (MetricNames(("leo", "leo_x:y"), ()), b'leo_x:y{topic="a",partition="0"} 1\nleo{topic="a",partition="0"} 2\n'),
         (MetricNames((), ()), b'{topic="a",partition="0"} 1\n'),
     ],

@@ -143,7 +143,7 @@ def test_secrets_are_redacted(form: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_defaults_are_the_documented_file() -> None:
     settings = load_settings()
     assert settings.evidence.snapshot_duration_ms == 5000
-    names = settings.metrics.names()
+    names = settings.metrics
     assert names.topic_label == "topic"
     for field, metric in (("in_sync_replicas_count", "InSyncReplicasCount"), ("under_min_isr", "UnderMinIsr")):
         spelt = f"kafka_cluster_Partition_{metric}"
