@@ -150,7 +150,8 @@ def test_a_record_that_cannot_be_decoded_is_damage_of_its_file(tmp_path: Path) -
     assert [lack["node_id"] for lack in found] == [3000]
     assert "(offset 1): found 1 byte(s) of garbage after TOPIC_RECORD" in found[0]["what"]
     line = f"  node 3000: {found[0]['what']} (may cost any verdict). Get: copy the file again, or from another node"
-    assert line in CliRunner().invoke(app, ["check", str(tmp_path / "odd")]).stdout.splitlines()
+    lines = CliRunner().invoke(app, ["check", str(tmp_path / "odd")]).stdout.splitlines()
+    assert (line in lines, lines[-1]) == (True, "Rules, such as N6: docs/findings.md")
 
 
 def test_a_window_before_the_year_1() -> None:
