@@ -200,9 +200,9 @@ class Pipeline:
         while since != (since := self.lake.cluster_version("findings", cluster)):  # another run may change them
             found = document(self.lake, cluster, report, running=True)
             path = write_document(self.lake, found, self.lake.clusters())
-        self.documents[cluster], valid = found, str(found["valid"]).lower()
-        self.record.of(cluster)["valid"] = valid
-        self.summary.append(f"verdict:   {shown(path)} (valid: {valid})")
+        self.documents[cluster] = found
+        self.record.of(cluster)["valid"] = str(found["valid"]).lower()
+        self.summary.append(f"verdict:   {shown(path)}")
 
     def quality(self) -> None:
         """Run the suites."""
