@@ -33,7 +33,7 @@ _ENDING_S = 1.0
 _ANSWERS_S = 10.0
 _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _HADOOP_FS = "spark.hadoop.fs"
-_WITHOUT = "`--engine local` runs without Spark."
+_WITHOUT = "`run` and each stage need no Spark with `--engine local`."
 _DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 

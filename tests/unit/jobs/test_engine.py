@@ -123,8 +123,8 @@ def test_without_java_one_line_names_the_other_engine(tmp_path: Path, monkeypatc
     given = write_files(tmp_path / "capture", {SEGMENT: b"".join(writer.log())})
     words = ["run", str(given), "--lake", str(tmp_path / "lake"), "--engine", "spark"]
     done = invoke(words)
-    text = "Spark needs Java 17 or newer: set JAVA_HOME or PATH. `--engine local` runs without Spark."
-    assert (type(done.exception), str(done.exception)) == (SessionError, text)
+    text = "Java 17 or newer: set JAVA_HOME or PATH. `run` and each stage need no Spark with `--engine local`."
+    assert (type(done.exception), str(done.exception)) == (SessionError, f"Spark needs {text}")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_connect_server_that_cannot_be_had_is_one_line(
     with pytest.raises(SessionError) as refused:
         run_tasks(str, [1], 1, load_settings("spark"), "nothing")
     assert str(refused.value).startswith(text)
-    assert str(refused.value).endswith("`--engine local` runs without Spark.")
+    assert str(refused.value).endswith("`run` and each stage need no Spark with `--engine local`.")
 
 
 def test_an_empty_address_is_none_for_java_too(monkeypatch: pytest.MonkeyPatch) -> None:
