@@ -85,9 +85,7 @@ class Lake:
     def require(self) -> None:
         """Check that the lake exists. Errors: LakeError."""
         if not self.exists():
-            raise LakeError(
-                f"{self.root}: no lake here. Ingest a capture first: kraft-forensics ingest CAPTURE --lake {self.root}"
-            )
+            raise LakeError(f"{self.root}: no lake here. To make one: kraft-forensics run CAPTURE --lake {self.root}")
 
     def create(self) -> None:
         """Create the tables that are missing, evidence_files last: a lake that exists has all of them. Another process
@@ -258,7 +256,7 @@ class Lake:
         self.require()
         clusters = self.clusters()
         if not clusters:
-            raise LakeError(f"{self.root}: the lake has no captures. Ingest one with `kraft-forensics ingest`.")
+            raise LakeError(f"{self.root}: the lake has no captures. To add one: `kraft-forensics run`.")
         if wanted is None and len(clusters) == 1:
             return clusters[0]
         if wanted in clusters:

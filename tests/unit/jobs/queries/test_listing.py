@@ -121,7 +121,7 @@ def test_a_lake_that_is_not_there_is_named_with_what_makes_one(command: str, tmp
     result = invoke([*command.split(), "--lake", str(tmp_path / "none")])
     assert result.exit_code == 1
     assert str(result.exception).startswith(f"{tmp_path / 'none'}: no lake here.")
-    assert "kraft-forensics ingest" in str(result.exception)
+    assert "kraft-forensics run CAPTURE --lake" in str(result.exception)
 
 
 OPEN = {"kind": "hwm_regression", "topic": "orders", "verdict": "possible", "severity": "medium", "loss_min": 0}
