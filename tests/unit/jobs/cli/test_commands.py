@@ -18,7 +18,7 @@ from jobs.cli.commands import app
 from jobs.console.options import EXAMPLES
 from jobs.queries.describe import outside_log
 from tests.support.invoked import invoke, printed_by_main
-from tests.support.paths import ORACLE, capture
+from tests.support.paths import ORACLE, ROOT, capture
 from tests.support.report_rows import evidence_file, lake_of
 
 COMMAND: Any = typer.main.get_command(app)
@@ -32,8 +32,10 @@ def command_of(name: str) -> Any:
     return found
 
 
-def test_every_command_has_an_example() -> None:
+def test_every_command_has_an_example_and_is_in_the_readme() -> None:
     assert set(EXAMPLES) == set(NAMES)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [name for name in NAMES if not re.search(rf"`{name}[ `]", readme)] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
