@@ -323,8 +323,8 @@ def _gap_text(found: Row) -> Iterable[str]:
         yield f"The places: {'; '.join([*(gap['text'] for gap in found['gaps']), *left])}."
     if not found["replayed_states"]:
         yield (
-            "No state of any partition that this is about could be replayed. Capture the folder __cluster_metadata-0 "
-            "of every controller, or name a topic and a time that it shows."
+            "No state of a partition could be replayed. Capture the folder __cluster_metadata-0 of every controller; "
+            "with --topic or --incident, name what the captured log shows."
         )
 
 
