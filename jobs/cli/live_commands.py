@@ -1,4 +1,4 @@
-"""Commands about a cluster that lives: `watch` tells what happens, `ahead` what a step would do."""
+"""Commands about a cluster that lives: `watch` reports what happens, `ahead` predicts what a step would do."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def watch(
     once: bool = False,
     form: DocumentFormat = "table",
 ) -> None:
-    """Follow metadata logs and tell of windows that open, elections from outside ISR and ELR, partitions one failure
+    """Follow metadata logs and report windows that open, elections from outside ISR and ELR, partitions one failure
     from loss and a changed plan, within seconds. Ends with Ctrl-C and goes on where it was.
 
     With --node it reads the logs of nodes itself: copies of them are in the folder `copies` of --into.
