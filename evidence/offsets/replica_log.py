@@ -43,13 +43,13 @@ def unconfirmed(
     """(Reason, message) if the offset or the leader epoch of a log's last batch, which no CRC covers and no batch after
     it confirms, contradicts what is before it; else None. expected: the offset after the batch before, and its epoch.
     epochs: (leader epoch, start offset) of the leader-epoch-checkpoint, ascending; none if it is missing. It may have
-    been copied before an election, or after the log was cut: an epoch that two batches have is right without it."""
+    been copied before an election: a later epoch than it has is right if two batches have it."""
     if base != expected[0]:
         return "bad_offset", f"base offset {base} of the last batch, expected {expected[0]}: nothing confirms it"
     recorded = [known for known, start in epochs if start <= last][-1:]
-    if epoch not in (None, expected[1]) and epochs and recorded != [epoch]:
-        return "bad_epoch", f"leader epoch {epoch} of the last batch, which leader-epoch-checkpoint does not have there"
-    return None
+    if epoch is None or not epochs or recorded == [epoch] or (epoch == expected[1] and recorded < [epoch]):
+        return None
+    return "bad_epoch", f"leader epoch {epoch} of the last batch, which leader-epoch-checkpoint does not have there"
 
 
 def read_tail(path: Local, base_offset: int, epochs: Sequence[tuple[int, int]] = ()) -> Tail:
