@@ -30,7 +30,6 @@ from replay.bucket import judge
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.state import ClusterState
 from replay.loss.judged_windows import TooManyWindowsError
-from replay.offsets.evidence import PROPAGATION_MS
 from replay.offsets.topic_ids import with_topic_ids
 from replay.partitions.comparison import printed_differences, snapshot_differences
 from replay.whatif.counterfactuals import Question
@@ -128,7 +127,7 @@ class DetectTask:
         printed, end_ms = self._scratch(item, PRINTED, DESCRIBED_PARTITIONS), self.facts.log_end_ms
         if end_ms is None or not len(printed):
             return []
-        return printed_differences(history, printed, PROPAGATION_MS, self.facts.clock.error_ms, end_ms)
+        return printed_differences(history, printed, self.facts.clock.error_ms, end_ms)
 
     def _orphans(self, item: BucketItem, history: pa.Table) -> list[dict[str, Any]]:
         """Valid records that made no state: the partition was never created, or was removed before."""

@@ -88,17 +88,17 @@ def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray, in_any_order: bool) ->
     return bools(pc.or_(both_null, pc.fill_null(pc.equal(left, right), False)))
 
 
-def printed_differences(
-    history: pa.Table, printed: pa.Table, slack_ms: int, clock_error_ms: int, log_end_ms: int
-) -> list[Row]:
-    """Compare each printed state with every replayed state that was valid while the tool may have read it.
+def printed_differences(history: pa.Table, printed: pa.Table, clock_error_ms: int, log_end_ms: int) -> list[Row]:
+    """Compare each printed state with every replayed one from before the tool had read it. Any broker answers the tool,
+    also one that is cut off from the controllers, or waits for a disk, and so does not know what came later (Kafka's
+    MetadataCache).
 
     history: schemas.PARTITION_HISTORY rows of whole partitions; printed: evidence.tables.DESCRIBED_PARTITIONS rows with
-    a time and with the id of a topic to compare with. slack_ms: how long before it printed a tool may have read, beside
-    the error of clocks. log_end_ms: time of the log's last batch.
+    a time and with the id of a topic to compare with. log_end_ms: time of the log's last batch.
 
-    Returns a dict for each printed state with a replayed state: printed (the row), same, within (whether the tool read
-    before the log ended), states (the replayed ones, by offset; empty if one is the same).
+    Returns a dict for each printed state that equals a replayed one, or was printed while one was valid: printed (the
+    row), same, within (whether the tool read before the log ended), states (the valid ones, by offset; empty if one is
+    the same).
     """
     wanted = pc.is_in(history["topic_id"], printed["topic_id"].unique())
     live = history.filter(pc.and_(wanted, pc.invert(history["removed"])))
@@ -110,19 +110,15 @@ def printed_differences(
     columns = ["offset", "topic", "topic_id", *_PRINTED, "leader_epoch", *PROVENANCE_NAMES]
     found = []
     for shown in printed.to_pylist():
-        first = shown["captured_at_ms"] - clock_error_ms - slack_ms
+        first = shown["captured_at_ms"] - clock_error_ms
         last = shown["captured_at_ms"] + (shown["uncertainty_ms"] or 0) + clock_error_ms
-        held = [
-            row
-            for row in rows_of.get((shown["topic_id"], shown["partition"]), ())
-            if begins[row] <= last and ended[row] is not None and ended[row] >= first
-        ]
-        if held:
-            states = sorted(live.take(pa.array(held)).select(columns).to_pylist(), key=lambda s: int(s["offset"]))
-            is_same = any(_is_printed(shown, state) for state in states)
-            found.append(
-                {"printed": shown, "same": is_same, "within": last <= log_end_ms, "states": [] if is_same else states}
-            )
+        known = [row for row in rows_of.get((shown["topic_id"], shown["partition"]), ()) if begins[row] <= last]
+        states = live.take(pa.array(known, pa.int64())).select(columns).to_pylist()
+        is_same = any(_is_printed(shown, state) for state in states)
+        valid = [s for row, s in zip(known, states, strict=True) if ended[row] is not None and ended[row] >= first]
+        if is_same or valid:
+            states = [] if is_same else sorted(valid, key=lambda s: int(s["offset"]))
+            found.append({"printed": shown, "same": is_same, "within": last <= log_end_ms, "states": states})
     return found
 
 

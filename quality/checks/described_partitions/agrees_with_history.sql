@@ -1,5 +1,5 @@
--- meaning: A printed leader and ISR are those of a state that the history has at most quality.print_delay_ms before
---   or after that time, or a describe_mismatch is found, or the history begins, or has a hole, near that time.
+-- meaning: A printed leader and ISR are those of a state that the history has up to quality.print_delay_ms after that
+--   time, or a describe_mismatch is found, or the history begins near that time, or has a hole.
 -- action: History and cluster differ: see what detect found; if it found nothing, report it with the capture.
 -- kind: agreement; severity: error; scope: cluster
 -- key: source, captured_at_ms, topic, partition
@@ -14,9 +14,10 @@ with printed as (
 select p.source, p.captured_at_ms, p.topic, p.partition
 from partition_history h join printed p
     on h.topic = p.topic and h.partition = p.partition
-    and timestamp_ms <= latest and coalesce(end_timestamp_ms, 9223372036854775807) >= earliest
+    and timestamp_ms <= latest
 where not coalesce(removed, false)
 group by p.source, p.captured_at_ms, p.topic, p.partition, number
-having not bool_or(end_offset is not null and end_timestamp_ms is null)
+having bool_or(coalesce(end_timestamp_ms, 9223372036854775807) >= earliest)
+    and not bool_or(end_offset is not null and end_timestamp_ms is null)
     and not bool_or(coalesce(origin = 'checkpoint', false) and timestamp_ms > earliest)
     and not bool_or(h.leader is not distinct from p.leader and list_sort(list_distinct(coalesce(h.isr, []))) = p.isr)

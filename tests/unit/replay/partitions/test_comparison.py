@@ -107,7 +107,7 @@ def test_any_states_are_compared_as_one_by_one(
 
 # Printed states
 
-SLACK_MS, CLOCK_MS, LOG_END_MS = 100, 10, 5000
+CLOCK_MS, LOG_END_MS = 10, 5000
 SHOWN: Row = {
     "topic_id": "t",
     "topic": "orders",
@@ -155,7 +155,7 @@ def test_printed_state(entry: Entry) -> None:
         }
         shown |= {"captured_at_ms": shown.pop("at", SHOWN["captured_at_ms"])}
         rows = history(*(state_of(item) for item in items if item[0].isdigit()))
-        found = printed_differences(rows, printed(shown), SLACK_MS, CLOCK_MS, LOG_END_MS)
+        found = printed_differences(rows, printed(shown), CLOCK_MS, LOG_END_MS)
         if not found:
             assert answer == "nothing", story
             continue
@@ -168,5 +168,5 @@ def test_printed_state(entry: Entry) -> None:
 
 def test_every_printed_state_has_its_answer() -> None:
     shown = [SHOWN, {**SHOWN, "leader": 3}, {**SHOWN, "partition": 1}, SHOWN]
-    found = printed_differences(history(STATE), printed(*shown), SLACK_MS, CLOCK_MS, LOG_END_MS)
+    found = printed_differences(history(STATE), printed(*shown), CLOCK_MS, LOG_END_MS)
     assert [row["same"] for row in found] == [True, False, True]
