@@ -70,7 +70,7 @@ class ElectionFacts:
 
     row: of the election in the history. last_epoch: leader epoch of the last leader before it, -1 if there was none.
     leaderless_ms: since when nobody led; None if somebody led up to the election. membership: of a replica, right
-    before it. sessions: of the replicas' brokers, at the election. undisturbed: see `LeaderTerms.undisturbed`.
+    before it. sessions: of the replicas' brokers, at the election. undisturbed: see `LeaderTerms.has_its_log`.
 
     The rest is for `likely` only. first_words: see `LineReader.first_words`. fetched: those of their brokers that were
     members of the ISR in the last leader's term. was_alone: the last leader ran while it was the only member.
@@ -545,7 +545,7 @@ class _Partition:
         stretch = int(self.facts.stretch[row])
         if term is not None and self.facts.anchored[term.first]:
             return OPEN, (earlier_leaders_unknown(self.facts, stretch),)
-        if term is not None and not self.terms.undisturbed(winner, term):
+        if term is not None and not term.kept:
             return OPEN, (may_have_restarted(self.facts, term.first, term.leader),)
         leaders = self.terms.leaders(stretch)
         own = self.terms.term_at(row)

@@ -347,36 +347,13 @@ class LeaderTerms(ReplicaLogs):
         low = bisect_right(self._broken, first, key=lambda r: r.end)
         return takewhile(lambda term: term.first < row, islice(self._broken, low, None))
 
-    def undisturbed(self, broker: int, term: LeaderTerm) -> bool:
-        """Whether the broker's log was neither truncated to, nor written by, a process that served beside the
-        elected one with less: no other one served, or the broker stopped while the elected one still ran and
-        came back later.
-        """
-        if self.facts.anchored[term.first]:
-            return False  # what happened in this term before the snapshot is not known
-        if term.kept:
-            return True
-        session = term.session
-        if session is None or broker == term.leader:
-            return False
-        batch = int(self.facts.batch[min(term.end, self.end - 1)])
-        own = [s for s in self.sessions.begun(broker, -1, batch) if s.begin_batch < batch]
-        if not own or own[-1].shutdown_ms is None or own[-1].shutdown_ms > session.alive_until_ms:
-            return False
-        second = self.sessions.begun(term.leader, int(self.facts.batch[term.first]), batch)
-        state = self.cluster.brokers.after_batch(broker, second[0].begin_batch) if second else None
-        if state is not None and not state.fenced:
-            return False  # it fetches on until the controller lets it go, which waits for brokers that hang
-        after = self.sessions.begun(broker, own[-1].begin_batch)
-        return not after or after[0].begin_ms - PROPAGATION_MS >= term.end_ms
-
     def has_its_log(self, broker: int, term: LeaderTerm, row: int) -> bool:
         """Whether equal lines mean equal records in the broker's log and in that of the last term before a row: it is
         the leader's own log, or no process but the elected ones can have written any of its records."""
-        if not self.undisturbed(broker, term):
+        if self.facts.anchored[term.first] or not term.kept:
             return False
-        earlier = (t for t in self.broken_within(row) if t is not term)
-        return broker == term.leader or not (self.facts.anchored[self.facts.stretch[row]] or any(earlier))
+        earlier = any(self.broken_within(row)) or self.facts.anchored[self.facts.stretch[row]]
+        return broker == term.leader or not earlier
 
     def leaders(self, stretch: int) -> Leaders:
         """The leaders of the stretch of known states that begins with that row."""

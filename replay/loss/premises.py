@@ -83,7 +83,7 @@ def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
         _not_marked(terms, row),
         *_of_its_log(terms, broker, (joined, before, row)),
         _alive(terms, broker, row),
-        _leaders(terms, broker, joined, row),
+        _leaders(terms, broker, row),
         *_log_ends(terms, joined, row),
     ]
     return Membership(joined, premises)
@@ -138,7 +138,7 @@ def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
         Premise("premise_member_once", True, offset=int(facts.offset[last]), brokers=(broker,)),
         *_of_joining(terms, broker, joined),
         Premise("premise_kept_its_log", True, brokers=(broker,)),
-        _leaders(terms, broker, joined, row),
+        _leaders(terms, broker, row),
         *_log_ends(terms, joined, row),
     ]
     kept = Membership(None, premises, kept_since=joined)
@@ -155,7 +155,7 @@ def had_everything(terms: LeaderTerms, broker: int, row: int) -> tuple[int, int]
     joined, _ = found
     premises = [
         *_of_joining(terms, broker, joined),
-        _leaders(terms, broker, joined, row),
+        _leaders(terms, broker, row),
         *_log_ends(terms, joined, row),
     ]
     return found if all(p.holds for p in premises) else None
@@ -257,7 +257,7 @@ def _alive(terms: LeaderTerms, broker: int, row: int) -> Premise:
     return Premise("premise_alive" if holds else NO_SIGN_OF_LIFE, holds, brokers=(broker,))
 
 
-def _leaders(terms: LeaderTerms, broker: int, joined: int, row: int) -> Premise:
+def _leaders(terms: LeaderTerms, broker: int, row: int) -> Premise:
     """The premise that one process served in every term of the known history, and so in the broker's own if another led
     later.
 
@@ -271,11 +271,7 @@ def _leaders(terms: LeaderTerms, broker: int, joined: int, row: int) -> Premise:
     known = terms.terms_within(first, row)
     last_other = next((term for term in reversed(known) if term.leader != broker), None)
     for term in terms.broken_within(row):
-        if term.leader == broker:
-            sound = last_other is None or term.first >= last_other.first
-        else:
-            sound = term.end > joined and terms.undisturbed(broker, term)
-        if not sound:
+        if term.leader != broker or (last_other is not None and term.first < last_other.first):
             return may_have_restarted(terms.facts, term.first, term.leader)
     return Premise("premise_leaders_ran", True)
 

@@ -47,7 +47,7 @@ def shared_log(
     before it show where the two logs diverge: the same offset means the same record only within the same epoch
     (KIP-101, KIP-279), and only if one process wrote that epoch. A follower continues any log that has the follower's
     last epoch at the follower's last offset. So if another process wrote one of the winner's epochs again, the logs may
-    differ although their lines are the same. The last leader's epoch is not checked here (`LeaderTerms.undisturbed`).
+    differ although their lines are the same. The last leader's epoch is not checked here (`LeaderTerm.kept`).
     """
     led = bisect_left(leaders.epochs, leader_epoch) - 1
     last = leaders.epochs[led] if led >= 0 else -1
