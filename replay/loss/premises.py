@@ -70,7 +70,7 @@ def membership(terms: LeaderTerms, broker: int, row: int) -> Membership:
 def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
     facts = terms.facts
     if terms.states.taken_in[row] and terms.states.leader[row] == broker:
-        premises = [_alive(terms, broker, row), _leader_lost_nothing(terms, row)]
+        premises = [_alive(terms, broker, row), _leaders(terms, broker, row)]
         return Membership(None, [*premises, *_of_joining(terms, broker, row)], taken_in=True)
     before = row - 1
     joined = _joined(terms, broker, before, row)
@@ -263,7 +263,8 @@ def _leaders(terms: LeaderTerms, broker: int, row: int) -> Premise:
 
     A second process that registers within its term writes its epoch again after what the first one lost. A replica that
     was away keeps the first version, and no fetch shows that: logs of members may differ below the high watermark. So
-    terms from before the broker joined count as well.
+    terms from before the broker joined count as well. Whoever takes a replica in with the change that ends its term was
+    one process: only a leader requests that, and the controller knows its session (AlterPartition).
     """
     first = int(terms.facts.stretch[row])
     if terms.facts.anchored[first]:
@@ -271,6 +272,8 @@ def _leaders(terms: LeaderTerms, broker: int, row: int) -> Premise:
     known = terms.terms_within(first, row)
     last_other = next((term for term in reversed(known) if term.leader != broker), None)
     for term in terms.broken_within(row):
+        if terms.states.taken_in[row] and term.end == row and not terms.led_in_two(term):
+            continue
         if term.leader != broker or (last_other is not None and term.first < last_other.first):
             return may_have_restarted(terms.facts, term.first, term.leader)
     return Premise("premise_leaders_ran", True)
@@ -295,22 +298,6 @@ def _may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Prem
     if terms.sessions.begun(broker, int(facts.batch[terms.first]), int(facts.batch[row])):
         for lost in terms.lost_by_others(broker, int(facts.timestamp_ms[row]))[-1:]:
             yield Premise(LOG_START, False, offset=int(facts.offset[lost]))
-
-
-def _leader_lost_nothing(terms: LeaderTerms, row: int) -> Premise:
-    """The premise that the leader that took it in was one process for its whole term.
-
-    Only a leader requests that, and the controller knows the leader's session (AlterPartition): so the process that had
-    registered runs. If the leader led before that, another process of it may have lost what it wrote.
-    """
-    term, facts = terms.last_term(row), terms.facts
-    if term is None or facts.anchored[term.first]:
-        return earlier_leaders_unknown(facts, int(facts.stretch[row]))
-    now = terms.sessions.at(term.leader, int(facts.batch[row]))
-    same = now is not None and term.session is not None and now.begin_batch == term.session.begin_batch
-    if same or term.kept:
-        return Premise("premise_leaders_ran", True)
-    return may_have_restarted(facts, term.first, term.leader)
 
 
 def earlier_leaders_unknown(facts: StateFacts, row: int) -> Premise:
