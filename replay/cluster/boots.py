@@ -56,12 +56,15 @@ def boots_of(rows: Iterable[Mapping[str, Any]]) -> dict[int, list[BootReading]]:
 class LoggedProcess:
     """A registered process by its server.log, in ms of UTC by its own clock: its last line, and the first and last one
     of the process after it in the same file (None: the file does not show it). next_epoch: that one's broker epoch
-    (None: it did not register). quiet_until_ms: no process had begun after it by then, by the capturer's clock."""
+    (None: it did not register). quiet_until_ms: no process had begun after it by then, by the capturer's clock.
+    signalled: it was asked to stop, so it may have logged nothing more while it ran on: Log4j 2 stops in a shutdown
+    hook of its own, beside Kafka's (seen on 4.0 to 4.4 with Kafka's own settings)."""
 
     last_ms: int
     next_ms: tuple[int, int] | None = None
     quiet_until_ms: int | None = None
     next_epoch: int | None = None
+    signalled: bool = False
 
     @property
     def alone_until_ms(self) -> list[int]:
@@ -136,6 +139,7 @@ def processes_of(
                 next_ms,
                 max((at for at in quiet if at is not None), default=None),
                 next_epoch,
+                known.signalled or row.get("stopped") == "signal",
             )
     later = sorted((state.broker_epoch, state.broker_id, state.timestamp_ms) for state in registered)
     for (broker, epoch), process in found.items():

@@ -13,7 +13,7 @@ from itertools import islice
 
 import numpy as np
 
-from replay.arrow.ragged import Array, mask_of
+from replay.arrow.ragged import INT64_MAX, Array, mask_of
 from replay.cluster.boots import LoggedProcess
 from replay.loss.facts import TOPIC
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
@@ -341,15 +341,23 @@ class LineReader:
         logged = None if session is None else self.terms.cluster.processes.get((term.leader, session.broker_epoch))
         if session is None or logged is None or not self.terms.took_over(term):
             return OPEN
-        elected_ms = int(self.facts.timestamp_ms[row])
-        last_ms = max(session.alive_until_ms, logged.last_ms + self.terms.cluster.clock.error_ms)
-        if int(self.states.leader[row]) != term.leader and last_ms >= elected_ms:
+        last_ms = self.last_heard_ms(session)
+        if int(self.states.leader[row]) != term.leader and last_ms >= self.facts.timestamp_ms[row]:
             return OPEN
         loads = self.loads_of_the_next(term.leader, logged)
         kept = (self.terms.ran_on(term.leader, session, term.begin_ms, load.at_ms) for load in loads)
         if not loads or not all(kept):
             return OPEN
         return Bound(loads[0].log_end, loads[0].row, inference=LOADED_LOG_END)
+
+    def last_heard_ms(self, session: Session) -> int:
+        """When the session's process was last heard of and had written its last line; `INT64_MAX` if that is not known:
+        one that gets a signal may run on and log nothing. But once it has asked for its controlled shutdown, it follows
+        no leader that has not taken it in (ReplicaManager.applyLocalFollowersDelta, 3.9.1 to 4.3.1)."""
+        logged = self.terms.cluster.processes.get((session.broker_id, session.broker_epoch))
+        if logged is None or (logged.signalled and session.shutdown_ms is None):
+            return INT64_MAX
+        return max(session.alive_until_ms, logged.last_ms + self.terms.cluster.clock.error_ms)
 
     def loads_of_the_next(self, broker: int, logged: LoggedProcess) -> list[Load]:
         """The lines with the log end that the process after that one loaded; none if they differ."""

@@ -390,9 +390,7 @@ class _Member:
     def _was_gone(self, session: Session) -> bool:
         """Whether the session's process wrote its last line, and was heard of, before it can have followed the leader
         that was elected."""
-        logged = self.terms.cluster.processes.get((self.broker, session.broker_epoch))
-        at_ms = self.at_ms(self.row)
-        return logged is not None and max(logged.last_ms + self.error_ms, session.alive_until_ms) < at_ms
+        return self.reader.last_heard_ms(session) < self.at_ms(self.row)
 
     def _leader_gone_ms(self) -> int | None:
         """When the process that led had ended: another one of that broker had loaded the log, so it had the lock."""

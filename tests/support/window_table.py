@@ -16,7 +16,7 @@ the brokers' sessions as in tests/support/scenario.py, in the order of their off
     judged 60           the election's offset
     threads 1:4,3:4     request threads by broker
     machine 1 a@8 a@95  its boot id at these seconds; `machine 1 -@95 booted=8 disks`: none, its boot time, local disks
-    ran 3 until 19 next 54-90 quiet 80     a LoggedProcess; `ran 1/90`: of the registration at 90
+    ran 3 until 19 next 54-90 quiet 80 signal 18     a LoggedProcess; `ran 1/90`: of the registration at 90
     fail-over 22-27; topic t; tiered, compacted (tiered ?: any may be); refused; error 6500; session 0
     interval 120000; lag 80000; log-end 70 (?: not known); disk-error 1@49 (1@?: in no known zone)
     set 5 cluster 2     min.insync.replicas at an offset, see `set_to`; `set` alone: no record sets it
@@ -276,7 +276,8 @@ def _process(words: list[str]) -> tuple[tuple[int, int], LoggedProcess]:
     values = dict(zip(words[1::2], words[2::2], strict=True))
     following = tuple(ms(float(time)) for time in values["next"].split("-")) if "next" in values else None
     quiet = ms(float(values["quiet"])) if "quiet" in values else None
-    return (int(broker), int(epoch or broker)), LoggedProcess(ms(float(values["until"])), following, quiet)
+    last_ms = ms(float(values["until"]))
+    return (int(broker), int(epoch or broker)), LoggedProcess(last_ms, following, quiet, None, "signal" in values)
 
 
 def holds(found: Row | None, expected: str) -> bool:
