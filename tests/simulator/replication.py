@@ -250,7 +250,7 @@ class Replication(Lines):
         if process is not None and broker.running and process.loaded:
             start = min(broker.log.start + count, process.high_watermark)
             if start > broker.log.start:
-                if process.leading:
+                if process.leading and process.leading.reign:
                     self.ledger(broker.disk.topic_id).deleted.update(broker.log.records[:start])
                 broker.log.delete_before(start)
                 broker.log.base = start

@@ -61,8 +61,9 @@ class _Election:
 class Ledger:
     """The truth of one topic, as it grows. pending: records promised and not lost so far. A promise of a leader that
     was replaced already is held against the election that replaced it. unreached: by epoch, the logs of processes that
-    nobody reached, when they had written by themselves. deleted: by a leader's retention. A follower is cut back to its
-    leader's log start, not below, so its log may have an older record at the offset of such a one: nobody misses it."""
+    nobody reached, when they had written by themselves. deleted: below a leader's log start, whoever else has them. A
+    follower is cut back to its leader's log start, not below, so its log may have an older record at the offset of such
+    a one: nobody misses it."""
 
     elections: list[_Election] = field(default_factory=list)
     pending: set[int] = field(default_factory=set)
@@ -137,7 +138,8 @@ class Ledger:
         self.elections.append(election)
 
     def leads(self, broker: int, epoch: int, log: Log) -> Reign:
-        """A process begins to act as leader of an epoch."""
+        """A process begins to act as leader of an epoch. Nobody reads what it deleted before, as a follower."""
+        self.deleted.update(log.records[: log.start])
         for election in self.elections:
             if election.epoch == epoch:
                 election.led = True
