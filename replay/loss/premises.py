@@ -291,13 +291,19 @@ def _log_ends(terms: LeaderTerms, joined: int, row: int) -> Iterator[Premise]:
 def _may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
     """The premise that fails if the replica's log may begin above what another leader wrote anew: that one led with
     less than the high watermark, and the replica's log had been deleted up to a higher offset. A replica that starts
-    with no record, whether it had no more or dropped them (`LeaderTerms.kept_log`), knows no leader epoch: it fetches
-    from its log's end on, and nothing makes it truncate once the leader has written beyond that (LogLoader.load,
-    UnifiedLog.truncateTo, AbstractFetcherThread.partitionFetchState, 3.9.1 to 4.3.1)."""
-    facts = terms.facts
-    if terms.sessions.begun(broker, int(facts.batch[terms.first]), int(facts.batch[row])):
-        for lost in terms.lost_by_others(broker, int(facts.timestamp_ms[row]))[-1:]:
+    after it had deleted all, or drops the rest (`LeaderTerms.kept_log`), knows no leader epoch: it fetches from its
+    log's end on, and nothing makes it truncate once the leader has written beyond that (LogLoader.load,
+    UnifiedLog.truncateTo, AbstractFetcherThread.partitionFetchState, 3.9.1 to 4.3.1). What it had deleted may be back
+    then. A log that ends where the other leader began, or before, has no offset that was written anew."""
+    facts, states, began = terms.facts, terms.states, terms.lines.began
+    if not terms.sessions.begun(broker, int(facts.batch[terms.first]), int(facts.batch[row])):
+        return
+    own = began.get((broker, int(states.leader_epoch[row])))
+    for lost, leader in reversed(terms.lost_by_others(broker, int(facts.timestamp_ms[row]))):
+        other = began.get((leader, int(states.leader_epoch[lost])))
+        if own is None or other is None or (own.log_end or 0) > (other.log_end or 0):
             yield Premise(LOG_START, False, offset=int(facts.offset[lost]))
+            return
 
 
 def earlier_leaders_unknown(facts: StateFacts, row: int) -> Premise:

@@ -141,10 +141,10 @@ class ReplicaLogs:
         """Whether its machine `ran_on`, and no start emptied the log, which was the partition's at since_ms. One does
         where it ends below what the file of log starts says: the broker had truncated it below where an earlier leader
         had deleted up to, and was killed before it wrote that file again (LogLoader, UnifiedLog.truncateTo,
-        LogManager.checkpointLogStartOffsets, 3.9.1 to 4.3.1). What a start found to begin at 0 was not emptied yet."""
+        LogManager.checkpointLogStartOffsets, 3.9.1 to 4.3.1)."""
         if not self.ran_on(broker, session, since_ms, until_ms):
             return False
-        lost = [self.times[row - self.first] for row in self.lost_by_others(broker, until_ms)]
+        lost = [self.times[row - self.first] for row, _ in self.lost_by_others(broker, until_ms)]
         if not lost:
             return True
         # It had truncated when a leader took it in, or when it had the partition's log.
@@ -154,13 +154,10 @@ class ReplicaLogs:
         rewritten = self.ran_as_replica(broker, ended_ms, self.rewritten_after_cut_ms, cut_ms)
         return lost[-1] <= since_ms and rewritten
 
-    def lost_by_others(self, broker: int, until_ms: int) -> list[int]:
-        """The rows of `_may_have_lost` up to a time in which another broker leads, since a start of this one last found
-        that its log begins at 0."""
-        whole = (load.at_ms for load in self.lines.loads if load.broker == broker and load.log_start == 0)
-        whole_ms, first = max(whole, default=-1) - self.cluster.clock.error_ms, self.first
-        others = (row for row, leader in self._may_have_lost if leader != broker)
-        return [row for row in others if whole_ms < self.times[row - first] < until_ms]
+    def lost_by_others(self, broker: int, until_ms: int) -> list[tuple[int, int]]:
+        """Those of `_may_have_lost` up to a time in which another broker leads."""
+        others = (each for each in self._may_have_lost if each[1] != broker)
+        return [each for each in others if self.times[each[0] - self.first] < until_ms]
 
     @cached_property
     def _may_have_lost(self) -> list[tuple[int, int]]:

@@ -94,13 +94,12 @@ class Shrink:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A log as a starting process loaded it. at_ms: in UTC, by the broker's own clock. log_start: None if unknown."""
+    """A log as a starting process loaded it. at_ms: in UTC, by the broker's own clock."""
 
     row: Row
     broker: int
     log_end: int
     at_ms: int
-    log_start: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +206,7 @@ def _indexed(rows: Sequence[Row], recorded: dict[int, tuple[int, int]]) -> Broke
         corrupted=_corrupted(ordered),
         cut_unasked=_corrupted(row for row in ordered if row["kind"] != "corruption_found"),
         loads=[
-            Load(as_row(r), r["node_id"], r["log_end_offset"], r["logged_at_utc_ms"], r["log_start_offset"])
+            Load(as_row(r), r["node_id"], r["log_end_offset"], r["logged_at_utc_ms"])
             for r in ordered
             if r["kind"] == LOADED and None not in (r["log_end_offset"], r["logged_at_utc_ms"])
         ],

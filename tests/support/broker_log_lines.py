@@ -63,7 +63,7 @@ def _rows(line: str, number: int) -> list[Row]:
         return [{**common, "kind": "log_created", "directory": f"/d/t-0{words[-1] if words[-1] == '-future' else ''}"}]
     if what.startswith("loads"):
         kind, end = ("log_loaded", None) if what == "loads-hw" else ("log_load_completed", int(values["at"]))
-        return [{**common, "kind": kind, "log_end_offset": end, "log_start_offset": int(values.get("start", 0))}]
+        return [{**common, "kind": kind, "log_end_offset": end}]
     if what == "shrinks":
         return [{**common, "kind": "isr_shrinking", "isr": [leader], "leader": None}]
     if what == "updates":
