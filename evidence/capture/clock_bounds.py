@@ -1,13 +1,11 @@
-"""When a file was read at the latest, and how far two clocks differ, from the evidence itself. Pure arithmetic.
+"""When a file was read at the latest, from the evidence itself. Pure arithmetic.
 
 An archive keeps each member's modification time. A copy is written after its source was read. It is stamped by the
 capturer's clock, like the capture time in its path, so the value was read by then. A copy that keeps its source's time
 (`cp -p`) gives the same bound if that time is not before the capture time: the source was not written afterwards.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from evidence.limits import MAX_TIME_MS
 
@@ -51,21 +49,3 @@ def round_ms(captured_at_ms: int, assumed_ms: int, modified: Modified | None) ->
         # A time without a zone may be off by hours and fall into the range by chance.
         return read_by if modified.has_zone else assumed_ms
     return read_by if modified.at_ms - captured_at_ms <= SLOW_ROUND_MS else assumed_ms
-
-
-def minimum_clock_error_ms(files: Iterable[Mapping[str, Any]]) -> int:
-    """The least by which the controllers' clocks were ahead of the capturer's; 0 if nothing shows that they were.
-
-    files: rows of tables.EVIDENCE_FILES with captured_at_ms and uncertainty_ms (when the file was read, by the
-    capturer's clock) and last_timestamp_ms (the last record timestamp in it, by the clock of the active controller).
-    Rows with a null are skipped, as are timestamps out of range (negative, or after the year 9999).
-    A record is in the log at its timestamp at the earliest. If a copy was read by captured_at_ms + uncertainty_ms and
-    holds a later record, the controller's clock was ahead of the capturer's. Or the round took longer than stated,
-    which has the same effect on its times. Nothing bounds the error from above.
-    """
-    least = 0
-    for file in files:
-        at_ms, uncertainty_ms, last_ms = (file[n] for n in ("captured_at_ms", "uncertainty_ms", "last_timestamp_ms"))
-        if None not in (at_ms, uncertainty_ms, last_ms) and 0 <= last_ms <= MAX_TIME_MS:
-            least = max(least, last_ms - at_ms - uncertainty_ms)
-    return least

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.broker_logs.anchors import KINDS_OF_ANCHORS, boots_in_utc, least_error_ms, node_clocks, with_utc
-from evidence.capture.clock_bounds import minimum_clock_error_ms
 from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS, NODE_CLOCKS
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import load_cluster_state, replayed_from, static_files
+from jobs.views.in_duckdb import ask
 from replay.arrow.runs import groups
 from replay.cluster.boots import BOOT_COLUMNS, boots_of, processes_of
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts, fall_ms
@@ -21,11 +21,8 @@ from replay.cluster.state import ClusterState, LogShape
 from replay.findings.log_lines import COMPARED
 from replay.findings.registration_lines import LINES, REGISTRATION_KINDS, SESSIONS, registration_findings
 from replay.offsets.broker_lines import KINDS
-from replay.offsets.clock_anchors import least_clock_error_ms
 from replay.offsets.topic_ids import LIFETIME_COLUMNS, events_with_topic_ids, lifetimes_of
 
-_OPENED = ["topic_id", "topic", "partition", "leader_epoch", "timestamp_ms", "origin"]
-_LINES = ["topic_id", "topic", "partition", "leader_epoch", "epoch_start_offset", "captured_at_ms", "uncertainty_ms"]
 _STATES = ["topic_id", "topic", "partition", "leader_epoch", "partition_epoch", "timestamp_ms", "isr", "origin"]
 # The lines that verdicts use or that are compared with the history, and those that name topic ids for others of a file.
 USED = tuple(dict.fromkeys((*KINDS, *COMPARED, "partition_created", "log_load_completed")))
@@ -66,12 +63,8 @@ def disk_errors(lake: Lake, cluster: str, clocks: pa.Table) -> dict[int, list[in
 def measured_clock(lake: Lake, cluster: str, settings: Settings, clocks: pa.Table, shape: LogShape) -> Clock:
     """The larger of the configured clock error and the clock error that the evidence itself shows. clocks:
     evidence.tables.NODE_CLOCKS."""
-    files = lake.rows("evidence_files", cluster, ("captured_at_ms", "uncertainty_ms", "last_timestamp_ms"))
-    lines = lake.read("log_end_offsets", cluster, _LINES, pc.field("source") == "leader_epoch")
-    measured = max(minimum_clock_error_ms(files), least_error_ms(clocks))
-    if len(lines):
-        opened = lake.read("partition_history", cluster, _OPENED, pc.field("topic").isin(lines["topic"].unique()))
-        measured = max(measured, least_clock_error_ms(opened, lines))
+    (ahead,) = ask("detect/clock_error", (lake, cluster))
+    measured = max(ahead["least_ms"] or 0, least_error_ms(clocks))
     return Clock(max(settings.evidence.clock_error_ms, measured, fall_ms(shape)), measured)
 
 

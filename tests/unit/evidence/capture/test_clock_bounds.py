@@ -1,4 +1,4 @@
-"""When a file was read, by what an archive says of its copy; and how far two clocks are apart at least.
+"""When a file was read, by what an archive says of its copy.
 
 tests/unit/golden/rounds.jsonl and copies.jsonl have a copy a line.
 """
@@ -13,11 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.capture.clock_bounds import Modified, minimum_clock_error_ms, of_seconds, round_ms
+from evidence.capture.clock_bounds import Modified, of_seconds, round_ms
 from evidence.capture.files import open_capture
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
@@ -167,35 +166,3 @@ def test_of_an_archive_a_members_time_bounds_when_its_values_were_read(case: dic
         if not case["manifest"]:
             assert when(Path(folder, "capture")) == (T, 5000)
         return {**case, "captured_at_and_uncertainty_ms": list(when(packed))}
-
-
-def row(at_ms: int | None, uncertainty_ms: int | None, last_ms: int | None) -> dict[str, int | None]:
-    return {"captured_at_ms": at_ms, "uncertainty_ms": uncertainty_ms, "last_timestamp_ms": last_ms}
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ([], 0),
-        ([row(T, 5000, T + 5000)], 0),
-        ([row(T, 5000, T + 5001)], 1),
-        ([row(T, 5000, T + 90), row(T, 0, T + 90), row(T, 10, T + 80)], 90),
-        ([row(None, None, T), row(T, None, T + 9), row(T, 0, None)], 0),
-        ([row(T, 0, 1 << 62), row(0, 0, -1)], 0),
-    ],
-)
-def test_the_clock_error_that_the_evidence_shows(files: list[dict[str, int | None]], expected: int) -> None:
-    assert minimum_clock_error_ms(files) == expected
-
-
-@FUZZ
-@given(
-    rounds=st.lists(
-        st.tuples(st.integers(0, 10**9), st.integers(0, 5000), st.integers(0, 10**6)), min_size=1, max_size=5
-    ),
-    ahead_ms=st.integers(-100_000, 100_000),
-)
-def test_the_minimum_clock_error_never_exceeds_the_real_one(rounds: list[tuple[int, int, int]], ahead_ms: int) -> None:
-    """A simulated capture: the controller's clock is ahead; each round reads a log with a last record of some age."""
-    files = [row(T + at, 5000, T + at + read_after + ahead_ms - age) for at, read_after, age in rounds]
-    assert 0 <= minimum_clock_error_ms(files) <= max(0, ahead_ms)
