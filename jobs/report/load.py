@@ -14,6 +14,7 @@ from jobs.incident.lookup import KEYS, among, ordered
 from jobs.ingest.captures import named_releases
 from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake
+from jobs.lake.tables import CLUSTER_ID
 from jobs.report.rows import MAX_DETAILS, MAX_LISTED, MAX_STATES, Row, counted
 from jobs.views.in_duckdb import ask
 from replay.arrow.runs import groups
@@ -138,8 +139,11 @@ def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[str,
     """`states` and `elections` of the page, of these findings."""
     if not findings:
         return {}, []
-    values = {"most": MAX_STATES, "context": CONTEXT_STATES}
-    states = ask("report/states", (lake, cluster), values, sought=pa.Table.from_pylist(findings, _SOUGHT))
+    values, sought = {"most": MAX_STATES, "context": CONTEXT_STATES}, pa.Table.from_pylist(findings, _SOUGHT)
+    # Arrow leaves out the other rows before DuckDB sees their lists.
+    own = [among(name, sought[name].to_pylist()) for name in ("topic_id", "partition")]
+    history = lake.dataset("partition_history").filter((pc.field(CLUSTER_ID) == cluster) & own[0] & own[1])
+    states = ask("report/states", values=values, sought=sought, partition_history=history)
     shown = {tuple(row[name] for name in _STATE_KEY) for row in states}
     wanted = among("topic_id", (row["topic_id"] for row in states)) & among("offset", (row["offset"] for row in states))
     elections = lake.rows("elections", cluster, ELECTION_COLUMNS, wanted)

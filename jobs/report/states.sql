@@ -5,7 +5,7 @@
 with history as (
     select topic_id, partition, "offset", row_number() over own - 1 as place,
         count(*) over (partition by topic_id, partition) as total
-    from partition_history where topic_id in (select topic_id from sought)
+    from partition_history where (topic_id, partition) in (select (topic_id, partition) from sought)
     window own as (partition by topic_id, partition order by "offset")
 ),
 -- The place of the state that is valid after the record at an offset, the first one before all.

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow.dataset import dataset
+from pyarrow.dataset import Dataset, dataset
 
 from jobs.lake.lake import Lake
 from jobs.lake.row_keys import database
@@ -40,7 +40,7 @@ def connect(lakes: Sequence[Lake], cluster: str | None = None) -> duckdb.DuckDBP
 
 
 def ask(
-    query: str, of: tuple[Lake, str] | None = None, values: Mapping[str, Any] | None = None, **given: pa.Table
+    query: str, of: tuple[Lake, str] | None = None, values: Mapping[str, Any] | None = None, **given: pa.Table | Dataset
 ) -> list[dict[str, Any]]:
     """The rows of a query. Sums of integers never overflow.
 
@@ -60,7 +60,10 @@ def ask_table(query: str, values: Mapping[str, Any] | None = None, **given: pa.T
 
 
 def _text(
-    connection: duckdb.DuckDBPyConnection, query: str, of: tuple[Lake, str] | None, given: Mapping[str, pa.Table]
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    of: tuple[Lake, str] | None,
+    given: Mapping[str, pa.Table | Dataset],
 ) -> str:
     """The text of a query, whose tables are made known."""
     text = files("jobs").joinpath(f"{query}.sql").read_text("utf-8")
