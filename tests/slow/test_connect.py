@@ -38,6 +38,8 @@ RUN = ["run", str(capture("unclean")), "--lake"]
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with connect_server(tmp_path_factory.mktemp("connect"), ROOT, load_settings().spark.jars_path()) as address:
         yield address
+        # What a failed test has left open: Python would end only after ten minutes of calls to a server that is gone.
+        RemoteSession.builder.remote(address).getOrCreate().stop()
 
 
 @pytest.fixture(scope="module")
