@@ -3,18 +3,20 @@
 A controller writes a broker's registration change and the partition changes that follow from it as one event. The
 partition changes come before it on fencing, unregistration, a new registration and failed directories, and after it on
 unfencing and controlled shutdown. A batch may hold several events, so only the nearest broker record of the same batch
-counts. An event of more than 10,000 records is split into several batches and is not recognised.
+counts, or of the batches that an event of more than 10,000 records is split into.
 
 Sources: Kafka's ReplicationControlManager (handleBrokerFenced, handleBrokerUnregistered, handleBrokerUnfenced,
-handleBrokerInControlledShutdown, handleBrokerUncleanShutdown, handleDirectoriesOffline); KIP-858, KIP-841.
+handleBrokerInControlledShutdown, handleBrokerUncleanShutdown, handleDirectoriesOffline), QuorumController.appendRecords
+(3.9.1 to 4.3.1); KIP-858, KIP-841.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from replay.arrow.ragged import Array
+from replay.arrow.runs import last_true
 from replay.cluster.brokers import BrokerState, BrokerTimeline
 
 FENCE, CONTROLLED_SHUTDOWN, REGISTRATION = "fence", "controlled_shutdown", "registration"
@@ -26,13 +28,38 @@ AFTER_CHANGES = (FENCE, UNREGISTER, REGISTRATION, DIRECTORY_OFFLINE)
 BEFORE_CHANGES = (CONTROLLED_SHUTDOWN, UNFENCE)
 
 _NOBODY = -1
+_MOST_RECORDS = 10_000  # of an event in one batch
+
+
+@dataclass(frozen=True, slots=True)
+class SplitEvents:
+    """Base offsets of the batches that go on with an event, ascending, and of those in which that event began."""
+
+    batch: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    begin: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def begin_of(self, batch: Array) -> Array:
+        """The batch in which the event of each batch began; of one that goes on with none, itself."""
+        at = np.searchsorted(self.batch, batch)
+        goes_on = np.append(self.batch, _NOBODY)[at] == batch
+        found: Array = np.where(goes_on, np.append(self.begin, _NOBODY)[at], batch)
+        return found
+
+
+def split_events(base: Array, last: Array, epoch: Array) -> SplitEvents:
+    """The events that are split over batches (base and last offset, epoch; ascending): what follows a batch with the
+    most records of an event may go on with it."""
+    full = (last - base + 1 >= _MOST_RECORDS)[:-1] & (base[1:] == last[:-1] + 1) & (epoch[1:] == epoch[:-1])
+    goes_on = np.append(False, full)[: len(base)]
+    return SplitEvents(base[goes_on], base[last_true(~goes_on)[goes_on]])
 
 
 @dataclass(frozen=True)
 class BrokerEvents:
     """Broker records in offset order, one element each.
 
-    kind: one of the names above. gone: ids of the directories that failed on a broker that stays registered.
+    kind: one of the names above. gone: ids of the directories that failed on a broker that stays registered. split: of
+    the log.
     """
 
     offset: Array
@@ -40,6 +67,7 @@ class BrokerEvents:
     broker: Array
     kind: Array
     gone: list[list[str]]
+    split: SplitEvents
 
     @cached_property
     def kind_number(self) -> Array:
@@ -50,7 +78,7 @@ class BrokerEvents:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The nearest broker record of each change, in the same batch: its index in BrokerEvents, kind (as an index into
+    """The nearest broker record of each change, in the same event: its index in BrokerEvents, kind (as an index into
     KINDS), broker and metadata offset. Without a record the index is undefined, the kind OTHER, the others -1."""
 
     index: Array
@@ -64,7 +92,7 @@ class Nearest:
         return np.array(KINDS, dtype=object)[self.kind_number]
 
 
-def broker_events(brokers: BrokerTimeline) -> BrokerEvents:
+def broker_events(brokers: BrokerTimeline, split: SplitEvents) -> BrokerEvents:
     """The timeline's states as events. A record without an effect on partitions is OTHER."""
     steps = [(b, s) for states in brokers.states.values() for b, s in zip([None, *states], states, strict=False)]
     steps.sort(key=lambda step: step[1].offset)
@@ -74,6 +102,7 @@ def broker_events(brokers: BrokerTimeline) -> BrokerEvents:
         broker=np.array([state.broker_id for _, state in steps], dtype=np.int64),
         kind=np.array([_kind(before, state) for before, state in steps], dtype=object),
         gone=[_gone(before, state) for before, state in steps],
+        split=split,
     )
 
 
@@ -101,7 +130,8 @@ def nearest(events: BrokerEvents, offset: Array, batch: Array, after: bool) -> N
     count = len(events.offset)
     index = np.searchsorted(events.offset, offset, side="right" if after else "left") - (0 if after else 1)
     found = (index >= 0) & (index < count)
-    found[found] = events.batch[index[found]] == batch[found]
+    begin_of = events.split.begin_of
+    found[found] = begin_of(events.batch[index[found]]) == begin_of(batch[found])
     place = np.where(found, index, count)
     columns = ((events.kind_number, KINDS.index(OTHER)), (events.broker, _NOBODY), (events.offset, _NOBODY))
     return Nearest(index, *(np.append(values, none)[place] for values, none in columns))

@@ -16,7 +16,7 @@ import pyarrow as pa
 from replay.arrow.ragged import Array, Row
 from replay.arrow.schemas import PARTITION_HISTORY, PROVENANCE_NAMES, TOPIC_EVENTS
 from replay.cluster.boots import Boots, Processes
-from replay.cluster.broker_events import BrokerEvents, broker_events
+from replay.cluster.broker_events import BrokerEvents, SplitEvents, broker_events, split_events
 from replay.cluster.brokers import BROKER_TYPES, BrokerTimeline, ControllerReleases
 from replay.cluster.configs import (
     BROKER,
@@ -61,6 +61,7 @@ _LATENESS, _SLACK_MS, _CHECKS = 0.5, 1_000, 8
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _LONGEST_MS = 1000 * 366 * 24 * 60 * 60 * 1000
 REQUEST_THREADS, DEFAULT_REQUEST_THREADS = "num.io.threads", 8
+_OF_BATCH = ("base_offset", "last_offset", "epoch")
 # Every node's own properties file names its roles. A manifest that lists a few configs does not.
 _ROLES = "process.roles"
 
@@ -118,7 +119,7 @@ class ClusterFacts:
     was captured, the most threads that its processes can have had to append what clients produce (num.io.threads).
     disk_errors: by broker, when it logged that a disk could not be written, in ms by its own clock; None: its zone is
     not known.
-    knows_all_topics: the metadata log is known from its first record on.
+    knows_all_topics: the metadata log is known from its first record on. split: its events of several batches.
     """
 
     cluster_id: str
@@ -147,6 +148,7 @@ class ClusterFacts:
     request_threads: Mapping[int, int] = field(default_factory=dict)
     disk_errors: Mapping[int, Sequence[int | None]] = field(default_factory=dict)
     knows_all_topics: bool = True
+    split: SplitEvents = field(default_factory=SplitEvents)
 
     def known_configs(self) -> ElectionConfigs:
         """`configs`. Errors: ValueError if they are not known."""
@@ -183,7 +185,7 @@ class ClusterFacts:
     @cached_property
     def broker_events(self) -> BrokerEvents:
         """The brokers' events as arrays, worked out once."""
-        return broker_events(self.brokers)
+        return broker_events(self.brokers, self.split)
 
     @property
     def heard_ms(self) -> int:
@@ -296,6 +298,7 @@ def cluster_facts(
         request_threads=_request_threads(changes, static),
         disk_errors=disk_errors or {},
         knows_all_topics=is_complete(state.shape.runs),
+        split=split_events(*(state.shape.batches.column(name)[state.shape.live] for name in _OF_BATCH)),
     )
 
 

@@ -161,9 +161,9 @@ def _with_lost(
         lost = _only(lost, rows.states.replicas[at], inside=True)
     events = facts.broker_events
     left = np.isin(events.kind.astype(str), (REGISTRATION, UNREGISTER))
-    batches, number = np.unique(events.batch[left], return_inverse=True)
+    batches, number = np.unique(events.split.begin_of(events.batch[left]), return_inverse=True)
     reasons = number << 32 | events.broker[left]
-    batch = rows.history["batch_base_offset"].to_numpy()[at]
+    batch = events.split.begin_of(rows.history["batch_base_offset"].to_numpy()[at])
     index = np.searchsorted(batches, batch)
     excused = np.isin(index[:, None] << 32 | np.maximum(lost, 0), reasons)
     excused &= np.isin(batch, batches)[:, None]

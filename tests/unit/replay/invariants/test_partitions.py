@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from replay.arrow.schemas import sorted_history
+from replay.cluster.broker_events import SplitEvents, split_events
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, ConfigChange, ElectionConfigs, config_timeline
 from replay.cluster.facts import CLUSTER_RECORDS, Clock, ClusterFacts, cluster_facts
@@ -40,8 +41,9 @@ OF_QUORUM = {
 def facts(*known: str, brokers: BrokerTimeline | None = None) -> ClusterFacts:
     """As `cluster_facts` makes them of a whole log; every topic is called t. known: `cleared 5`, a ClearElrRecord;
     `set 5 1=2`, min.insync.replicas of a resource (`cluster`, `t`, or a node; `-`: deleted); `file 1 2`, the same in a
-    node's file (`-`: the file does not name it); `levels`: all that are known (else LEVELS)."""
-    brokers, static = brokers or running(1, 2, 3), {}
+    node's file (`-`: the file does not name it); `split 7/5`, a batch that goes on with the event of another; `levels`:
+    all that are known (else LEVELS)."""
+    brokers, static, split = brokers or running(1, 2, 3), {}, SplitEvents()
     configs: list[ConfigChange] = []
     cleared, levels = [], list(LEVELS)
     for what, *words in (item.split() for item in known):
@@ -51,6 +53,8 @@ def facts(*known: str, brokers: BrokerTimeline | None = None) -> ClusterFacts:
             resource, value = words[1].split("=")
             kind, name = (2, "t") if resource == "t" else (4, "" if resource == "cluster" else resource)
             configs.append(ConfigChange(int(words[0]), kind, name, MIN_ISR, None if value == "-" else value))
+        elif what == "split":
+            split = SplitEvents(*np.array([word.split("/") for word in words], dtype=np.int64).T)
         elif what == "file":
             static[int(words[0])] = {"process.roles": "broker"} if words[1] == "-" else {MIN_ISR: words[1]}
         else:
@@ -72,7 +76,17 @@ def facts(*known: str, brokers: BrokerTimeline | None = None) -> ClusterFacts:
         cleared=np.array(cleared, dtype=np.int64),
         broker_min_isr={b: timeline(MIN_ISR, [(-1, b)]) for b in {*brokers.states, *static}},
         records=pa.Table.from_pylist(records, schema=CLUSTER_RECORDS),
+        split=split,
     )
+
+
+def test_an_event_of_more_records_than_a_batch_takes_is_split() -> None:
+    base = np.array([0, 5, 10_005, 20_005, 30_000, 40_000, 50_001])
+    last = np.array([4, 10_004, 20_004, 29_999, 39_999, 49_999, 60_000])
+    found = split_events(base, last, np.array([1, 1, 1, 1, 2, 3, 3]))
+    assert (found.batch.tolist(), found.begin.tolist()) == ([10_005, 20_005], [5, 5])
+    assert found.begin_of(base).tolist() == [0, 5, 5, 5, *base[4:]]
+    assert split_events(base[:0], last[:0], last[:0]).begin_of(base).tolist() == base.tolist()
 
 
 def violations(history: pa.Table, known: ClusterFacts | None = None) -> list[Row]:
