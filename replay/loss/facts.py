@@ -137,7 +137,7 @@ def after_old_log_ends(
     begun = [(s.broker_id, s.batch_base_offset) for s in cluster.brokers.new_incarnations]
     events = Events(*np.array(begun, dtype=np.int64).reshape(-1, 2).T)
     registered = events.up_to(states.leader[back], facts.batch[back])
-    registered = registered != events.up_to(states.leader[back], facts.batch[earlier])
+    registered = registered != events.up_to(states.leader[back], facts.batch[earlier + 1] - 1)
     result[back[same & ~registered]] = True
     # Every later election of the stretch that outlasts its own batch.
     brief = np.append((states.key[1:] == states.key[:-1]) & (facts.batch[1:] == facts.batch[:-1]), False)
@@ -184,7 +184,7 @@ def _may_lack_acknowledged(
     """
     back, earlier = again
     leader, led = states.leader[back], earlier >= 0
-    now, then = (sessions.numbers_at(leader, facts.batch[at]) for at in (back, facts.term_start[earlier]))
+    now, then = (sessions.numbers_at(leader, at) for at in (facts.batch[back], facts.batch[earlier + 1] - 1))
     isr, elr = (is_in(states.replicas, states.lists[name]) for name in ("isr", "elr"))
     joined = np.minimum(_since(states, facts, isr, back - 1, leader), back)
     rejoined = (joined > earlier + 1) & (joined < back) & (states.leader[joined] >= 0)

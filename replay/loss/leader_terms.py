@@ -309,9 +309,11 @@ class LeaderTerms(ReplicaLogs):
         earlier = next((t for t in before if t.leader == leader and t.end <= row), None)
         if earlier is None:
             return not self.facts.anchored[stretch]
-        now = self.sessions.at(leader, int(self.facts.batch[row]))
-        if earlier.session is None or now is None or earlier.session.begin_batch != now.begin_batch:
-            return earlier.session is not None and now is not None
+        # Its last process, which may have registered in that term.
+        batches = int(self.facts.batch[earlier.end]) - 1, int(self.facts.batch[row])
+        led, now = (self.sessions.at(leader, batch) for batch in batches)
+        if led is None or now is None or led.begin_batch != now.begin_batch:
+            return led is not None and now is not None
         since, epoch = int(self.states.leader_epoch[earlier.end - 1]), int(self.states.leader_epoch[row])
         if any(since < each < epoch for each in self.lines.followed_epochs(leader)):
             return True
