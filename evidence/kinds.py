@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Collection
 from importlib.resources import files
 from pathlib import PurePosixPath
 
@@ -132,6 +133,17 @@ def node_in_path(path: PurePosixPath) -> int | None:
     ]
     named = next((match for match in found if not _TIME.fullmatch(match[0])), found[0] if found else None)
     return None if named is None else int32_of(named[1])
+
+
+def says_whose(folder: PurePosixPath, names: Collection[str]) -> bool:
+    """Whether a folder's name says what is in it: the metadata log, a replica's log, which has a partition.metadata, or
+    a node's files. names: of the files right in it, which may be segments in a folder of any name."""
+    if folder.name == METADATA_LOG_DIR:
+        return True
+    if any(_SEGMENT.fullmatch(name) for name in names):
+        is_replica = "partition.metadata" in names and "quorum-state" not in names
+        return is_replica and partition_of(folder / "partition.metadata") is not None
+    return _NODE.fullmatch(folder.name) is not None and folder.name[0].isalpha()
 
 
 def _in_replica_log(path: PurePosixPath) -> bool:

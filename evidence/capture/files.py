@@ -195,7 +195,7 @@ def _opened(
     if local not in in_place and local.is_dir():
         copied, special = _walk(local, location, limits.capture_files)
         found = [Member(PurePosixPath(each.relative_to(local).as_posix()), each) for each in (*copied, *in_place)]
-        yield _register(location, found, [*refused, *special], limits, in_place)
+        yield _register(location, _in_folder(location.name, found), [*refused, *special], limits, in_place)
     elif local not in in_place and archive.is_archive(local):
         with private_folder() as folder:
             members, refused = archive.unpack(local, folder, limits, str(location))
@@ -282,8 +282,18 @@ def sha256_of(path: Local) -> str:
 def _without_single_folder(members: list[Member]) -> list[Member]:
     """An archive's files; without the folder that all of them are in, so that paths are the same packed and
     unpacked."""
-    is_single = len({each.path.parts[0] for each in members}) == 1 and all(len(each.path.parts) > 1 for each in members)
-    return [replace(each, path=PurePosixPath(*each.path.parts[is_single:])) for each in members]
+    tops = {each.path.parts[0] for each in members}
+    if len(tops) != 1 or any(len(each.path.parts) == 1 for each in members):
+        return members
+    return _in_folder(tops.pop(), [replace(each, path=PurePosixPath(*each.path.parts[1:])) for each in members])
+
+
+def _in_folder(name: str, members: list[Member]) -> list[Member]:
+    """The files of the folder that is the capture; with its name in their paths if that says whose they are: a node's,
+    or of which log. A folder with a manifest has all that is known of them."""
+    own = {str(each.path) for each in members if len(each.path.parts) == 1}
+    is_known = kinds.says_whose(PurePosixPath(name), own) and own.isdisjoint(NAMES)
+    return [replace(each, path=PurePosixPath(name, each.path)) for each in members] if is_known else members
 
 
 def _register(

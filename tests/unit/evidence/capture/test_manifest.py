@@ -32,8 +32,8 @@ def test_what_is_known_of_the_files_of_a_capture(case: dict[str, Any]) -> dict[s
     with TemporaryDirectory() as folder:
         root = write_files(Path(folder, "capture"), case["files"])
         try:
-            with open_capture(root) as capture:
-                return {**{name: case[name] for name in ("what", "files")}, **known(capture)}
+            with open_capture(root / case.get("opened", "")) as capture:
+                return {**{name: case[name] for name in ("what", "files", "opened") if name in case}, **known(capture)}
         except CaptureError as error:
             message = str(error)
     assert case["error"] in message
