@@ -1,8 +1,10 @@
 """The byte account of each captured file, and the provenance columns of the rows read from it."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
@@ -24,6 +26,27 @@ class Account:
     note: str | None = None
     damage: Sequence[Damage] = ()
     is_read: bool = True
+
+
+def with_undecoded(
+    files: Iterable[EvidenceFile], accounts: Mapping[str, Account], rows: Iterable[Mapping[str, Any]]
+) -> dict[str, Account]:
+    """The accounts, by path, with the records that could not be decoded: those of `rows` (tables.QUARANTINE) that are
+    no damage in an account. A file's copies have them, too."""
+    of_file: dict[str, dict[int, int]] = defaultdict(dict)
+    for row in rows:
+        found = of_file[row["sha256"]]
+        found[row["position"]] = max(row["length_bytes"], found.get(row["position"], 0))
+    result = dict(accounts)
+    for file in (f for f in files if f.path in accounts):
+        account = accounts[file.path]
+        known = {damage.position for damage in account.damage if damage.length_bytes}
+        end = file.size_bytes - account.trailing_bytes
+        count = sum(n for at, n in of_file[file.sha256].items() if at not in known and at < end)
+        note = account.note or (f"{count} bytes of records that cannot be decoded" if count else None)
+        parsed, quarantined = account.parsed_bytes - count, account.quarantined_bytes + count
+        result[file.path] = replace(account, parsed_bytes=parsed, quarantined_bytes=quarantined, note=note)
+    return result
 
 
 def last_of_each_folder(files: Iterable[EvidenceFile], kind: str) -> set[str]:

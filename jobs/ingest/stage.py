@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from evidence import kinds, tables
 from evidence.broker_logs.boot_ids import read_boot_ids
 from evidence.broker_logs.read import BrokerLogTables, read_broker_logs, without_contradicted
-from evidence.capture.accounts import quarantine_rows
+from evidence.capture.accounts import quarantine_rows, with_undecoded
 from evidence.capture.files import Capture, EvidenceFile, open_capture, the_cluster
 from evidence.capture.remote import Location
 from evidence.capture.static_configs import static_configs
@@ -46,6 +46,7 @@ from replay.arrow.runs import groups
 Progress = Callable[[str], None]
 # Written last: a file in it has been ingested completely.
 _LAST = INGESTED[-1]
+_UNUSED = ("sha256", "position", "length_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,7 @@ def _ingest(write: "_Writer", capture: Capture, settings: Settings, progress: Pr
     write.append("boot_ids", boot_ids.rows)
     write.append("static_configs", pa.Table.from_pylist(static_configs(capture), schema=STATIC_CONFIGS))
     logs = groups(scanned.logs, lambda log: log.file.path)
+    accounts = with_undecoded(capture.files, accounts, lake.rows("quarantine", cluster, _UNUSED))
     rows = [file_row(capture.name, f, accounts.get(f.path), logs.get(f.path, []), duration_ms) for f in capture.files]
     done = receipt(capture, settings.custody)
     write.count(TABLE, write_row(lake, cluster, capture.name, rows, manifest_of(capture), done))

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from evidence import kinds, tables
-from evidence.capture.accounts import quarantine_rows
+from evidence.capture.accounts import quarantine_rows, with_undecoded
 from evidence.capture.files import EvidenceFile, open_capture
-from evidence.errors import CaptureError
+from evidence.errors import CaptureError, Damage
 from evidence.metadata_log.rows import SNAPSHOT, ByteRange, byte_ranges, decode_range, heads, work_of
 from evidence.metadata_log.scan import Scanned, batch_table, file_row, scan_files
 from evidence.wire.batches import scan_batches
@@ -50,13 +50,17 @@ def test_what_is_found_in_the_files_of_a_capture(case: Row) -> Row:
     with TemporaryDirectory() as folder:
         files = captured(Path(folder), data)
         result = scan_files(files)
+        found = [(w.path, list(decode_range(data[w.path], w, "c"))) for w in work_of(result)]
+        bad = {f: [i for path, items in found if path == f.path for i in items if isinstance(i, Damage)] for f in files}
+        undecoded = [row for file, damage in bad.items() for row in quarantine_rows("c", file, damage)]
+        result.accounts = with_undecoded(files, result.accounts, undecoded)
         told = {file.path: account_of(file, data[file.path], result) for file in files}
     rows = batch_table("c", result.batches).to_pylist()
     assert all(len(scan_batches(data[r["path"]][r["position"] :][: r["size_bytes"]]).batches) == 1 for r in rows)
     batches = [f"{row['base_offset']}@{row['epoch']} of {row['nodes']}" for row in rows]
     items: dict[str, list[str]] = {}
-    for work in work_of(result):
-        items.setdefault(work.path, []).extend(shown(item) for item in decode_range(data[work.path], work, "c"))
+    for path, decoded in found:
+        items.setdefault(path, []).extend(shown(item) for item in decoded if not isinstance(item, Damage))
     return {"what": case["what"], "files": case["files"], "batches": batches, "records": items, "found": told}
 
 
