@@ -1,10 +1,9 @@
 """How far each node's wall clock is from the controllers' clock, by events that the metadata log and the node's own log
-both tell of. Pure: Arrow tables in, tables.NODE_CLOCKS out.
+both tell of (jobs/detect/anchors.sql finds them). Pure.
 
 A broker logs a partition's state after the record that made it, whenever that was: line less record bounds the wall
 clock's lead from above, and the least of many such differences is close to it. What a broker logs before it asks the
-controller for a record (it is starting; its leader shrinks an ISR) bounds it from below. Partition epochs, broker
-epochs and incarnation ids say which record is meant: no clock is compared to find it. A controller's own lines bound
+controller for a record (it is starting; its leader shrinks an ISR) bounds it from below. A controller's own lines bound
 nothing: the active one applies records before it appends them.
 """
 
@@ -23,21 +22,19 @@ from evidence.tables import Row, with_column
 PRINTED, START_TIME, ANCHORS = "printed", "start_time", "anchors"
 _AFTER_ITS_RECORD = ("leader_started", "follower_started", "leader_unchanged", "follower_unchanged", "isr_updated")
 _OF_SESSIONS = ("broker_starting", "broker_registered", "controlled_shutdown_started")
-# The kinds of events that `node_clocks` looks at.
+# The kinds of lines that may be anchors.
 KINDS_OF_ANCHORS = (*_AFTER_ITS_RECORD, "isr_shrinking", *_OF_SESSIONS)
 # A node's clock is taken to be closer than this to the controllers' where only anchors show its zone; where it was not,
 # or another zone than the one that is shown counted, nothing follows from the node's times.
 _CLOCK_ERROR_MS = 60_000
 # By how much a zone's clocks go forward in spring and back in autumn (Lord Howe: half an hour).
 _SUMMER_TIMES_MS = (1_800_000, 3_600_000)
-# A later capture may have another file under the same path.
-_FILE = ("capture", "path")
-_IN_FILES = ("node_id", *_FILE, "position")
 
 
 @dataclass(frozen=True, slots=True)
-class _Anchor:
-    """logged_at_ms less record_ms is at most (is_upper: at least) what the wall clock is ahead."""
+class Anchor:
+    """A line and the record that it is about. logged_at_ms less record_ms is at least what the wall clock is ahead
+    (is_upper), or at most that."""
 
     node_id: int
     record_ms: int
@@ -49,26 +46,17 @@ class _Anchor:
         return self.logged_at_ms - self.record_ms
 
 
-def node_clocks(
-    events: pa.Table, states: pa.Table, registrations: pa.Table | None = None, boots: pa.Table | None = None
-) -> pa.Table:
+def node_clocks(anchors: Iterable[Anchor], events: pa.Table, boots: pa.Table | None = None) -> pa.Table:
     """tables.NODE_CLOCKS: for each node with an anchor a row, or several where its clock or zone was set meanwhile (no
     one offset satisfies all bounds), by time. A row's bounds hold for a clock that was not set between from_ms and
     to_ms; one that was set by less than the bounds are apart is not noticed.
 
-    events: tables.BROKER_LOG_EVENTS. states: a partition's state after each record: topic_id, topic, partition,
-    leader_epoch, partition_epoch, timestamp_ms (null: no such state), isr. registrations: broker_id, broker_epoch,
-    incarnation_id, timestamp_ms, in_controlled_shutdown. Of both, rows whose `origin` is not `log` say nothing of a
-    record's time. boots: tables.NODE_BOOTS.
+    events, boots: tables.BROKER_LOG_EVENTS and NODE_BOOTS, which may show zones.
     """
-    anchors = [*_after_states(events, states), *_before_states(events, states)]
-    if registrations is not None:
-        anchors += _of_registrations(events, registrations)
-    by_node: dict[int, list[_Anchor]] = defaultdict(list)
+    by_node: dict[int, list[Anchor]] = defaultdict(list)
     for anchor in anchors:
         by_node[anchor.node_id].append(anchor)
-    printed = _printed_zones(events, boots)
-    rows = []
+    printed, rows = _printed_zones(events, boots), list[Row]()
     for node, of_node in sorted(by_node.items()):
         for row in _spans(of_node):
             zone_ms, source = _zone(row, printed.get(node, {}))
@@ -135,125 +123,9 @@ def _in_utc(wall_ms: int, spans: list[Row]) -> int | None:
     return None if zone_ms is None else wall_ms - zone_ms
 
 
-def _of_log(table: pa.Table) -> pa.Table:
-    return table.filter(pc.equal(table["origin"], "log")) if "origin" in table.column_names else table
-
-
-def _topic_ids(states: pa.Table) -> dict[str, str]:
-    """The id of each topic name that only one topic ever had."""
-    pairs = states.select(["topic", "topic_id"]).group_by(["topic", "topic_id"]).aggregate([]).to_pylist()
-    ids: dict[str, list[str]] = defaultdict(list)
-    for pair in pairs:
-        ids[pair["topic"]].append(pair["topic_id"])
-    return {topic: found[0] for topic, found in ids.items() if len(found) == 1 and found[0] is not None}
-
-
-def _located(events: pa.Table, states: pa.Table, kinds: Iterable[str]) -> pa.Table:
-    """Events of these kinds with a topic id, from the line or by a name that is not in doubt."""
-    events = events.filter(pc.is_in(events["kind"], pa.array(kinds, pa.string())))
-    ids = _topic_ids(states)
-    names, found = events["topic"].to_pylist(), events["topic_id"].to_pylist()
-    events = with_column(events, "topic_id", [t or ids.get(n) for n, t in zip(names, found, strict=True)])
-    usable = pc.and_(pc.is_valid(events["node_id"]), pc.is_valid(events["logged_at_ms"]))
-    return events.filter(usable)
-
-
-def _after_states(events: pa.Table, states: pa.Table) -> list[_Anchor]:
-    """Lines of a broker about a state that it has learned of."""
-    keys = ["topic_id", "partition", "partition_epoch"]
-    lines = _located(events, states, _AFTER_ITS_RECORD).select([*keys, "leader_epoch", "node_id", "logged_at_ms"])
-    known = _of_log(states)
-    columns = {name: known[name].cast(lines.schema.field(name).type) for name in keys}
-    known = pa.table({**columns, "state_epoch": known["leader_epoch"], "timestamp_ms": known["timestamp_ms"]})
-    joined = lines.join(known, keys=keys, join_type="inner")
-    same = pc.fill_null(pc.equal(joined["leader_epoch"], joined["state_epoch"]), pc.is_null(joined["leader_epoch"]))
-    joined = joined.filter(pc.and_(same, pc.is_valid(joined["timestamp_ms"])))
-    times = (joined[name].to_pylist() for name in ("node_id", "timestamp_ms", "logged_at_ms"))
-    return [_Anchor(node, record, line, True) for node, record, line in zip(*times, strict=True)]
-
-
-def _before_states(events: pa.Table, states: pa.Table) -> list[_Anchor]:
-    """The first `Shrinking ISR` of a leader since it knew the partition's state, of an ISR that a record then has."""
-    lines = _located(events, states, (*_AFTER_ITS_RECORD, "isr_shrinking"))
-    if not len(lines.filter(pc.equal(lines["kind"], "isr_shrinking"))):
-        return []
-    lines = lines.sort_by([(name, "ascending") for name in _IN_FILES])
-    shrinking: dict[tuple[int, str, int], Row] = {}
-    wanted: dict[tuple[str, int, int], list[tuple[int, int, frozenset[int]]]] = defaultdict(list)
-    names = ["kind", "node_id", "topic_id", "partition", "partition_epoch", "isr", "logged_at_ms", *_FILE]
-    for row in lines.select(names).to_pylist():
-        place = (row["node_id"], row["topic_id"], row["partition"])
-        if row["kind"] == "isr_shrinking":
-            shrinking.setdefault(place, row)
-            continue
-        asked = shrinking.pop(place, None)
-        if asked is None or row["kind"] != "isr_updated" or row["topic_id"] is None:
-            continue
-        if any(asked[name] != row[name] for name in _FILE):
-            continue
-        if asked["isr"] is not None and sorted(asked["isr"]) == sorted(row["isr"] or []):
-            key = (row["topic_id"], row["partition"], row["partition_epoch"])
-            wanted[key].append((row["node_id"], asked["logged_at_ms"], frozenset(asked["isr"])))
-    if not wanted:
-        return []
-    known = _of_log(states)
-    epochs = pa.array(sorted({key[2] for key in wanted}), known["partition_epoch"].type)
-    known = known.filter(pc.is_in(known["partition_epoch"], epochs))
-    anchors = []
-    for state in known.select(["topic_id", "partition", "partition_epoch", "timestamp_ms", "isr"]).to_pylist():
-        for node, logged, isr in wanted.get((state["topic_id"], state["partition"], state["partition_epoch"]), ()):
-            if state["timestamp_ms"] is not None and set(state["isr"] or ()) == isr:
-                anchors.append(_Anchor(node, state["timestamp_ms"], logged, False))
-    return anchors
-
-
-def _of_registrations(events: pa.Table, registrations: pa.Table) -> list[_Anchor]:
-    """A broker is starting before its registration is a record, and is registered after it; it begins a controlled
-    shutdown before that is one. Of a session that a snapshot shows first the registration is not in the log."""
-    incarnations: dict[str, int] = {}
-    sessions: dict[tuple[int, int], int] = {}
-    stops: dict[tuple[int, int], int] = {}
-    older: set[tuple[int, int]] = set()
-    names = ["broker_id", "broker_epoch", "incarnation_id", "timestamp_ms", "in_controlled_shutdown", "origin"]
-    rows = registrations.select([name for name in names if name in registrations.column_names])
-    for row in rows.sort_by("timestamp_ms").to_pylist():
-        if row["incarnation_id"] is None or row["timestamp_ms"] is None:
-            continue
-        session = (row["broker_id"], row["broker_epoch"])
-        if row.get("origin", "log") != "log":
-            older |= {session} - sessions.keys()
-            continue
-        if session not in older:
-            incarnations.setdefault(row["incarnation_id"], row["timestamp_ms"])
-            sessions.setdefault(session, row["timestamp_ms"])
-        if row["in_controlled_shutdown"]:
-            stops.setdefault(session, row["timestamp_ms"])
-    lines = events.filter(pc.is_in(events["kind"], pa.array(_OF_SESSIONS)))
-    lines = lines.sort_by([(name, "ascending") for name in _IN_FILES])
-    anchors: list[_Anchor] = []
-    registered: dict[tuple[int, str, str], int] = {}
-    columns = ["kind", "node_id", "broker_epoch", "incarnation_id", "logged_at_ms", *_FILE]
-    for row in lines.select(columns).to_pylist():
-        node, logged = row["node_id"], row["logged_at_ms"]
-        if node is None or logged is None:
-            continue
-        place = (node, row["capture"], row["path"])
-        if row["kind"] == "broker_starting":
-            registered.pop(place, None)
-            record = incarnations.get(row["incarnation_id"])
-        elif row["kind"] == "broker_registered":
-            registered[place] = row["broker_epoch"]
-            record = sessions.get((node, row["broker_epoch"]))
-        else:
-            record = stops.get((node, registered[place])) if place in registered else None
-        if record is not None:
-            anchors.append(_Anchor(node, record, logged, row["kind"] == "broker_registered"))
-    return anchors
-
-
-def _spans(anchors: list[_Anchor]) -> list[Row]:
+def _spans(anchors: list[Anchor]) -> list[Row]:
     """Stretches of anchors, by their records' time, that one offset satisfies."""
-    spans: list[list[_Anchor]] = []
+    spans: list[list[Anchor]] = []
     lower, upper = -inf, inf
     for anchor in sorted(anchors, key=lambda a: (a.record_ms, a.logged_at_ms, a.is_upper)):
         ahead = anchor.difference_ms
@@ -265,7 +137,7 @@ def _spans(anchors: list[_Anchor]) -> list[Row]:
     return [_span(part) for own in spans for part in _without_summer_time(own)]
 
 
-def _without_summer_time(anchors: list[_Anchor]) -> list[list[_Anchor]]:
+def _without_summer_time(anchors: list[Anchor]) -> list[list[Anchor]]:
     """The anchors of one span, and apart from them its first and last ones if all of these bound the offset from above,
     by an hour more than others do: a zone whose clocks went back or forward meanwhile."""
     ordered = sorted(anchors, key=lambda a: a.logged_at_ms)
@@ -276,7 +148,7 @@ def _without_summer_time(anchors: list[_Anchor]) -> list[list[_Anchor]]:
     return [part for part in (ordered[:begin], ordered[begin:end], ordered[end:]) if part]
 
 
-def _is_shifted(anchors: list[_Anchor], least_ms: int) -> bool:
+def _is_shifted(anchors: list[Anchor], least_ms: int) -> bool:
     return bool(anchors) and _is_summer_time(min(a.difference_ms for a in anchors) - least_ms)
 
 
@@ -284,7 +156,7 @@ def _is_summer_time(ms: int) -> bool:
     return any(abs(ms - shift) <= _CLOCK_ERROR_MS for shift in _SUMMER_TIMES_MS)
 
 
-def _span(anchors: list[_Anchor]) -> Row:
+def _span(anchors: list[Anchor]) -> Row:
     lower, upper = ([a.difference_ms for a in anchors if a.is_upper is side] for side in (False, True))
     times = [a.logged_at_ms for a in anchors]
     return {

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.broker_logs.anchors import KINDS_OF_ANCHORS, boots_in_utc, least_error_ms, node_clocks, with_utc
+from evidence.broker_logs.anchors import KINDS_OF_ANCHORS, Anchor, boots_in_utc, least_error_ms, node_clocks, with_utc
 from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS, NODE_CLOCKS
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import load_cluster_state, replayed_from, static_files
-from jobs.views.in_duckdb import ask
+from jobs.views.in_duckdb import ask, ask_table
 from replay.arrow.runs import groups
 from replay.cluster.boots import BOOT_COLUMNS, boots_of, processes_of
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts, fall_ms
@@ -23,12 +23,14 @@ from replay.findings.registration_lines import LINES, REGISTRATION_KINDS, SESSIO
 from replay.offsets.broker_lines import KINDS
 from replay.offsets.topic_ids import LIFETIME_COLUMNS, events_with_topic_ids, lifetimes_of
 
-_STATES = ["topic_id", "topic", "partition", "leader_epoch", "partition_epoch", "timestamp_ms", "isr", "origin"]
+_STATES = ("topic_id", "topic", "partition", "leader_epoch", "partition_epoch", "timestamp_ms", "isr", "origin")
 # The lines that verdicts use or that are compared with the history, and those that name topic ids for others of a file.
 USED = tuple(dict.fromkeys((*KINDS, *COMPARED, "partition_created", "log_load_completed")))
 # Not those of a disk that is full.
 _LOST_WRITES = ["Input/output error", "Read-only file system"]
-_SESSIONS = ["broker_id", "broker_epoch", "incarnation_id", "timestamp_ms", "in_controlled_shutdown", "origin"]
+_SESSIONS = (
+    *("broker_id", "broker_epoch", "incarnation_id", "timestamp_ms", "in_controlled_shutdown", "origin", "offset"),
+)
 
 
 def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Table) -> tuple[ClusterState, ClusterFacts]:
@@ -88,7 +90,15 @@ def measured_clocks(lake: Lake, cluster: str) -> pa.Table:
     of_topics = pc.field("topic").isin(anchors["topic"].unique().drop_null())
     states = lake.read("partition_history", cluster, _STATES, of_topics)
     sessions = lake.read("broker_history", cluster, _SESSIONS)
-    return node_clocks(anchors, states, sessions, lake.read("node_boots", cluster, NODE_BOOTS.names))
+    return clocks_of(anchors, states, sessions, lake.read("node_boots", cluster, NODE_BOOTS.names))
+
+
+def clocks_of(events: pa.Table, states: pa.Table, sessions: pa.Table, boots: pa.Table) -> pa.Table:
+    """NODE_CLOCKS of a cluster. events, boots: tables.BROKER_LOG_EVENTS and NODE_BOOTS; states, sessions:
+    schemas.PARTITION_HISTORY, of all topics that events name, and BROKER_HISTORY."""
+    found = ask_table("detect/anchors", broker_log_events=events, partition_history=states, broker_history=sessions)
+    columns = (found[name].to_pylist() for name in ("node_id", "record_ms", "logged_at_ms", "is_upper"))
+    return node_clocks(map(Anchor, *columns), events, boots)
 
 
 def judging_events(lake: Lake, cluster: str, shape: LogShape, clocks: pa.Table, lifetimes: pa.Table) -> pa.Table:

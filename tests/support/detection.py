@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.broker_logs.anchors import boots_in_utc, least_error_ms, node_clocks, with_utc
+from evidence.broker_logs.anchors import boots_in_utc, least_error_ms, with_utc
+from jobs.detect.inputs import clocks_of
 from replay.arrow import schemas
 from replay.bucket import Detected, detect
 from replay.cluster.boots import boots_of, processes_of
@@ -156,7 +157,7 @@ def cluster_of(
 
 def _clocks(decoded: Decoded, state: ClusterState, history: pa.Table) -> pa.Table:
     sessions = broker_history(state.records, SESSION_EVIDENCE.empty_table(), [])
-    return node_clocks(decoded.events, history, sessions, decoded.node_boots)
+    return clocks_of(decoded.events, history, sessions, decoded.node_boots)
 
 
 def events_of(decoded: Decoded, state: ClusterState, history: pa.Table) -> pa.Table:

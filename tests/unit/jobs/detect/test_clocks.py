@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence import tables
-from evidence.broker_logs.anchors import boots_in_utc, least_error_ms, node_clocks, with_utc
+from evidence.broker_logs.anchors import boots_in_utc, least_error_ms, with_utc
 from evidence.broker_logs.read import BrokerLogTables, read_broker_logs
 from evidence.capture.files import open_capture
+from jobs.detect.inputs import clocks_of
 from replay.arrow import schemas
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
 from tests.support.golden import filled
@@ -24,6 +25,7 @@ from tests.support.pure import decode, history_of
 from tests.unit.evidence.accounting import FUZZ
 from tests.unit.evidence.broker_logs.support import Row
 
+NO_BOOTS = tables.NODE_BOOTS.empty_table()
 HOUR, INDIA = 3_600_000, 19_800_000
 ID = "W75btSJSTuq9rejrvBAZag"
 
@@ -52,7 +54,7 @@ REGISTERED = (
 @filled("clocks")
 def test_what_lines_show_of_a_clock(case: Row) -> Row:
     lines, boots = events(*case["events"]), pa.Table.from_pylist(case["boots"], schema=tables.NODE_BOOTS)
-    found = node_clocks(lines, states(*case["states"]), registrations(*case["registrations"]), boots)
+    found = clocks_of(lines, states(*case["states"]), registrations(*case["registrations"]), boots)
     assert found.schema.equals(tables.NODE_CLOCKS, check_metadata=True)
     rows = [{name: value for name, value in row.items() if value is not None} for row in found.to_pylist()]
     timed = with_utc(lines, found)
@@ -67,8 +69,8 @@ def test_a_clock_that_is_certainly_wrong_gives_no_time() -> None:
     stamped = [{**row, "logged_at_utc_ms": row["logged_at_ms"]} for row in late]
     table = registrations({"timestamp_ms": 1000})
     zone = pa.Table.from_pylist([{"node_id": 1, "zone_ms": 0}], schema=tables.NODE_BOOTS)
-    for lines, boots in ((late, zone), (stamped, None)):
-        found = node_clocks(events(*lines), states(), table, boots)
+    for lines, boots in ((late, zone), (stamped, NO_BOOTS)):
+        found = clocks_of(events(*lines), states(), table, boots)
         assert found["error_upper_ms"].to_pylist() == [-599_960]
         assert with_utc(events(*lines), found)["logged_at_utc_ms"].to_pylist() == [None, None]
         moment = {"node_id": 1, "first_event_ms": late[0]["logged_at_ms"], "last_event_ms": late[1]["logged_at_ms"]}
@@ -90,7 +92,9 @@ def test_true_bounds_hold_the_truth(offset_ms: int, moments: list[tuple[int, int
         for number, (at, delay) in enumerate(moments)
     ]
     records = [{"partition_epoch": number, "timestamp_ms": at} for number, (at, _) in enumerate(moments)]
-    (upper,) = node_clocks(events(*lines), states(*records), registrations())["offset_upper_ms"].to_pylist()
+    (upper,) = clocks_of(events(*lines), states(*records), registrations(), tables.NODE_BOOTS.empty_table())[
+        "offset_upper_ms"
+    ].to_pylist()
     assert upper == offset_ms + min(delay for _, delay in moments)
 
 
@@ -100,7 +104,7 @@ def real(name: str) -> tuple[BrokerLogTables, pa.Table]:
     decoded = decode(Path(capture(name)))
     history, state = history_of(decoded)
     sessions = broker_history(state.records, SESSION_EVIDENCE.empty_table(), [])
-    return logs, node_clocks(logs.events, history.table, sessions, logs.boots)
+    return logs, clocks_of(logs.events, history.table, sessions, logs.boots)
 
 
 @pytest.mark.parametrize("release", ["3.9.1", "4.0.2", "4.1.1"])
