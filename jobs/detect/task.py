@@ -24,14 +24,13 @@ from jobs.lake.row_groups import FilePart, SlicedFile, Slices, TopicBucket
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import SCRATCH, Storage
 from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_change_keys, read_rows, read_table
-from jobs.views.in_duckdb import ask_table
+from jobs.views.in_duckdb import ask, ask_table
 from replay.arrow.schemas import PARTITION_HISTORY, coded
 from replay.bucket import judge
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.state import ClusterState
 from replay.loss.judged_windows import TooManyWindowsError
 from replay.offsets.topic_ids import with_topic_ids
-from replay.partitions.comparison import printed_differences, snapshot_differences
 from replay.whatif.counterfactuals import Question
 
 # The table that each result of replay.bucket.judge is written to.
@@ -46,7 +45,6 @@ MAX_ORPHANS = 100_000
 LOG_ENDS, PRINTED, LINES = "log_ends", "printed", "lines"
 TOPICS = ("topic_id",)
 _STATES = coded(PARTITION_HISTORY)
-_OF_SNAPSHOT = ("snapshot_end_offset", "snapshot_epoch", "offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +110,7 @@ class DetectTask:
 
     def _compare_with_snapshots(self, item: BucketItem, history: pa.Table) -> tuple[int, list[dict[str, Any]]]:
         records = read_table(self.storage, SNAPSHOTS, item.parts[SNAPSHOTS], item.bucket)
-        compared, found = 0, []
-        for end_offset, compare_elr in self.snapshots.items():
-            rows = records.filter(pc.equal(records["snapshot_end_offset"], end_offset))
-            rows = new_rows(rows, rows.slice(0, 0), _OF_SNAPSHOT)  # each node has its own copy
-            change = rows["partition_change"].combine_chunks()
-            states = pa.table({field.name: change.field(field.name) for field in change.type})
-            count, differing = snapshot_differences(history, states, end_offset, compare_elr)
-            compared += count
-            found += differing
-        return compared, found
+        return snapshot_differences(history, records, self.snapshots)
 
     def _compare_with_printed(self, item: BucketItem, history: pa.Table) -> list[dict[str, Any]]:
         printed, end_ms = self._scratch(item, PRINTED, DESCRIBED_PARTITIONS), self.facts.log_end_ms
@@ -138,6 +127,26 @@ class DetectTask:
         if len(keys) == np.count_nonzero(of_record):
             return []
         return new_rows(keys, history, KEY).slice(0, MAX_ORPHANS).to_pylist()
+
+
+def snapshot_differences(
+    history: pa.Table, snapshot: pa.Table, ends: Mapping[int, bool]
+) -> tuple[int, list[dict[str, Any]]]:
+    """Compare replayed states with states that Kafka itself wrote: `compared` and `mismatches` of
+    snapshot_differences.sql. history: schemas.PARTITION_HISTORY rows of whole partitions; snapshot: rows of
+    snapshot_records of the same topics; ends: end offset of each snapshot to compare with -> whether it has the ELR."""
+    values = {"ends": list(ends), "has_elr": list(ends.values())}
+    (found,) = ask("detect/snapshot_differences", values=values, history=history, snapshot=snapshot)
+    return found["compared"], found["mismatches"]
+
+
+def printed_differences(
+    history: pa.Table, printed: pa.Table, clock_error_ms: int, log_end_ms: int
+) -> list[dict[str, Any]]:
+    """Compare replayed states with states that Kafka's tools printed: rows of printed_differences.sql. printed:
+    DESCRIBED_PARTITIONS rows with a time and with the id of a topic to compare with. log_end_ms: of the last batch."""
+    values = {"clock_error_ms": clock_error_ms, "log_end_ms": log_end_ms}
+    return ask("detect/printed_differences", values=values, history=history, printed=printed)
 
 
 def counts_of(values: pa.ChunkedArray) -> dict[str, int]:

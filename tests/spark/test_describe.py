@@ -62,8 +62,8 @@ def lakes(job: Job, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple
 @pytest.mark.parametrize("name", PRINTED)
 def test_describe_prints_every_line_that_kafka_topics_printed(lakes: dict[str, tuple[Lake, str]], name: str) -> None:
     """The tool takes seconds and the broker that it asks may lag, so any state from then would do
-    (replay/partitions/comparison.py); but in all that was captured the state at the tool's start is what it printed, in
-    every line."""
+    (jobs/detect/printed_differences.sql); but in all that was captured the state at the tool's start is what it
+    printed, in every line."""
     texts = printed(name)
     assert [text.count("\n\t") for _, text in sorted(texts.items())] == PRINTED[name]
     for started_ms, text in texts.items():

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.tables import DESCRIBED_PARTITIONS, PARTITION_CHANGE
+from evidence.tables import DESCRIBED_PARTITIONS
+from jobs.detect.task import printed_differences, snapshot_differences
+from jobs.lake.tables import TABLES
 from replay.arrow.schemas import PARTITION_HISTORY
-from replay.partitions.comparison import printed_differences, snapshot_differences
 from tests.support.window_table import Entry, beside, entries
 
 Row = dict[str, Any]
-SNAPSHOT = pa.schema(list(PARTITION_CHANGE))
 END = 50
 NAMES = ("replicas", "isr", "removing_replicas", "adding_replicas", "directories", "leader", "leader_epoch")
 NAMES += ("partition_epoch", "leader_recovery_state")
@@ -47,10 +47,12 @@ def history(*states: Row) -> pa.Table:
 
 
 def snapshot(*states: Row) -> pa.Table:
-    """What a snapshot writes of states of a history."""
+    """The records of a snapshot of states of a history."""
     marks = {"RECOVERED": 0, "RECOVERING": 1}
-    rows = [{**s, "leader_recovery_state": marks.get(s["leader_recovery_state"])} for s in states]
-    return pa.Table.from_pylist(rows, schema=SNAPSHOT)
+    changes = [{**s, "leader_recovery_state": marks.get(s["leader_recovery_state"])} for s in states]
+    place = {"snapshot_end_offset": END, "snapshot_epoch": 2}
+    rows = [{**place, "offset": number, "partition_change": change} for number, change in enumerate(changes)]
+    return pa.Table.from_pylist(rows, schema=TABLES["snapshot_records"].file_schema)
 
 
 def test_only_the_state_that_is_valid_at_the_snapshot_is_compared() -> None:
@@ -58,10 +60,10 @@ def test_only_the_state_that_is_valid_at_the_snapshot_is_compared() -> None:
     wrong = {**STATE, "leader": 9}
     ends = {"offset": 20, "end_offset": 30}, {"offset": 30, "end_offset": END}, {"offset": END, "end_offset": None}
     before, at, after = ({**wrong, **ends[0]}, {**STATE, **ends[1]}, {**wrong, **ends[2]})
-    assert snapshot_differences(history(before, at, after), snapshot(STATE), END, True) == (1, [])
+    assert snapshot_differences(history(before, at, after), snapshot(STATE), {END: True}) == (1, [])
     lone = [{**STATE, "offset": END}, {**STATE, "end_offset": END - 1}, {**STATE, "removed": True}]
     for state in lone:
-        compared, found = snapshot_differences(history(state), snapshot(STATE), END, True)
+        compared, found = snapshot_differences(history(state), snapshot(STATE), {END: True})
         assert (compared, [row["what"] for row in found]) == (1, ["missing in the replay"])
 
 
@@ -100,7 +102,7 @@ def test_any_states_are_compared_as_one_by_one(
         text = said.get(where, "missing in the replay")
         expected += [{"snapshot_end_offset": END, **place, "what": text}] if text else []
     mixed = data.draw(st.permutations(others))
-    compared, found = snapshot_differences(history(*own), snapshot(*mixed), END, compare_elr)
+    compared, found = snapshot_differences(history(*own), snapshot(*mixed), {END: compare_elr})
     assert compared == len(world)
     assert sorted(found, key=str) == sorted(expected, key=str)
 
