@@ -21,7 +21,7 @@ from airflow.sdk.exceptions import AirflowFailException
 log = logging.getLogger("kraft_forensics.dag")
 
 BINARY_VARIABLE = "KRAFT_FORENSICS_BIN"
-OK, ERROR, USAGE, FINDINGS, QUALITY, NEWER_LAKE = range(6)  # the exit codes of kraft-forensics
+OK, ERROR, USAGE, FINDINGS, QUALITY, OTHER_LAKE = range(6)  # the exit codes of kraft-forensics
 WITH_FINDINGS = ("run", "detect")  # commands that may return FINDINGS
 
 TAIL_LINES = 20  # of standard error, repeated in the exception that fails a task
@@ -117,7 +117,7 @@ def ended(command: str, code: int, tail: list[str]) -> dict[str, Any]:
         USAGE: "usage error; the same command cannot succeed",
         FINDINGS: f"exit code of findings, which only {' and '.join(WITH_FINDINGS)} may return",
         QUALITY: "quality failed: see the table quality_results",
-        NEWER_LAKE: "the lake is of a newer release",
+        OTHER_LAKE: "the lake is of another release",
     }
     why = final.get(code) or ("error" if code == ERROR else f"killed by signal {-code}" if code < 0 else "unknown")
     message = "\n".join([f"kraft-forensics {command}: exit code {code} ({why})", *tail])
