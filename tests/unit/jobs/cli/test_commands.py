@@ -135,6 +135,9 @@ def test_a_missing_file_or_capture_is_an_error_line(tmp_path: Path) -> None:
     what = "no such file or folder. Name a capture: a folder, an archive or a log segment."
     error = f"error: no such {{{{ capture }}}}: {what}\n"
     assert printed_by_main("run", "no such {{ capture }}", "--lake", tmp_path / "lake") == (1, "", error)
+    lake = lake_of(tmp_path / "lake", "c1").root
+    what = "this is a lake. Name a capture: a folder, an archive or a log segment."
+    assert printed_by_main("run", lake, "--lake", lake) == (1, "", f"error: {lake}: {what}\n")
 
 
 @pytest.mark.parametrize("words", [["config", "show"], ["coordinator", "x"]])
