@@ -1,6 +1,7 @@
 """The log file of this run: what Spark and Java print, and errors in full. On stderr an error is one line, which names
 it."""
 
+import errno
 import os
 import re
 import tempfile
@@ -76,7 +77,8 @@ def of_files(error: OSError) -> str:
     if error.errno is not None and error.filename is not None:
         return f"{error.filename}: {error.strerror}. {AGAIN}"
     text = (error.strerror if error.errno is not None else None) or _QUERY.sub("?...", str(error))
-    return f"{(_shortened(text) or type(error).__name__).rstrip('.')}. {AGAIN}"
+    where = " (the lake's disk, or that of TMPDIR)" if error.errno == errno.ENOSPC else ""
+    return f"{(_shortened(text) or type(error).__name__).rstrip('.')}{where}. {AGAIN}"
 
 
 def _shortened(text: str) -> str:

@@ -150,7 +150,7 @@ OF_DELTA = "Kernel error -> Generic S3 error\n     \x1b[31m↳\x1b[0m Error perf
     ("error", "text"),
     [
         *((OSError(number, os.strerror(number), PATH), f"{PATH}: {os.strerror(number)}") for number in NUMBERS),
-        (OSError(errno.ENOSPC, OF_ARROW), OF_ARROW),
+        (OSError(errno.ENOSPC, OF_ARROW), f"{OF_ARROW} (the lake's disk, or that of TMPDIR)"),
         (OSError(OF_DELTA), "Kernel error -> Generic S3 error: Error performing GET: 500"),
         (OSError(f"PUT {URL}: 500\n<Error>more</Error>"), "PUT http://127.0.0.1:1/lakes/a.json?... 500"),
         (TimeoutError(), "TimeoutError"),
