@@ -72,9 +72,11 @@ class Ledger:
     unreached: dict[int, set[int]] = field(default_factory=dict)
     deleted: set[int] = field(default_factory=set)
 
-    def held(self, log: Log) -> set[int]:
-        """The records that are not lost with this log: those that it has or had, and those that were deleted."""
-        return {*log.records, *(r for r in self.deleted if self.offsets.get(r, log.end) < log.end)}
+    def held(self, log: Log, epoch: int | None = None) -> set[int]:
+        """The records that are not lost with this log: those that it has or had, and those that were deleted, up to its
+        end; up to where it began the epoch that it leads, for it may have written to itself since."""
+        end = next((start for of, start in log.entries if of == epoch), log.end)
+        return {*log.records, *(r for r in self.deleted if self.offsets.get(r, end) < end)}
 
     def _written_anew(self, log: Log) -> set[int]:
         """The deleted records that the log has others in place of: an offset is lost once."""
@@ -152,7 +154,7 @@ class Ledger:
     def _took_over(self, election: _Election, log: Log) -> None:
         if election.had is None:
             never_led = () if election.led else election.held.union(election.at_election.records)
-            election.had = frozenset(self.held(log)).union(never_led)
+            election.had = frozenset(self.held(log, election.epoch)).union(never_led)
             # What an earlier winner lacked is back with one that has it, and can be lost again. What was deleted is in
             # no log that has grown anew.
             back = set(log.records).union(never_led)
