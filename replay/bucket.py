@@ -99,8 +99,8 @@ def detect(
     history: schemas.PARTITION_HISTORY rows of whole partitions; offsets: LOG_END_OFFSETS rows with their topic_id
     filled in. question None: changes are not compared with the rules, and only policies that just choose a leader
     answer. events: evidence.tables.BROKER_LOG_EVENTS rows of the same topics with their topic_id filled in
-    (replay.offsets.topic_ids.events_with_topic_ids), in any order; rows about no topic are not used. None: no node's
-    log was captured. Errors: TooManyWindowsError if a topic has more than most_windows.
+    (jobs/detect/topic_ids.py), in any order; rows about no topic are not used. None: no node's log was captured.
+    Errors: TooManyWindowsError if a topic has more than most_windows.
     """
     bucket = Bucket(history, facts)
     if most_windows is not None:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from evidence.broker_logs.anchors import KINDS_OF_ANCHORS, Anchor, boots_in_utc, least_error_ms, node_clocks, with_utc
 from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS, NODE_CLOCKS
 from jobs.config.settings import Settings
+from jobs.detect.topic_ids import LIFETIME_COLUMNS, events_with_topic_ids, lifetimes_of
 from jobs.lake.lake import Lake
 from jobs.replay.cluster_state import load_cluster_state, replayed_from, static_files
 from jobs.views.in_duckdb import ask, ask_table
@@ -21,7 +22,6 @@ from replay.cluster.state import ClusterState, LogShape
 from replay.findings.log_lines import COMPARED
 from replay.findings.registration_lines import LINES, REGISTRATION_KINDS, SESSIONS, registration_findings
 from replay.offsets.broker_lines import KINDS
-from replay.offsets.topic_ids import LIFETIME_COLUMNS, events_with_topic_ids, lifetimes_of
 
 _STATES = ("topic_id", "topic", "partition", "leader_epoch", "partition_epoch", "timestamp_ms", "isr", "origin")
 # The lines that verdicts use or that are compared with the history, and those that name topic ids for others of a file.
@@ -71,7 +71,7 @@ def measured_clock(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
 
 
 def topic_lifetimes(lake: Lake, cluster: str) -> pa.Table:
-    """replay.offsets.topic_ids.LIFETIMES of the cluster's topics."""
+    """jobs.detect.topic_ids.LIFETIMES of the cluster's topics."""
     parts = [lifetimes_of(part) for part in lake.parts("partition_history", cluster, LIFETIME_COLUMNS)]
     return lifetimes_of(pa.concat_tables(parts).rename_columns(LIFETIME_COLUMNS))
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError
 from evidence.tables import BROKER_LOG_EVENTS, DESCRIBED_PARTITIONS, LOG_END_OFFSETS
+from jobs.detect.topic_ids import with_topic_ids
 from jobs.ingest.records import SNAPSHOTS
 from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.lake import Lake
@@ -30,7 +31,6 @@ from replay.bucket import judge
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.state import ClusterState
 from replay.loss.judged_windows import TooManyWindowsError
-from replay.offsets.topic_ids import with_topic_ids
 from replay.whatif.counterfactuals import Question
 
 # The table that each result of replay.bucket.judge is written to.

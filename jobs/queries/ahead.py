@@ -20,6 +20,7 @@ from jobs.console.log import show_message
 from jobs.console.options import DocumentFormat
 from jobs.console.output import plain, print_table, printable, utc
 from jobs.detect.inputs import judging_inputs
+from jobs.detect.topic_ids import LIFETIME_COLUMNS, lifetimes_of, with_topic_ids
 from jobs.lake.lake import Lake, Row
 from jobs.report.rendering import for_terminal, rendered
 from replay.arrow import schemas
@@ -27,7 +28,6 @@ from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, is_usable
 from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
 from replay.offsets.partition_rows import evidence_of
-from replay.offsets.topic_ids import LIFETIME_COLUMNS, lifetimes_of, with_topic_ids
 from replay.plan.step import joined
 from replay.whatif import ahead as model
 

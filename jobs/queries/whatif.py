@@ -16,6 +16,7 @@ from jobs.console.log import show_message
 from jobs.console.output import Format, print_rows, print_table, utc
 from jobs.console.text import range_text
 from jobs.detect.inputs import judging_events, judging_inputs, newest_ms
+from jobs.detect.topic_ids import LIFETIME_COLUMNS, lifetimes_of, with_topic_ids
 from jobs.lake.lake import Lake
 from replay.arrow import schemas
 from replay.arrow.ragged import INT64_MAX
@@ -24,7 +25,6 @@ from replay.controller.predictions import predict_all
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.loss.judged_windows import losses
-from replay.offsets.topic_ids import LIFETIME_COLUMNS, lifetimes_of, with_topic_ids
 from replay.whatif.comparison import WHATIF, compare
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN, POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Scenario

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from evidence.tables import BROKER_LOG_EVENTS
+from jobs.detect.topic_ids import events_with_topic_ids, lifetimes_of
 from replay.arrow.runs import groups
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.bucket import Detected, detect
@@ -14,7 +15,6 @@ from replay.cluster.broker_sessions import broker_history, registrations, sessio
 from replay.cluster.features import ELR_VERSION
 from replay.findings.registration_lines import REGISTRATION_KINDS, SESSIONS, registration_findings
 from replay.offsets.broker_lines import KINDS
-from replay.offsets.topic_ids import events_with_topic_ids, lifetimes_of
 from tests.simulator.life import Life, together
 
 

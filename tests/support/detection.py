@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.broker_logs.anchors import boots_in_utc, least_error_ms, with_utc
+from jobs.detect import topic_ids
 from jobs.detect.inputs import clocks_of
 from replay.arrow import schemas
 from replay.bucket import Detected, detect
@@ -29,7 +30,6 @@ from replay.findings.replica_losses import truncations
 from replay.findings.windows import window_findings, window_id
 from replay.loss.election_facts import Contradictions
 from replay.loss.judged_windows import judged_windows
-from replay.offsets import topic_ids
 from replay.whatif.counterfactuals import counterfactuals
 from tests.support.pure import Decoded, history_of
 from tests.support.scenario import elr_levels, evidence, ms, offsets_table, states

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from evidence.tables import BROKER_LOG_EVENTS, LOG_END_OFFSETS
-from replay.offsets.topic_ids import LIFETIMES, events_with_topic_ids, with_topic_ids
+from jobs.detect.topic_ids import LIFETIMES, events_with_topic_ids, with_topic_ids
 
 OLD, NEW = "O" * 22, "N" * 22
 HOUR_MS = 3_600_000
