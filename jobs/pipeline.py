@@ -64,8 +64,12 @@ class Pipeline:
         self.record.captures = [capture_name(capture) for capture in self.captures]
         for capture in self.captures:
             check_location(capture)
-            if isinstance(capture, Path) and Lake(capture).exists():
+            if isinstance(capture, Remote):
+                continue
+            if Lake(capture).exists():
                 raise CaptureError(f"{capture}: this is a lake. Name a capture: a folder, an archive or a log segment.")
+            if isinstance(self.root, Path) and self.root.resolve().is_relative_to(capture.resolve()):
+                raise CaptureError(f"{capture}: the lake {self.root} must not lie in it. Name another --lake.")
         self.settings = load_settings(engine_name)
         self.documents: dict[str, Row] = {}
         self.levels: set[str] = set()
