@@ -125,7 +125,7 @@ def acknowledge(
     else:
         rows = [{**row, "acknowledged (UTC)": utc(row["acknowledged_ms"])} for row in rows]
         what = "no longer acknowledged" if undo else "acknowledged"
-        print_table(_ACKNOWLEDGED, rows, f"{len(rows)} findings {what}", _DROP_ACKNOWLEDGED)
+        print_table(_ACKNOWLEDGED, rows, f"{len(rows)} {what}", _DROP_ACKNOWLEDGED)
     if undo:
         show_message("they count as known: an alarm on new findings leaves them out as long as they stay as they are")
 
