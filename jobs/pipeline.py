@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from evidence.capture import remote
 from evidence.capture.files import capture_name, check_location
 from evidence.capture.remote import Location, Remote, location
-from evidence.errors import CaptureError, KraftForensicsError
+from evidence.errors import KraftForensicsError
 from evidence.kinds import DUMP_LOG, METADATA_CHECKPOINT, METADATA_SEGMENT
 from jobs.config.settings import load_settings
 from jobs.console.log import WARNING, about, show_message
@@ -64,12 +64,6 @@ class Pipeline:
         self.record.captures = [capture_name(capture) for capture in self.captures]
         for capture in self.captures:
             check_location(capture)
-            if isinstance(capture, Remote):
-                continue
-            if Lake(capture).exists():
-                raise CaptureError(f"{capture}: this is a lake. Name a capture: a folder, an archive or a log segment.")
-            if isinstance(self.root, Path) and self.root.resolve().is_relative_to(capture.resolve()):
-                raise CaptureError(f"{capture}: the lake {self.root} must not lie in it. Name another --lake.")
         self.settings = load_settings(engine_name)
         self.documents: dict[str, Row] = {}
         self.levels: set[str] = set()

@@ -394,6 +394,10 @@ def _walk(root: Path, location: Location, most: int) -> tuple[list[Path], list[t
             special.append((spelled_out(os.path.relpath(folder, root)), f"below {_MOST_FOLDERS} folders: not read"))
             folders.clear()
             continue
+        if any(Path(folder, name, "_delta_log").is_dir() for name in folders):
+            special.append((spelled_out(os.path.relpath(folder, root)), "a lake: its tables are no evidence"))
+            folders.clear()
+            continue
         for local in (Path(folder, name) for name in (*folders, *names)):
             if local.is_symlink():
                 special.append((spelled_out(str(local.relative_to(root))), "a link: not followed"))

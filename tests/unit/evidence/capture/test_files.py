@@ -124,7 +124,9 @@ def test_what_is_no_capture_is_named_with_what_to_do(tmp_path: Path) -> None:
 
 def test_links_and_special_files_in_a_folder_are_named_and_left_alone(tmp_path: Path) -> None:
     outside = write_files(tmp_path / "outside", {"secret.log": b"secret"})
-    folder = write_files(tmp_path / "capture", FILES)
+    folder = write_files(
+        tmp_path / "capture", {**FILES, "lake/findings/_delta_log/0.json": b"{}", "lake/verdict.json": b""}
+    )
     (folder / "file-link.log").symlink_to(outside / "secret.log")
     (folder / "folder-link").symlink_to(outside)
     (folder / "broken").symlink_to(outside / "nothing")
@@ -135,8 +137,11 @@ def test_links_and_special_files_in_a_folder_are_named_and_left_alone(tmp_path: 
         ("broken", "a link: not followed"),
         ("file-link.log", "a link: not followed"),
         ("folder-link", "a link: not followed"),
+        ("lake", "a lake: its tables are no evidence"),
         ("pipe", "not a regular file"),
     ]
+    with pytest.raises(CaptureError, match="a lake: its tables are no evidence"):
+        opened(folder / "lake")
 
 
 def test_what_is_below_very_many_folders_is_named_and_left_alone(tmp_path: Path) -> None:
