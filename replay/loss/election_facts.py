@@ -16,6 +16,7 @@ from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.line_bounds import LineReader
 from replay.loss.liveness import Session
 from replay.loss.premises import (
+    LOG_START,
     NO_MEMBER,
     Membership,
     Premise,
@@ -40,6 +41,7 @@ from replay.offsets.evidence import (
     higher,
     index_rows,
     log_start,
+    own_lines,
     read_by,
 )
 from replay.offsets.log_drops import CHECKPOINT, Span
@@ -166,6 +168,8 @@ class _Partition:
         floor_before = dict(zip(step_rows, floors(steps, known), strict=True))
         for row, is_exposed in rows.items():
             term, winner = self.terms.last_term(row), membership(self.terms, int(states.leader[row]), row)
+            if self._began_at_0(row):
+                winner = replace(winner, premises=[p for p in winner.premises if p.code != LOG_START])
             log_end_min, doubts = self._shared_log(row)
             election = self._election(row, term, winner, doubts)
             judgement = judge(election, self.evidence, floor_before[row], log_end_min, self.clock)
@@ -385,6 +389,14 @@ class _Partition:
         if read and ran_until_read(self.cluster.boots.get(broker, ()), begin_ms, read, self.clock.error_ms):
             return kept_its_copy(self.cluster, broker, begin_ms, read[1])
         return is_first(self.facts, self.sessions, self.cluster, broker, row, read and read[1])
+
+    def _began_at_0(self, row: int) -> bool:
+        """Whether the winner's log began at 0 when it was elected: it wrote all lines of its leader-epoch-checkpoint
+        with its own, and the first one moves with the log's start (LeaderEpochFileCache.assign, truncateFromStart)."""
+        lines = own_lines(self.evidence, int(self.states.leader[row]), int(self.states.leader_epoch[row]))
+        elected_ms = int(self.facts.timestamp_ms[row])
+        known = (line.row for line in lines if not line.lines[0][1])
+        return any(not self.clock.surely_before(found, elected_ms) and self._is_first(found, row) for found in known)
 
     def _last_term(self, row: int, term: LeaderTerm) -> LastTerm:
         facts, session = self.facts, term.session
