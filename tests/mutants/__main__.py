@@ -24,7 +24,8 @@ from pathlib import Path
 from tests.mutants.conditions import Condition, conditions, without
 from tests.support.pure import SHARED
 
-TESTS = tuple(f"tests/unit/{room}" for room in ("evidence/offsets", "replay/loss", "replay/offsets", "replay/cluster"))
+ROOMS = ("evidence/offsets", "replay/loss", "replay/offsets", "replay/cluster", "jobs/detect")
+TESTS = tuple(f"tests/unit/{room}" for room in ROOMS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from tests.support.paths import ROOT
 
 LISTED = Path(__file__).with_name("conditions.toml")
 # What the changes are made to.
-CHANGED = ("evidence", "replay")
+CHANGED = ("evidence", "replay", "jobs")
 
 
 @dataclass(frozen=True, slots=True)

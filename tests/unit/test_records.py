@@ -21,7 +21,8 @@ from tests.support.paths import ROOT, text_with_table
 def test_a_condition_can_be_left_out(file: str) -> None:
     source = (ROOT / file).read_text(encoding="utf-8")
     for condition in (each for each in conditions() if each.file == file):
-        ast.parse(condition.left_out_of(source))
+        changed = condition.left_out_of(source)
+        assert file.endswith(".sql") or ast.parse(changed)
         assert condition.old.split() != condition.new.split(), condition
 
 
