@@ -21,6 +21,7 @@ from replay.loss.premises import (
     Membership,
     Premise,
     earlier_leaders_unknown,
+    is_passed_over,
     may_have_restarted,
     membership,
 )
@@ -366,6 +367,7 @@ class _Partition:
             logged=self.reader.bounds(row),
             by_members=ceiling_by_members(self.reader, self.evidence, row),
             is_first=lambda found: self._is_first(found, row),
+            is_passed_over=is_passed_over(self.terms, row),
         )
 
     def _shows_its_log(self, term: LeaderTerm) -> bool:

@@ -259,6 +259,15 @@ def _alive(terms: LeaderTerms, broker: int, row: int) -> Premise:
     return Premise("premise_alive" if holds else NO_SIGN_OF_LIFE, holds, brokers=(broker,))
 
 
+def is_passed_over(terms: LeaderTerms, row: int) -> bool:
+    """Whether the process that was elected may have been dead, and another member of the ISR leads next, as far as is
+    known. It has followed nobody since, and lacks nothing for what the elected broker's next process had lost."""
+    leader, own = int(terms.states.leader[row]), terms.term_at(row)
+    following = next((term.leader for term in terms.terms_within(row, terms.end) if term.leader != leader), None)
+    others = terms.states.isr_size[row] > 1 if following is None else terms.in_isr(following, row)
+    return bool(others) and own is not None and not (_alive(terms, leader, row).holds or terms.learned(own))
+
+
 def _leaders(terms: LeaderTerms, broker: int, row: int) -> Premise:
     """The premise that one process served in every term of the known history, and so in the broker's own if another led
     later.

@@ -48,6 +48,7 @@ class Election:
     log_start: where the last leader's log began, as read in its term or after it.
     logged: what brokers' own log lines say of it. by_members: a ceiling by what members of the ISR kept. is_first:
     whether a row of the winner is of the first of its processes that knew of the election (`read_again`).
+    is_passed_over: see `premises`.
     """
 
     leader: int
@@ -69,6 +70,7 @@ class Election:
     logged: LineBounds = field(default_factory=LineBounds)
     by_members: Bound = OPEN
     is_first: Callable[[Row], bool] = lambda _: True
+    is_passed_over: bool = False
 
     @property
     def elected_clean(self) -> bool:
@@ -162,9 +164,7 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
     above = log_end_min.value is not None and log_end_max.value is not None and log_end_min.value > log_end_max.value
     if above or any(premise.code == LOG_START for premise in election.membership.premises):
         log_end_min = OPEN
-    loss_min = 0
-    if floor.value is not None and log_end_max.value is not None:
-        loss_min = max(0, floor.value - log_end_max.value)
+    loss_min = 0 if election.is_passed_over else _lacks(floor, log_end_max)
     loss_max = None
     if ceiling.value is not None and log_end_min.value is not None:
         loss_max = max(0, ceiling.value - log_end_min.value)
@@ -192,12 +192,19 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
     return replace(judgement, by_protocol=held and verdict == EXCLUDED, against=(*failing, *contradictions))
 
 
+def _lacks(reached: Bound, log_end: Bound) -> int:
+    """By how much a log ended below an offset at least."""
+    known = reached.value is not None and log_end.value is not None
+    return max(0, (reached.value or 0) - (log_end.value or 0)) if known else 0
+
+
 def _contradictions(
     election: Election, evidence: Evidence, floor: Bound, ends: tuple[Bound, Bound], clock: Clock
 ) -> Iterator[Premise]:
     """What keeps a loss from being excluded although it does not prove one."""
     yield from election.contradictions
-    if _observed_below_floor(election, evidence, floor, clock):
+    is_back = election.is_passed_over and _lacks(floor, ends[1]) > 0
+    if is_back or _observed_below_floor(election, evidence, floor, clock):
         yield Premise("contradicted", False)
     likely = election.likely_floor.value
     known = [end.value for end in ends if end.value is not None]
@@ -220,8 +227,8 @@ def _unacked(
     if reached.value is not None and ended.value is not None and ended.value < reached.value:
         ended = OPEN  # it contradicts the lower bound
     least = most = None
-    if reached.value is not None and log_end_max.value is not None:
-        least = max(0, reached.value - log_end_max.value)
+    if reached.value is not None and log_end_max.value is not None and not election.is_passed_over:
+        least = _lacks(reached, log_end_max)
     if ended.value is not None and log_end_min.value is not None:
         most = max(0, ended.value - log_end_min.value)
     return reached, ended, least, most
