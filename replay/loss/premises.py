@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from replay.arrow.ragged import mask_of
 from replay.loss.facts import StateFacts
 from replay.loss.leader_terms import LeaderTerms
 from replay.loss.replica_logs import NO_DIRECTORY
@@ -260,11 +261,12 @@ def _alive(terms: LeaderTerms, broker: int, row: int) -> Premise:
 
 
 def is_passed_over(terms: LeaderTerms, row: int) -> bool:
-    """Whether the process that was elected may have been dead, and another member of the ISR leads next, as far as is
-    known. It has followed nobody since, and lacks nothing for what the elected broker's next process had lost."""
-    leader, own = int(terms.states.leader[row]), terms.term_at(row)
+    """Whether the process that was elected may have been dead, and another member of ISR or ELR leads next, as far as
+    is known. It has followed nobody since, and lacks nothing for what the elected broker's next process had lost."""
+    states, leader, own = terms.states, int(terms.states.leader[row]), terms.term_at(row)
     following = next((term.leader for term in terms.terms_within(row, terms.end) if term.leader != leader), None)
-    others = terms.states.isr_size[row] > 1 if following is None else terms.in_isr(following, row)
+    bit = int(mask_of(states.replicas[row : row + 1], leader if following is None else following)[0])
+    others = int(states.holders[row]) & (~bit if following is None else bit)
     return bool(others) and own is not None and not (_alive(terms, leader, row).holds or terms.learned(own))
 
 
