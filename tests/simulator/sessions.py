@@ -53,6 +53,7 @@ class Sessions(Replication):
         self._load_from_start(broker)
         log = disk.log
         self.log_load(broker, disk.torn and self.own_rng.random() < 0.5)
+        self.log_process(broker, "logs_loaded", duration_ms=5)
         disk.torn = False
         log.cut(log.end)
         mark = disk.marks if disk.marks is not None and disk.marks >= 0 else log.start
