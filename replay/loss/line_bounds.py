@@ -1,12 +1,13 @@
-"""Bounds on an election that lines of brokers' own logs give. docs/findings.md has the rules (L1 to L9).
+"""Bounds on an election that lines of brokers' own logs give. docs/findings.md has the rules (L1 to L13).
 
 Lines are joined with the metadata log by partition epoch and leader epoch, never by time. What a line says holds
 for the process that logged it. Which process that was must follow from the line itself, from the metadata log (it ran
 on), or must not matter (its machine did not start again, so that no process had less than the one before).
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -97,7 +98,32 @@ class LineReader:
             since, before = max(created, shrink.since_epoch), shrink.until_epoch + 1
             since = since if self._is_its_own(shrink.row["broker_id"], shrink.row, since) else created
             result.append(Report(shrink.high_watermark, 0, since, shrink.row, LOGGED_SHRINK, before_epoch=before))
+        result += self._left(created)
         return [report for report in result if report.value > 0 and report.leader_epoch >= 0]
+
+    def _left(self, created: int) -> Iterator[Report]:
+        """High watermarks that the last process of a session left in its checkpoint file, as the next process of the
+        broker began with them: they count for leader epochs that the one before had ended without.
+
+        No process ran between the two, and the machine did not start again; the file is the log's own, and not what a
+        process wrote that led in its own eyes only. created: the leader epoch of the creation; -1 if unknown."""
+        terms = self.terms
+        for session in (session for own in terms.sessions.by_broker.values() for session in own):
+            broker, alive_ms = session.broker_id, session.alive_until_ms
+            logged = terms.cluster.processes.get((broker, session.broker_epoch))
+            initial = [] if logged is None else of_the_next(self.lines.initial, broker, logged)
+            known = self._epochs[: bisect_right(terms.times, self.last_heard_ms(session))]
+            if not initial or not len(known) or not terms.ran_on(broker, session, session.begin_ms, initial[0].at_ms):
+                continue
+            unserved = (each.end_ms for each in terms.unserved(broker) if each.begin_ms < session.alone_until_ms)
+            if any(end_ms is None or alive_ms <= end_ms for end_ms in unserved):
+                continue
+            rewritten = terms.ran_as_replica(broker, alive_ms, terms.rewritten_ms)
+            led = (term.first for term in terms.all_terms if (term.leader, term.session) == (broker, session))
+            epochs = (int(self.states.leader_epoch[row]) for row in led)
+            since = max([created if rewritten else -1, *(epoch for epoch in epochs if self._rewrote(session, epoch))])
+            before, row = int(known[-1]) + 1, initial[0].row
+            yield Report(initial[0].value, 0, since, row, LOGGED_FLOOR, before_epoch=before)
 
     def _of_this_topic(self, created: int, row: Row, at: int) -> int:
         """The leader epoch of the creation, which any high watermark of the partition has reached. -1 if a line about
@@ -344,11 +370,11 @@ class LineReader:
         last_ms = self.last_heard_ms(session)
         if int(self.states.leader[row]) != term.leader and last_ms >= self.facts.timestamp_ms[row]:
             return OPEN
-        loads = self.loads_of_the_next(term.leader, logged)
+        loads = of_the_next(self.lines.loads, term.leader, logged)
         kept = (self.terms.ran_on(term.leader, session, term.begin_ms, load.at_ms) for load in loads)
         if not loads or not all(kept):
             return OPEN
-        return Bound(loads[0].log_end, loads[0].row, inference=LOADED_LOG_END)
+        return Bound(loads[0].value, loads[0].row, inference=LOADED_LOG_END)
 
     def last_heard_ms(self, session: Session) -> int:
         """When the session's process was last heard of and had written its last line; `INT64_MAX` if that is not known:
@@ -358,11 +384,6 @@ class LineReader:
         if logged is None or (logged.signalled and session.shutdown_ms is None):
             return INT64_MAX
         return max(session.alive_until_ms, logged.last_ms + self.terms.cluster.clock.error_ms)
-
-    def loads_of_the_next(self, broker: int, logged: LoggedProcess) -> list[Load]:
-        """The lines with the log end that the process after that one loaded; none if they differ."""
-        loads = [load for load in self.lines.loads if load.broker == broker and logged.is_of_the_next(load.at_ms)]
-        return loads if len({load.log_end for load in loads}) == 1 else []
 
     def _last_word(self, term: LeaderTerm, line: LoggedEnds, at: int) -> tuple[Bound, Bound] | None:
         """(ceiling, old_log_end) if the line, about that row, shows what the term's leader had when it ended; None if
@@ -495,6 +516,12 @@ class LineReader:
             if 0 <= cut.logged_at_ms - line.logged_at_ms <= SOON_MS:
                 return cut
         return None
+
+
+def of_the_next(loads: Sequence[Load], broker: int, logged: LoggedProcess) -> list[Load]:
+    """Those lines of the process after that one; none if they differ."""
+    loads = [load for load in loads if load.broker == broker and logged.is_of_the_next(load.at_ms)]
+    return loads if len({load.value for load in loads}) == 1 else []
 
 
 def _was_alone(session: Session | None, timestamp_ms: int) -> bool:

@@ -24,7 +24,7 @@ import numpy as np
 from replay.arrow.ragged import members_of
 from replay.cluster.facts import Clock
 from replay.loss.leader_terms import LeaderTerm, LeaderTerms
-from replay.loss.line_bounds import LineReader
+from replay.loss.line_bounds import LineReader, of_the_next
 from replay.loss.liveness import Session
 from replay.loss.premises import had_everything
 from replay.offsets.clean_stops import HOLDS_LOG
@@ -350,7 +350,7 @@ class _Member:
         for row in (row for row in rows if row["captured_at_ms"] is not None):
             # Or all of its lines were read, also those that it wrote up to the stop.
             is_last = logged is not None and logged.was_last_until(read_by(row) + self.error_ms)
-            ended = logged is not None and (is_last or self.reader.loads_of_the_next(self.broker, logged))
+            ended = logged is not None and (is_last or of_the_next(self.reader.lines.loads, self.broker, logged))
             whole = bool(ended) and self._was_gone(session)
             late = clock.surely_after(row, self.term.end_ms + PROPAGATION_MS)
             if late and (clock.surely_before(row, self.at_ms(self.row)) or whole):
@@ -362,12 +362,12 @@ class _Member:
         logged = None if now is None else self.terms.cluster.processes.get((self.broker, now.broker_epoch))
         if session is None or now is None or logged is None or not self._was_gone(now):
             return
-        loads = self.reader.loads_of_the_next(self.broker, logged)
+        loads = of_the_next(self.reader.lines.loads, self.broker, logged)
         late = all(load.at_ms - self.error_ms >= self.term.end_ms + PROPAGATION_MS for load in loads)
         if not loads:
             return
         if late and all(self._ran_on(session, load.at_ms) for load in loads):
-            yield Bound(loads[0].log_end, loads[0].row, inference=MEMBERS_LOG_END)
+            yield Bound(loads[0].value, loads[0].row, inference=MEMBERS_LOG_END)
 
     def followed(self) -> Iterator[Bound]:
         """Its log end when the process that had followed the last leader learned that this one had gone.
@@ -398,7 +398,7 @@ class _Member:
         if session is None:
             return None
         logged = self.terms.cluster.processes.get((self.term.leader, session.broker_epoch))
-        loads = [] if logged is None else self.reader.loads_of_the_next(self.term.leader, logged)
+        loads = [] if logged is None else of_the_next(self.reader.lines.loads, self.term.leader, logged)
         times = [load.at_ms + self.error_ms for load in loads]
         return min([*times, *self._leader_again_ms()], default=None)
 

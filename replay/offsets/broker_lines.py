@@ -34,10 +34,10 @@ DAMAGED = (
     *("corruption_found", "log_emptied_at_load", "invalid_messages_found", "index_rebuilt", "future_log_promoted"),
     "stray_log",
 )
-LOADED, CREATED = "log_load_completed", "log_created"
+LOADED, INITIAL, CREATED = "log_load_completed", "log_loaded", "log_created"
 KINDS = (
-    *(LED, UNCHANGED, FOLLOWED, TRUNCATING, BELOW, TRUNCATED, SET_BACK, SHRINKING, ISR_UPDATED, LOADED, CREATED),
-    *DAMAGED,
+    *(LED, UNCHANGED, FOLLOWED, TRUNCATING, BELOW, TRUNCATED, SET_BACK, SHRINKING, ISR_UPDATED),
+    *(LOADED, INITIAL, CREATED, *DAMAGED),
 )
 # A truncation is logged in two or three lines of one thread. No broker restarts and no leader is elected as fast.
 AT_ONCE_MS = 250
@@ -94,11 +94,12 @@ class Shrink:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A log as a starting process loaded it. at_ms: in UTC, by the broker's own clock."""
+    """What a starting process says of a log: where it ends, or the high watermark with which it begins (`value`).
+    at_ms: in UTC, by the broker's own clock."""
 
     row: Row
     broker: int
-    log_end: int
+    value: int
     at_ms: int
 
 
@@ -108,7 +109,8 @@ class BrokerLines:
     epoch: its exact log end. led: every line of a leader, so that its high watermark was that. corrupted: by broker,
     when it logged at a start that it cut off damaged records, in ms by its own clock; None: its zone is not known.
     cut_unasked: those of them that a start logs that found the file of a clean stop, too, and so skips recovery.
-    created: the same, when it made an empty log where it keeps the replica; only known times."""
+    created: the same, when it made an empty log where it keeps the replica; only known times. loads, initial: log
+    ends, and high watermarks, of starting processes."""
 
     began: dict[tuple[int, int], LoggedEnds] = field(default_factory=dict)
     led: list[LoggedEnds] = field(default_factory=list)
@@ -118,6 +120,7 @@ class BrokerLines:
     corrupted: dict[int, list[int | None]] = field(default_factory=dict)
     cut_unasked: dict[int, list[int | None]] = field(default_factory=dict)
     loads: list[Load] = field(default_factory=list)
+    initial: list[Load] = field(default_factory=list)
     created: dict[int, list[int]] = field(default_factory=dict)
 
     def followed_epochs(self, broker: int) -> set[int]:
@@ -205,13 +208,16 @@ def _indexed(rows: Sequence[Row], recorded: dict[int, tuple[int, int]]) -> Broke
         shrinks=list(_shrinks(ordered, recorded)),
         corrupted=_corrupted(ordered),
         cut_unasked=_corrupted(row for row in ordered if row["kind"] != "corruption_found"),
-        loads=[
-            Load(as_row(r), r["node_id"], r["log_end_offset"], r["logged_at_utc_ms"])
-            for r in ordered
-            if r["kind"] == LOADED and None not in (r["log_end_offset"], r["logged_at_utc_ms"])
-        ],
+        loads=list(_loads(ordered, LOADED, "log_end_offset")),
+        initial=list(_loads(ordered, INITIAL, "high_watermark")),
         created=_created(ordered),
     )
+
+
+def _loads(rows: Iterable[Row], kind: str, name: str) -> Iterator[Load]:
+    for row in rows:
+        if row["kind"] == kind and None not in (row[name], row["logged_at_utc_ms"]):
+            yield Load(as_row(row), row["node_id"], row[name], row["logged_at_utc_ms"])
 
 
 def _corrupted(rows: Iterable[Row]) -> dict[int, list[int | None]]:

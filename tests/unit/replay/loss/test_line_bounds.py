@@ -1,4 +1,4 @@
-"""Each rule of lines of brokers' own logs by itself (docs/findings.md, L1 to L12, E7, H10): what they prove, and when
+"""Each rule of lines of brokers' own logs by itself (docs/findings.md, L1 to L13, E7, H10): what they prove, and when
 not."""
 
 import pyarrow as pa
