@@ -6,7 +6,7 @@ from collections.abc import Collection
 from importlib.resources import files
 from pathlib import PurePosixPath
 
-from evidence.limits import int32_of
+from evidence.limits import MAX_INT32, MAX_INT64, int32_of
 
 METADATA_LOG_DIR = "__cluster_metadata-0"
 
@@ -90,9 +90,10 @@ def is_segment(path: PurePosixPath) -> bool:
 
 
 def checkpoint_name(name: str) -> tuple[int, int] | None:
-    """(end offset, epoch) from a snapshot's file name (Kafka's Snapshots.parse), or None."""
+    """(end offset, epoch) from a snapshot's file name (Kafka's Snapshots.parse), or None, also if no log has them."""
     match = _CHECKPOINT.fullmatch(name)
-    return (int(match[1]), int(match[2])) if match else None
+    end, epoch = map(int, match.groups()) if match else (0, 0)
+    return (end, epoch) if match and end <= MAX_INT64 and epoch <= MAX_INT32 else None
 
 
 def partition_of(path: PurePosixPath) -> tuple[str, int] | None:

@@ -103,8 +103,7 @@ def dumped_name(line: bytes) -> tuple[str, tuple[int, int] | None]:
     """A line 'Dumping <path>' -> (the file's base name, (end offset, epoch) if it is a snapshot's name)."""
     base = line.removeprefix(b"Dumping ").replace(b"\\", b"/").rsplit(b"/", 1)[-1]
     name = spelled_out(base.decode("utf-8", "surrogateescape"))
-    named = checkpoint_name(name)
-    return name, named if named and named[0] <= MAX_INT64 and named[1] <= MAX_INT32 else None
+    return name, checkpoint_name(name)
 
 
 def is_of_a_topic(data: bytes, start: int, end: int) -> bool:

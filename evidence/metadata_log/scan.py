@@ -262,12 +262,15 @@ def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:
     scan = file.scan or scan_batches(data)
     damaged = next((f"byte {found.position}: {found.message}" for found in scan.damage), None)
     problem = damaged or _snapshot_problem(data, scan.batches)
+    named = kinds.checkpoint_name(PurePosixPath(file.path).name)
+    if named is None and file.kind == kinds.METADATA_CHECKPOINT:
+        problem = problem or "its name gives an offset or an epoch that no log has"
     if problem is not None:
         message = f"the snapshot is incomplete: {problem}; it is not used as state"
         damage = Damage(0, len(data), None, "bad_snapshot", message)
         scanned.accounts[file.path] = Account(0, len(data), note=scan.note, damage=[damage])
         return
-    end_offset, epoch = kinds.checkpoint_name(PurePosixPath(file.path).name) or (None, None)
+    end_offset, epoch = named or (None, None)
     header = next(r for r in read_records(data, scan.batches[0]) if isinstance(r, Record))
     scanned.accounts[file.path] = _account(scan, [])
     contained_ms = header.data["lastContainedLogTimestamp"]

@@ -17,7 +17,7 @@ from evidence import kinds, tables
 from evidence.capture.accounts import Account, last_of_each_folder, provenance
 from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
-from evidence.limits import DEFAULT_LIMITS, Limits, int32_of
+from evidence.limits import DEFAULT_LIMITS, MAX_INT64, Limits, int32_of
 from evidence.offsets import json_responses, tool_output
 from evidence.offsets.batch_heads import read_heads
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
@@ -371,6 +371,8 @@ def _log_end(
     place, base_offset = kinds.partition_of(path), int(path.name.partition(".")[0])
     if place is None or file.path not in last:
         return ReadRows(trailing_bytes=file.size_bytes, note="not of the replica's last segment: not read")
+    if base_offset > MAX_INT64:
+        return _refused(file, "the name gives an offset that no log has", "bad_offset")
     row = {"topic": place[0], "partition": place[1], "topic_id": topic_ids.get(str(path.parent))}
     checkpoint = checkpoints.get(str(path.parent))
     known = _leader_epochs(topic_ids, checkpoint).offsets if checkpoint else ()
