@@ -16,8 +16,8 @@ evidence does not show the value, or that nothing has it. Times (`..._ms`) are m
 
 Where no type is given, a column whose name ends in `_ms`, `_bytes`, `offset` or `position` is a `bigint`, any other a
 `string`. Every table, and every key, also has `cluster_id`: Kafka's cluster id, or unknown-<capture> where no file
-names it. "Place" stands for the four columns `capture`, `path`, `sha256` and `position`: where the row, or the record
-that made it, was read first.
+names it (the first capture with its log). "Place" stands for the four columns `capture`, `path`, `sha256` and
+`position`: where the row, or the record that made it, was read first.
 
 ## Columns of several tables
 

@@ -95,7 +95,7 @@ def _ingest(write: "_Writer", capture: Capture, settings: Settings, progress: Pr
     progress(f"{capture.name}: reading log-end offsets")
     duration_ms = settings.evidence.snapshot_duration_ms
     offsets = read_offsets(capture.name, capture.files, settings.metrics, duration_ms, capture.limits)
-    cluster = _cluster_id(capture, offsets)
+    cluster = _cluster_id(lake, capture, offsets)
     heads_of(lake, cluster, INGESTED)
     write.begin(cluster)
     progress(f"{capture.name}: framing metadata logs")
@@ -172,13 +172,19 @@ class _Writer:
         self.count(name, found.rows)
 
 
-def _cluster_id(capture: Capture, offsets: OffsetTables) -> str:
-    """The cluster id in the capture's files and tool reports. Errors: CaptureError if there are several."""
+def _cluster_id(lake: Lake, capture: Capture, offsets: OffsetTables) -> str:
+    """The cluster id in the capture's files and tool reports; without one that of the cluster that has a segment of
+    them already, as if the capture was renamed. Errors: CaptureError if there are several."""
     reports = offsets.quorum_reports.select(["quorum_cluster_id", "path"]).to_pylist()
     named = {row["quorum_cluster_id"]: row["path"] for row in reports if row["quorum_cluster_id"]}
     if capture.cluster_id:
         named[capture.cluster_id] = "meta.properties or the manifest"
-    return the_cluster(named, capture.name) or f"unknown-{capture.name}"
+    if found := the_cluster(named, capture.name):
+        return found
+    segments = [file.sha256 for file in capture.files if file.kind == kinds.METADATA_SEGMENT and file.size_bytes]
+    of_log = pc.field("sha256").isin(pa.array(segments, pa.string()))
+    known = lake.read(_LAST, None, ("cluster_id",), of_log)["cluster_id"].unique()
+    return str(known[0]) if len(known) == 1 else f"unknown-{capture.name}"
 
 
 # The driver has read a smaller file before a task would have begun.

@@ -31,7 +31,7 @@ from replay.cluster.branches import Holders
 from tests.support import writer
 from tests.support.facts import EVIDENCE, digests, facts
 from tests.support.paths import ORACLE, controllers, rounds, unpacked
-from tests.support.small_captures import SEGMENT, diverged
+from tests.support.small_captures import SEGMENT, diverged, write_files
 
 Row = dict[str, Any]
 # A row has the capture and the file that were ingested first.
@@ -187,6 +187,13 @@ def test_overlapping_batches_with_equal_crcs_are_stored_once(together: bool, tmp
     again = shutil.copytree(folders[-1], tmp_path / "again")
     assert ingested(lake, again).added[RECORDS] == 0
     assert len(records(lake)) == 17
+
+
+def test_a_renamed_capture_that_names_no_cluster_is_of_the_one_that_has_its_log(tmp_path: Path) -> None:
+    lake, log = Lake(tmp_path / "lake"), b"".join(HEAD)
+    first, again = (ingested(lake, write_files(tmp_path / name, {SEGMENT: log})) for name in ("first", "again"))
+    assert (first.cluster_id, first.added[RECORDS]) == ("unknown-first", 10)
+    assert (again.cluster_id, again.added[RECORDS]) == ("unknown-first", 0)
 
 
 def test_the_same_boot_id_read_again_is_another_reading(tmp_path: Path) -> None:
