@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from evidence import kinds, tables
-from evidence.capture.accounts import Account, provenance
+from evidence.capture.accounts import UNKNOWN_NODE, Account, provenance, read_when
 from evidence.capture.files import Capture, EvidenceFile
 from evidence.capture.manifest import CapturedNode
 from evidence.errors import Damage
@@ -50,7 +50,7 @@ def read_boot_ids(capture: Capture, uncertainty_ms: int) -> BootIds:
         accounts[file.path] = Account(0 if damage else size, size if damage else 0, 0, None, damage)
         if not damage:
             row = {"node_id": file.node_id, "boot_id": text.decode().strip(), **provenance(capture.name, file, 0)}
-            row |= _read_at(file.captured_at_ms, file.read_within_ms(uncertainty_ms), file.clock_error_ms)
+            row |= read_when(file.captured_at_ms, file.read_within_ms(uncertainty_ms), file.clock_error_ms)
             if (node := machines.pop(file.path, None)) is not None:
                 row |= _machine(node, *_round(capture, node, file.captured_at_ms, uncertainty_ms))
             rows.append(row)
@@ -81,12 +81,6 @@ def _machine(node: CapturedNode, began_ms: int | None, took_ms: int, error_ms: i
     return row
 
 
-def _read_at(began_ms: int | None, took_ms: int | None, error_ms: int) -> dict[str, int]:
-    if began_ms is None or took_ms is None:
-        return {}
-    return {"captured_at_ms": began_ms - error_ms, "uncertainty_ms": took_ms + 2 * error_ms}
-
-
 def _without_id(capture: Capture, node: CapturedNode, assumed_ms: int) -> dict[str, Any]:
     """The row of a machine of which only the manifest tells."""
     in_path = None if node.path is None else kinds.captured_at(PurePosixPath(node.path, "boot_id"))
@@ -94,13 +88,12 @@ def _without_id(capture: Capture, node: CapturedNode, assumed_ms: int) -> dict[s
     times = _round(capture, node, next((at for at in given if at is not None), None), assumed_ms)
     file = capture.manifest_file
     place = {} if file is None else provenance(capture.name, file, 0)
-    return {"node_id": node.id, **place, **_read_at(*times), **_machine(node, *times)}
+    return {"node_id": node.id, **place, **read_when(*times), **_machine(node, *times)}
 
 
 def _damage(file: EvidenceFile, text: bytes) -> list[Damage]:
     if _BOOT_ID.fullmatch(text) is None:
         return [Damage(0, file.size_bytes, None, "bad_boot_id", "not a boot id: Linux writes a UUID and a line end")]
     if file.node_id is None:
-        message = "unknown node: put its meta.properties next to the file, or name the folder broker-<id>"
-        return [Damage(0, len(text), None, "unknown_node", message)]
+        return [Damage(0, len(text), None, "unknown_node", UNKNOWN_NODE)]
     return []

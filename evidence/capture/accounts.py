@@ -12,6 +12,7 @@ from evidence.redaction import may_hold_secrets
 from evidence.wire.batches import Bytes
 
 MAX_RAW_BYTES = 1 << 20
+UNKNOWN_NODE = "unknown node: put its meta.properties next to the file, or name the folder broker-<id>"
 # Words of a secret that is kept may come after it: so many more bytes are searched.
 _SEARCHED_BYTES = MAX_RAW_BYTES + (1 << 16)
 
@@ -60,6 +61,16 @@ def last_of_each_folder(files: Iterable[EvidenceFile], kind: str) -> set[str]:
 def provenance(capture: str, file: EvidenceFile, position: int) -> dict[str, object]:
     """The columns of tables.PROVENANCE."""
     return {"capture": capture, "path": file.path, "sha256": file.sha256, "position": position}
+
+
+def read_when(at_ms: int | None, within_ms: int | None, error_ms: int, older_ms: int = 0) -> dict[str, int | None]:
+    """The columns that say when a value was read: the earliest time, and within how many ms after it. at_ms, within_ms:
+    the same, by the capturer's clock, which is off by at most error_ms. older_ms: by how much a monitor may have read
+    it before that."""
+    if at_ms is None or within_ms is None:
+        return {"captured_at_ms": None, "uncertainty_ms": None}
+    before_ms = older_ms + error_ms
+    return {"captured_at_ms": at_ms - before_ms, "uncertainty_ms": before_ms + within_ms + error_ms}
 
 
 def quarantine_rows(capture: str, file: EvidenceFile, damage: Sequence[Damage]) -> list[dict[str, object]]:

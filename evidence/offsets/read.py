@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 
 from evidence import kinds, tables
-from evidence.capture.accounts import Account, last_of_each_folder, provenance
+from evidence.capture.accounts import UNKNOWN_NODE, Account, last_of_each_folder, provenance, read_when
 from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
 from evidence.limits import DEFAULT_LIMITS, MAX_INT64, Limits, int32_of
@@ -119,11 +119,10 @@ def read_offsets(
         found = _within(too_large.get(file.path) or readers[file.kind](file), file, limits)
         names_node = file.kind in kinds.NAME_NODES or "broker_id" in found.of_file
         if file.node_id is None and not names_node and (found.offsets or found.quorum):
-            message = "unknown node: put its meta.properties next to the file, or name the folder broker-<id>"
-            found = _refused(file, message, "unknown_node")
+            found = _refused(file, UNKNOWN_NODE, "unknown_node")
         accounts[file.path] = _account(file, found)
         within_ms = file.read_within_ms(uncertainty_ms)
-        common = {"source": file.kind, **_when(file, file.captured_at_ms, within_ms, found.older_ms)}
+        common = {"source": file.kind, **read_when(file.captured_at_ms, within_ms, file.clock_error_ms, found.older_ms)}
         broker = {"broker_id": None if file.kind in kinds.NAME_NODES else file.node_id}
         for when in [*_as_written(file)] or [common]:
             shared = {**common, **when, **broker, **found.of_file, **provenance(capture, file, 0)}
@@ -221,21 +220,12 @@ def _account(file: EvidenceFile, found: ReadRows) -> Account:
     return Account(parsed, quarantined, found.trailing_bytes, note, found.damage)
 
 
-def _when(file: EvidenceFile, at_ms: int | None, within_ms: int | None, older_ms: int = 0) -> Row:
-    """The earliest time a value was read, and within how many ms after it. within_ms: the same, by the capturer's
-    clock. older_ms: as in ReadRows."""
-    if at_ms is None or within_ms is None:
-        return {"captured_at_ms": None, "uncertainty_ms": None}
-    before_ms = older_ms + file.clock_error_ms
-    return {"captured_at_ms": at_ms - before_ms, "uncertainty_ms": before_ms + within_ms + file.clock_error_ms}
-
-
 def _as_written(file: EvidenceFile) -> Iterator[Row]:
     """When the values of a file stood in it already: when it was last written, if that was long before it was read. A
     broker that runs writes its high watermarks every replica.high.watermark.checkpoint.interval.ms (5 s)."""
     written, read_ms = file.written_ms, file.captured_at_ms
     if file.kind == kinds.REPLICATION_OFFSET and written and read_ms and read_ms - written[0] > _LONG_AGO_MS:
-        yield _when(file, *written)
+        yield read_when(*written, file.clock_error_ms)
 
 
 def _own_time(file: EvidenceFile, row: Row, uncertainty_ms: int, older_ms: int) -> Row:
@@ -243,7 +233,7 @@ def _own_time(file: EvidenceFile, row: Row, uncertainty_ms: int, older_ms: int) 
     if "captured_at_ms" not in row:
         return {}
     duration_ms = uncertainty_ms if file.snapshot_duration_ms is None else file.snapshot_duration_ms
-    return _when(file, row["captured_at_ms"], SCRAPE_MS if older_ms else duration_ms, older_ms)
+    return read_when(row["captured_at_ms"], SCRAPE_MS if older_ms else duration_ms, file.clock_error_ms, older_ms)
 
 
 def _readers(
