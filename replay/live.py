@@ -85,7 +85,7 @@ def advance(
     is_touched = pc.is_in(live.base["topic_id"], touched)
     before = live.base.filter(is_touched)
     counted = changes_that_count(pa.concat_tables([as_base(before), changes]), state)
-    history = build_history(counted, events, state.configs).table
+    history = build_history(counted, events, state.configs).table.cast(PARTITION_HISTORY)
     new = news(history, live.position)
     new = new.filter(pc.greater_equal(new["offset"], live.position))
     facts = cluster_facts(live.cluster_id, state, Clock(), None, live.static or {})

@@ -24,9 +24,8 @@ from jobs.lake.lake import Lake
 from jobs.lake.row_groups import FilePart, SlicedFile, Slices, TopicBucket
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import SCRATCH, Storage
-from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_change_keys, read_rows, read_table
+from jobs.replay.buckets import HISTORY, KEY, STATES, BucketItem, read_change_keys, read_rows, read_table
 from jobs.views.in_duckdb import ask, ask_table
-from replay.arrow.schemas import PARTITION_HISTORY, coded
 from replay.bucket import judge
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.state import ClusterState
@@ -44,7 +43,6 @@ WRITTEN = {
 MAX_ORPHANS = 100_000
 LOG_ENDS, PRINTED, LINES = "log_ends", "printed", "lines"
 TOPICS = ("topic_id",)
-_STATES = coded(PARTITION_HISTORY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class DetectTask:
     topic_windows: int
 
     def __call__(self, item: BucketItem) -> JudgedBucket:
-        history = read_rows(self.storage, _STATES, TOPICS, item.parts[HISTORY], item.bucket)
+        history = read_rows(self.storage, STATES, TOPICS, item.parts[HISTORY], item.bucket)
         offsets = self._scratch(item, LOG_ENDS, LOG_END_OFFSETS)
         lines = self._scratch(item, LINES, BROKER_LOG_EVENTS)
         judged = self._judged(history, offsets, lines)

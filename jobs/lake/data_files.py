@@ -68,8 +68,7 @@ def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None 
     file = SlicedFile(storage, f"{table}/{name}", of.file_schema, slices or slice_count(len(rows)), of.topics)
     step = _STEP_ROWS if of.topics else MOST_ROWS
     for at in range(0, len(rows), step):
-        part = rows.slice(at, step)
-        file.write(pa.table({field.name: part[field.name] for field in of.file_schema}, schema=of.file_schema))
+        file.write(rows.slice(at, step).select(of.file_schema.names))
     size = file.close()
     known = pc.min_max(rows[of.bounds]) if len(rows) else {"min": pa.scalar(None), "max": pa.scalar(None)}
     return DataFile(name, size, len(rows), known["min"].as_py(), known["max"].as_py(), file.sha256)

@@ -24,6 +24,7 @@ from evidence.capture.remote import Location, Remote
 from jobs.lake import marks
 from jobs.lake.data_files import DataFile, statistics, write_file
 from jobs.lake.marks import ChainHead, ChangedMeanwhileError, OpenedTable, Stamp, undisturbed
+from jobs.lake.row_groups import texts_coded
 from jobs.lake.row_keys import new_rows
 from jobs.lake.storage import LakeError, Storage, check_root
 from jobs.lake.tables import CLUSTER_ID, INGESTED, TABLES
@@ -189,8 +190,7 @@ class Lake:
         """files: for each its path, what holds of all of its rows, and its size, which a store is else asked for."""
         system = SubTreeFileSystem(self.storage.path(name), self.storage.system)
         texts = [field.name for field in schema if as_codes and pa.types.is_string(field.type)]
-        for text in texts:
-            schema = schema.set(schema.get_field_index(text), pa.field(text, pa.dictionary(pa.int32(), pa.string())))
+        schema = texts_coded(schema) if as_codes else schema
         form = ds.ParquetFileFormat(
             ds.ParquetReadOptions(dictionary_columns=texts), ds.ParquetFragmentScanOptions(pre_buffer=True)
         )

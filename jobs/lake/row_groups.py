@@ -6,6 +6,7 @@ another program wrote, or rewrote, has no such footer: it is read whole, and its
 """
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 
 from jobs.lake.storage import HashingSink, Storage
 from replay.arrow.ragged import Array
+from replay.arrow.schemas import CODES
 
 _KEY = b"kraft_forensics.slices"
 # Whoever reads a slice reads the whole footer, which has an entry for each column of each slice.
@@ -58,18 +60,23 @@ class SlicedFile:
         self.count = count
         self.topics = topics
         self._groups: list[int] = []
+        self._schema = schema
+        # Texts are in files once, and as codes: those that come as codes need not be looked up one by one.
+        self._coded = texts_coded(schema)
         self._sink = HashingSink(storage.new(name))
         # int64 columns are offsets, times and places, which mostly rise: as differences they take less time and space.
         rising = [field.name for field in schema if pa.types.is_int64(field.type)]
         self._writer = pq.ParquetWriter(
             self._sink,
-            schema,
+            self._coded,
+            store_schema=False,
             use_dictionary=[path for path in _leaves(schema) if path not in rising],
             column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
         )
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows of the file's schema, in any order."""
+        """Append rows of the file's schema, in any order; texts may be dictionary-encoded."""
+        rows = rows.cast(self._coded)
         if not self.topics:
             self._writer.write_table(rows, MOST_ROWS)
             return
@@ -89,6 +96,8 @@ class SlicedFile:
         if self.topics:
             text = json.dumps({"count": self.count, "groups": self._groups})
             self._writer.add_key_value_metadata({_KEY: text.encode()})
+        # What Arrow itself adds, with texts as texts.
+        self._writer.add_key_value_metadata({b"ARROW:schema": b64encode(self._schema.serialize())})
         self._writer.close()
         size = int(self._sink.tell())
         self._sink.close()
@@ -213,6 +222,11 @@ def read_bucket(
         if not part.sure:
             rows = rows.filter(pa.array(slices_of(_column(rows, topics), bucket.count) == bucket.number))
         yield rows
+
+
+def texts_coded(schema: pa.Schema) -> pa.Schema:
+    """The schema with its texts dictionary-encoded."""
+    return pa.schema([field.with_type(CODES) if pa.types.is_string(field.type) else field for field in schema])
 
 
 @cache

@@ -16,6 +16,7 @@ from jobs.spark.tasks import cores, run_tasks
 from quality.check import Check, Scope, digests_of, needs_of, values
 from quality.run import InMemory, Needs, Outcomes, Part, Rows, Source, Stream
 from replay.arrow.runs import groups
+from replay.arrow.schemas import CODES
 
 # Tables that may have many rows.
 _LARGE = (
@@ -23,7 +24,6 @@ _LARGE = (
     *("partition_history", "cluster_metrics", "elections", "rule_differences", "findings"),
 )
 _ALL = TopicBucket(0, 1)
-_CODES = pa.dictionary(pa.int32(), pa.string())
 _SCHEMAS = {name: table.file_schema for name, table in TABLES.items()}
 
 
@@ -156,7 +156,7 @@ def _empty(name: str, columns: Sequence[str]) -> pa.Table:
         inner = [path.partition(".")[2] for path in columns if path.startswith(f"{column}.")]
         if inner:
             field = pa.field(column, pa.struct([each for each in field.type if each.name in inner]))
-        fields.append(field.with_type(_CODES) if pa.types.is_string(field.type) else field)
+        fields.append(field.with_type(CODES) if pa.types.is_string(field.type) else field)
     return pa.schema(fields).empty_table()
 
 

@@ -16,11 +16,12 @@ from jobs.lake.runs import Size
 from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
 from jobs.spark.tasks import cores
-from replay.arrow.schemas import CHANGES, PROVENANCE_NAMES
+from replay.arrow.schemas import CHANGES, PARTITION_HISTORY, PROVENANCE_NAMES, coded
 from replay.cluster.state import ClusterState, changes_that_count
 
 HISTORY = "partition_history"
 KEY = ["topic_id", "partition", "offset"]
+STATES = coded(PARTITION_HISTORY)
 _COLUMNS = ("offset", "batch_base_offset", "epoch", "timestamp_ms", "type", "partition_change", *PROVENANCE_NAMES)
 _LEAST_ROWS = 50_000  # of a bucket that is made only to keep cores busy
 _CREATED = pc.field("type") == "PARTITION_RECORD"

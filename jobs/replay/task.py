@@ -11,7 +11,8 @@ from evidence.errors import KraftForensicsError
 from jobs.lake.data_files import DataFile, write_file
 from jobs.lake.row_keys import matches
 from jobs.lake.storage import Storage
-from jobs.replay.buckets import HISTORY, KEY, BucketItem, read_changes, read_table
+from jobs.lake.tables import TABLES
+from jobs.replay.buckets import HISTORY, KEY, STATES, BucketItem, read_changes, read_rows
 from replay.arrow.schemas import PARTITION_HISTORY, sorted_history
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, session_evidence
 from replay.cluster.log import clip_validity
@@ -99,7 +100,7 @@ class ReplayTask:
     def _extended(self, item: BucketItem, offset: int) -> tuple[pa.Table, int, bool]:
         """The bucket's history with what the log adds from `offset` on, the number of rows added, and whether anything
         changed. States that a later record ends get their end."""
-        history = read_table(self.storage, HISTORY, item.parts[HISTORY], item.bucket)
+        history = read_rows(self.storage, STATES, TABLES[HISTORY].topics, item.parts[HISTORY], item.bucket)
         changes = changes_that_count(
             read_changes(self.storage, item.parts, item.bucket, self.state, offset), self.later
         )

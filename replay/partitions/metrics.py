@@ -36,7 +36,8 @@ _BAND_OFFSETS = 1 << 23  # whose moves are held at once: some 10 % of records mo
 _GAUGES = (UNDER_MIN_ISR, RECOVERING, MANUAL)
 
 _RECORD = ("timestamp_ms", "controller_epoch", "origin", "batch_base_offset", "capture", "path", "sha256", "position")
-_RECORD_FIELDS = [schemas.CLUSTER_METRICS.field(name) for name in ("offset", *_RECORD)]
+_METRICS = schemas.coded(schemas.CLUSTER_METRICS)
+_RECORD_FIELDS = [_METRICS.field(name) for name in ("offset", *_RECORD)]
 
 # How much one record changes a cluster-wide metric. Within a section the deltas add up from 0. Null delta: the value is
 # unknown from here on.
@@ -122,8 +123,8 @@ def electable_replicas(history: pa.Table, states: States) -> pa.Table:
     end = history.select(["end_offset", "end_timestamp_ms"]).take(pa.array(last))
     columns = dict(zip(begin.column_names, begin.columns, strict=True))
     columns |= zip(end.column_names, end.columns, strict=True)
-    columns |= {"metric": pa.array([ELECTABLE] * len(first), type=pa.string()), "value": pa.array(value[first])}
-    return pa.table({f.name: columns[f.name] for f in schemas.CLUSTER_METRICS}, schema=schemas.CLUSTER_METRICS)
+    columns |= {"metric": pa.repeat(ELECTABLE, len(first)), "value": pa.array(value[first])}
+    return pa.table({f.name: columns[f.name] for f in _METRICS}, schema=_METRICS)
 
 
 def summed(found: pa.Table) -> pa.Table:

@@ -29,8 +29,8 @@ _FULL, _CHANGE, _CLEAR, _REMOVE = 0, 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """table: schemas.PARTITION_HISTORY sorted by (topic_id, partition, offset). orphans: schemas.CHANGES rows of
-    partitions that were never created or were removed before; they are not applied."""
+    """table: schemas.PARTITION_HISTORY, coded, sorted by (topic_id, partition, offset). orphans: schemas.CHANGES rows
+    of partitions that were never created or were removed before; they are not applied."""
 
     table: pa.Table
     orphans: pa.Table
@@ -227,7 +227,7 @@ def _assemble(
     columns["partition"] = pa.array(rows["partition"], type=pa.int32())
     columns |= _from_records(rows, changes, events)
     columns |= _validity(rows, columns["timestamp_ms"])
-    schema = schemas.PARTITION_HISTORY
+    schema = schemas.coded(schemas.PARTITION_HISTORY)
     return pa.table({f.name: columns[f.name].cast(f.type) for f in schema}, schema=schema)
 
 
@@ -265,13 +265,11 @@ def _from_records(rows: dict[str, Array], changes: pa.Table, events: pa.Table) -
 
 
 def _gathered(values: pa.ChunkedArray, index: pa.Array) -> pa.Array:
-    """Take values by row. Strings (files, captures) repeat often, so only their dictionary codes are gathered."""
+    """Take values by row; strings (files, captures), which repeat often, as codes."""
     if not (pa.types.is_string(values.type) or pa.types.is_dictionary(values.type)):
         return whole(values).take(index)
     encoded = whole(values.dictionary_encode())
-    if len(encoded.dictionary) == 1 and not encoded.null_count:
-        return pa.repeat(encoded.dictionary[0], len(index))
-    return encoded.dictionary.take(encoded.indices.take(index))
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(index), encoded.dictionary)
 
 
 def _validity(rows: dict[str, Array], timestamps: pa.Array) -> dict[str, pa.Array]:
