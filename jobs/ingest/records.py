@@ -73,6 +73,8 @@ class DecodingTask:
         bad = rows.select(["capture", "path", "sha256", "damage"]).filter(is_damage).to_pylist()
         damage = [{**row, **row.pop("damage")} for row in bad]
         rows = rows.filter(pc.invert(is_damage)) if damage else rows
+        if self.table == SNAPSHOTS and (broken := _broken(damage)):
+            rows = rows.filter(~pc.field("sha256").isin(sorted(broken)))
         if self.table == RECORDS:
             rows = rows.append_column(_STATE, commit_column(rows, self.states, self.usual_state))
         # The reader ensures that the records of a batch have distinct offsets for bytes, not for text.
@@ -108,7 +110,7 @@ class Decodings:
 
 def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, settings: Settings) -> Decodings:
     """Decode the snapshots that the lake does not hold, small ones together. A snapshot with a record that cannot be
-    decoded is not a complete state: its rows are left out, and those of the others in its file are written again."""
+    decoded is not a complete state: its rows are left out, also those that another task has written."""
     known = set(lake.read(SNAPSHOTS, cluster, ["sha256"])["sha256"].unique().to_pylist())
     ranges = [w for w in work_of(scanned, _MOST_BYTES) if w.holds == SNAPSHOT and w.sha256 not in known]
     items = list(_packed((w for w in ranges if w.kind != kinds.DUMP_LOG), _LEAST_BYTES))
@@ -120,16 +122,20 @@ def decode_snapshots(lake: Lake, cluster: str, capture: str, scanned: Scanned, s
     run = partial(run_tasks, task, rows=rows, settings=settings, name=name, size_of=_bytes_of)
     results = run(items)
     damage = [row for result in results for row in result.damage]
-    # Damage without bytes is a note, unless it says that a record is missing.
-    broken = {row["sha256"] for row in damage if row["length_bytes"] or row["reason"] == "missing_record"}
+    broken = _broken(damage)
     whole = [[work for work in item if work.sha256 not in broken] for item in items]
-    again = [n for n, item in enumerate(items) if whole[n] != item]
+    again = [n for n, r in enumerate(results) if {work.sha256 for work in items[n]} & (broken - _broken(r.damage))]
     for n in again:
         if file := results[n].file:
             lake.storage.delete(f"{SNAPSHOTS}/{file.path}")
     results = [r for n, r in enumerate(results) if n not in again] + run([whole[n] for n in again if whole[n]])
     files = [r.file for r in results if r.file]
     return Decodings(sum(file.rows for file in files), files, [], damage)
+
+
+def _broken(damage: Iterable[Row]) -> set[str]:
+    """The snapshots that are not complete. Damage without bytes is a note, unless it says that a record is missing."""
+    return {row["sha256"] for row in damage if row["length_bytes"] or row["reason"] == "missing_record"}
 
 
 @dataclass(frozen=True, slots=True)
