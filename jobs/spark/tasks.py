@@ -78,6 +78,8 @@ def _in_processes(
                 future.result()  # an error that is for no user ends all
                 if show is not None:
                     show(ended)
+            for _ in range(count):  # they take turns
+                workers.call(release)
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             workers.end()
