@@ -64,7 +64,7 @@ def as_row(steps: Iterable[PlanStep]) -> Row:
 def load_input(lake: Lake, cluster: str) -> PlanInput:
     """What the plan of a cluster follows from."""
     configs = lake.rows("config_history", cluster, _CONFIG, _AT_END)
-    parts = lake.parts("partition_history", cluster, _STATE, WANTED)
+    parts = lake.parts("partition_history", cluster, _STATE, WANTED, as_codes=True)
     last_seen, copies = _logs(lake, cluster)
     brokers = {row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)}
     waiting, alone, alone_count = states_that_wait(parts, configs, copies, brokers)
