@@ -15,7 +15,7 @@ from replay.cluster.broker_sessions import broker_history, registrations, sessio
 from replay.cluster.features import ELR_VERSION
 from replay.findings.registration_lines import REGISTRATION_KINDS, SESSIONS, registration_findings
 from replay.offsets.broker_lines import KINDS
-from tests.simulator.life import Life, together
+from tests.simulator.life import Life, table_of, together
 
 
 def detected(lives: Sequence[Life]) -> Detected:
@@ -29,7 +29,7 @@ def _events(lives: Sequence[Life], lifetimes: pa.Table) -> pa.Table:
     for is_complete in (True, False):
         chosen = [each for each in lives if (each.gap is None) == is_complete]
         lines = [row for each in chosen for row in each.lines if row["kind"] in KINDS or row["topic_id"] is not None]
-        table = pa.Table.from_pylist(lines, schema=BROKER_LOG_EVENTS)
+        table = table_of(lines, BROKER_LOG_EVENTS)
         parts.append(events_with_topic_ids(table, lifetimes, is_complete))
     return pa.concat_tables(parts)
 
@@ -48,7 +48,7 @@ def sessions_of(lives: Sequence[Life], history: pa.Table) -> list[dict[str, Any]
     """The sessions of all their brokers, as the product finds them in the log."""
     place = {"epoch": 1, **dict.fromkeys(PROVENANCE_NAMES)}
     feature = {"type": "FEATURE_LEVEL_RECORD", "timestamp_ms": 0}
-    records = [{**place, **record} for each in lives for record in each.session_records()]
+    records = [{**place, **record} for each in lives for record in each.session_records]
     for offset, on in (level for each in lives for level in each.elr_levels()):
         data = {"name": ELR_VERSION, "featureLevel": int(on)}
         records.append({**place, **feature, "offset": offset, "batch_base_offset": offset, "data": data})

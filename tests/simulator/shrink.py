@@ -121,9 +121,9 @@ def lines(each: Life) -> list[str]:
     """What happened, in order: states, sessions (by the controller's clock), events (true time), evidence as read."""
     base = each.setup.base_offset
     shown: list[tuple[int, str]] = [(ms, f"         {text}") for ms, text in each.world.notes]
-    for row in each.history():
+    for row in each.history:
         shown.append((row["timestamp_ms"], f"state    {row['offset'] - base} {_state(row)}"))
-    for record in each.session_records():
+    for record in each.session_records:
         data, kind = record["data"], record["type"]
         what = "registers" if kind == "REGISTER_BROKER_RECORD" else _change(data)
         batch = record["batch_base_offset"] - base

@@ -64,7 +64,7 @@ def test_a_life_survives_being_written_down() -> None:
     for fault in FAULTS:
         each = life(fault, 5)
         again = from_json(json.loads(json.dumps(each.as_json())))
-        assert (again.truth, again.history(), again.evidence) == (each.truth, each.history(), each.evidence)
+        assert (again.truth, again.history, again.evidence) == (each.truth, each.history, each.evidence)
 
 
 def test_every_class_of_fault_has_losses_and_safe_elections() -> None:
