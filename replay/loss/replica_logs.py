@@ -162,8 +162,8 @@ class ReplicaLogs:
     @cached_property
     def _may_have_lost(self) -> list[tuple[int, int]]:
         """(row, leader) of leader epochs in which something below the high watermark may have been lost, as far as the
-        metadata log shows: of one in neither ISR nor ELR, or that registered anew as a member while ELR was off. And of
-        snapshots, before which it does not."""
+        metadata log shows: of one in neither ISR nor ELR, or that registered anew as a member while ELR was off, or
+        with its election. And of snapshots, before which it does not."""
         facts, states, found, away = self.facts, self.states, list[tuple[int, int]](), dict[int, Array]()
         inside, rows = slice(self.first, self.end), np.arange(self.first, self.end)
         rows = rows[(facts.changes[rows] & (states.leader[rows] >= 0) & (rows > self.first)) | facts.anchored[rows]]
@@ -175,7 +175,8 @@ class ReplicaLogs:
             since = self.first + int(away[leader][row - self.first]) + 1
             last = int(facts.batch[following]) - 1 if following < self.end else None
             again = self.sessions.begun(leader, int(facts.batch[since]), last)
-            if since == row or (again and not facts.elr_on[since:following].all()):
+            with_it = any(session.begin_batch == facts.batch[row] for session in again)  # KAFKA-19522
+            if since == row or with_it or (again and not facts.elr_on[since:following].all()):
                 found.append((row, leader))
         return found
 
