@@ -9,7 +9,7 @@ QuorumController.unregisterController (4.4.0: it refuses the active controller, 
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -167,21 +167,22 @@ class BrokerTimeline:
             found[state.broker_id].append((state.timestamp_ms, set(state.log_dirs or ())))
         return found
 
-    def active_for(self, broker_id: int, from_ms: int, to_ms: int) -> int:
-        """The longest time (ms) between from_ms and to_ms for which the broker was active without a break."""
+    def active_spans(self, broker_id: int, from_ms: int, to_ms: int) -> Iterator[tuple[int, int]]:
+        """From when to when (ms) the broker was active without a break, between from_ms and to_ms."""
         states = self.states.get(broker_id, [])
         first = max(bisect_right(states, from_ms, key=lambda s: s.timestamp_ms) - 1, 0)
-        best, since = 0, None
+        since = None
         for state in states[first:]:
             if state.timestamp_ms >= to_ms:
                 break
-            if since is not None:
-                best = max(best, state.timestamp_ms - since)
+            if since is not None and not state.active:
+                yield since, state.timestamp_ms
             if not state.active:
                 since = None
             elif since is None:
                 since = max(state.timestamp_ms, from_ms)
-        return max(best, to_ms - since) if since is not None else best
+        if since is not None:
+            yield since, to_ms
 
 
 def broker_of(data: Mapping[str, Any]) -> int:

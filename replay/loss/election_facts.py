@@ -272,7 +272,9 @@ class _Partition:
                 continue  # the file of one that failed is as it was
             is_one = session.was_alone_until(until_ms)
             needed = self.terms.rewritten_ms if is_one else self.terms.rewritten_after_cut_ms
-            by = min(read_ms, session.alive_until_ms) - needed - error
+            by = self.terms.did_since(session, (session.begin_ms, read_ms), needed + error)
+            if by is None:
+                continue
             shown = self._lines.highest(broker, session.begin_ms + error, by)
             if shown is not None and self._began_in(session, shown):
                 known.append(shown)
@@ -380,7 +382,8 @@ class _Partition:
         """Of the term's leader. Earlier readings may be of offsets that an election lost and a leader wrote anew; so
         may the file, until the leader's process has rewritten it, if that truncated the log."""
         has_cut = self.terms.may_have_cut(term.leader, term.first)
-        since_ms = term.begin_ms + (self.terms.rewritten_after_cut_ms if has_cut else PROPAGATION_MS)
+        cut_ms = self.terms.rewritten_after_cut_ms + self.cluster.heard_ms
+        since_ms = term.begin_ms + (cut_ms if has_cut else PROPAGATION_MS)
         if has_cut and (term.session is None or term.session.alive_until_ms < since_ms):
             return OPEN
         return log_start(self.evidence, term.leader, since_ms, elected_ms, self.clock)

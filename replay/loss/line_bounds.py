@@ -118,7 +118,7 @@ class LineReader:
             unserved = (each.end_ms for each in terms.unserved(broker) if each.begin_ms < session.alone_until_ms)
             if any(end_ms is None or alive_ms <= end_ms for end_ms in unserved):
                 continue
-            rewritten = terms.ran_as_replica(broker, alive_ms, terms.rewritten_ms)
+            rewritten = terms.ran_as_replica(broker, alive_ms + terms.cluster.heard_ms, terms.rewritten_ms)
             led = (term.first for term in terms.all_terms if (term.leader, term.session) == (broker, session))
             epochs = (int(self.states.leader_epoch[row]) for row in led)
             since = max([created if rewritten else -1, *(epoch for epoch in epochs if self._rewrote(session, epoch))])

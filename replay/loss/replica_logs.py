@@ -34,9 +34,10 @@ SETTLED_MS = 60_000
 def settled_ms(cluster: ClusterFacts) -> int:
     """A replica that has been in sync for this long (ms), on a broker that ran all that time, follows its leader's log
     and has written its high watermark since: a leader looks for replicas that lag twice in replica.lag.time.max.ms
-    (Kafka's ReplicaManager, `isr-expiration`), and the file is written at its interval after that."""
+    (Kafka's ReplicaManager, `isr-expiration`), and the file is written at its interval after that. Both processes may
+    hang for as long as nothing need be heard of them."""
     lag_ms = cluster.lag_time_max_ms * 3 // 2
-    return max(SETTLED_MS, lag_ms + cluster.checkpoint_interval_ms + PROPAGATION_MS)
+    return max(SETTLED_MS, lag_ms + cluster.checkpoint_interval_ms + PROPAGATION_MS + 2 * cluster.heard_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class ReplicaLogs:
         # It had truncated when a leader took it in, or when it had the partition's log.
         joined = (int(self.facts.timestamp_ms[row]) for row in self.taken_in(broker))
         cut_ms = min([since_ms, *(at for at in joined if at >= lost[-1])])
-        ended_ms = since_ms if session is None else max(since_ms, session.alive_until_ms)
+        ended_ms = since_ms if session is None else max(since_ms, session.alive_until_ms + self.cluster.heard_ms)
         rewritten = self.ran_as_replica(broker, ended_ms, self.rewritten_after_cut_ms, cut_ms)
         return lost[-1] <= since_ms and rewritten
 
@@ -236,14 +237,22 @@ class ReplicaLogs:
         return bool((mask_of(replicas, broker) != 0).all())
 
     def ran_as_replica(self, broker: int, until_ms: int, needed: int, since_ms: int = 0) -> bool:
-        """Whether the broker was active for so many ms in one session, as a replica, between two times."""
+        """Whether a process of the broker did between two times, as a replica, what it does every so many ms."""
         error_ms = self.cluster.clock.error_ms
-        spans = [
-            (max(since + error_ms, session.begin_ms, since_ms), min(until_ms, end, session.alive_until_ms))
+        return any(
+            self.did_since(session, (max(since + error_ms, since_ms), min(until_ms, end)), needed) is not None
             for session in self.sessions.by_broker.get(broker, [])
             for since, end in self._replica_spans(broker)
-        ]
-        return any(self.cluster.brokers.active_for(broker, *span) >= needed for span in spans if span[0] < span[1])
+        )
+
+    def did_since(self, session: Session, between_ms: tuple[int, int], needed: int) -> int | None:
+        """The last time from which on the session's process did what it does every so many ms, between two times; None
+        if it need not have done it. It may hang, and stay active as long as nothing need be heard of it; what was due
+        it does as soon as it goes on (Java's ScheduledThreadPoolExecutor, KafkaScheduler)."""
+        span, last_heard_ms = (max(between_ms[0], session.begin_ms), between_ms[1]), self.cluster.last_heard_ms
+        active = self.cluster.brokers.active_spans(session.broker_id, *span)
+        done = ((since, min(session.alive_until_ms, last_heard_ms(end)) - needed) for since, end in active)
+        return max((by for since, by in done if by >= since), default=None)
 
     @cached_property
     def rewritten_ms(self) -> int:

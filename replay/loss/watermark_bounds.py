@@ -101,7 +101,7 @@ def _was_left_by_all(terms: LeaderTerms, rows: range, end_ms: int) -> bool:
     states, brokers = terms.states, terms.cluster.brokers
     batch, begin_ms = int(terms.facts.batch[rows[0]]), int(terms.facts.timestamp_ms[rows[0]])
     others = {b for r in rows for b in members_of(states.replicas[r])} - {int(states.leader[rows[0]])}
-    return not any(brokers.active(b, batch) or brokers.active_for(b, begin_ms, end_ms) > 0 for b in others)
+    return not any(brokers.active(b, batch) or any(brokers.active_spans(b, begin_ms, end_ms)) for b in others)
 
 
 def logs_of_lone_leaders(terms: LeaderTerms, evidence: Evidence, gone_by: GoneBy) -> Iterator[Report]:

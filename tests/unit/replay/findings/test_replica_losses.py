@@ -20,7 +20,7 @@ from tests.support.window_table import Entry, beside, entries, holds, inputs
 
 Row = dict[str, Any]
 ALL_UP = "; ".join(up(1, 2, 3, at=0))
-USUAL = "elr; session 9000; interval 5000"
+USUAL = "elr; session 1000; interval 5000"
 WORDS = {LOG_TRUNCATION: "cut", CHECKPOINT_LOST: "mark"}
 
 
