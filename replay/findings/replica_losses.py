@@ -23,11 +23,11 @@ from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
 from replay.findings.kinds import CHECKPOINT_LOST, LOG_TRUNCATION, finding_id
 from replay.findings.statements import observation_row, prose, state_row, statement
-from replay.loss.replica_logs import NO_DIRECTORY, settled_ms
 from replay.offsets.clean_stops import COPIED, HOLDS_LOG
 from replay.offsets.evidence import Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.offsets.partition_rows import evidence_of
+from replay.terms.replica_logs import NO_DIRECTORY, settled_ms
 
 _RULE_VERSION = 8
 
@@ -181,7 +181,7 @@ class _Partition:
 
     def _may_lead_again(self, drop: Drop) -> bool:
         """Whether the drop's line may be a later process's, which read that its broker led that epoch, although it does
-        not any more (replay/loss/read_again.py)."""
+        not any more (replay/terms/read_again.py)."""
         row = self.rows[self._opening(drop)]
         return row["leader"] == drop.broker and bool(self.cluster.brokers.restarts(drop.broker, row["offset"]))
 

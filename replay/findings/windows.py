@@ -10,10 +10,10 @@ from typing import Any
 from replay.findings.kinds import COUNTERFACTUAL, DIVERGENCE, HWM_REGRESSION, finding_id
 from replay.findings.statements import observation_row, prose, source_columns, state_row, statement
 from replay.loss.judged_windows import JudgedWindow
-from replay.loss.premises import Premise
 from replay.loss.verdict import RULE, RULE_VERSION
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, SEVERITY
 from replay.offsets.evidence import Row
+from replay.terms.premises import Premise
 from replay.whatif import recovery_policies
 
 _OF_JUDGEMENT = ("verdict", "loss_min", "loss_max", "first_lost_offset", "unacked_min", "unacked_max")

@@ -11,21 +11,7 @@ import numpy as np
 
 from replay.arrow.ragged import INT64_MAX, members_of
 from replay.cluster.boots import ran_until_read
-from replay.loss.facts import TOPIC
-from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.line_bounds import LineReader
-from replay.loss.liveness import Session
-from replay.loss.premises import (
-    LOG_START,
-    NO_MEMBER,
-    Membership,
-    Premise,
-    earlier_leaders_unknown,
-    is_passed_over,
-    may_have_restarted,
-    membership,
-)
-from replay.loss.read_again import is_first, kept_its_copy
 from replay.loss.verdict import Election, Judgement, judge
 from replay.loss.verdicts import EXCLUDED
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
@@ -48,6 +34,20 @@ from replay.offsets.evidence import (
 from replay.offsets.log_drops import CHECKPOINT, Span
 from replay.offsets.shared_log import shared_log
 from replay.offsets.watermark_floor import EpochsShown, LeaderChange, Report, floors, likely_floor, reports
+from replay.terms.facts import TOPIC
+from replay.terms.leader_terms import LeaderTerm, LeaderTerms
+from replay.terms.liveness import Session
+from replay.terms.premises import (
+    LOG_START,
+    NO_MEMBER,
+    Membership,
+    Premise,
+    earlier_leaders_unknown,
+    is_passed_over,
+    may_have_restarted,
+    membership,
+)
+from replay.terms.read_again import is_first, kept_its_copy
 
 
 @dataclass(frozen=True, slots=True)

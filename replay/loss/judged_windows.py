@@ -17,18 +17,18 @@ from replay.arrow.schemas import PARTITION_KEY
 from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
 from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, ElectionFacts, partition_elections
-from replay.loss.facts import StateFacts, after_old_log_ends, after_restarts, facts_of, from_elr
-from replay.loss.leader_terms import LeaderTerms
 from replay.loss.likely import Likely, likely
-from replay.loss.liveness import Sessions, sessions_of
-from replay.loss.read_again import is_first
-from replay.loss.replica_logs import Recorded, settled_ms
 from replay.loss.verdict import Judgement
 from replay.offsets.broker_lines import NO_LINES, below_logged, lines_of
 from replay.offsets.evidence import PROPAGATION_MS, Replica, Row, last_seen_with_epoch
 from replay.offsets.partition_rows import evidence_of, keys_of
 from replay.partitions.elections import States
 from replay.partitions.windows import build_windows
+from replay.terms.facts import StateFacts, after_old_log_ends, after_restarts, facts_of, from_elr
+from replay.terms.leader_terms import LeaderTerms
+from replay.terms.liveness import Sessions, sessions_of
+from replay.terms.read_again import is_first
+from replay.terms.replica_logs import Recorded, settled_ms
 
 
 class TooManyWindowsError(Exception):

@@ -16,14 +16,14 @@ import numpy as np
 
 from replay.arrow.ragged import INT64_MAX, Array, mask_of
 from replay.cluster.boots import LoggedProcess
-from replay.loss.facts import TOPIC
-from replay.loss.leader_terms import LeaderTerm, LeaderTerms
-from replay.loss.liveness import Session
-from replay.loss.premises import held_when_reached
-from replay.loss.read_again import is_first
 from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Load, LoggedEnds
 from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Row, lower, read_by
 from replay.offsets.watermark_floor import Report
+from replay.terms.facts import TOPIC
+from replay.terms.leader_terms import LeaderTerm, LeaderTerms
+from replay.terms.liveness import Session
+from replay.terms.premises import held_when_reached
+from replay.terms.read_again import is_first
 
 LOGGED_FLOOR, LOGGED_CUT, LOGGED_SHRINK = "floor_logged", "floor_logged_truncation", "floor_logged_shrink"
 LAST_HIGH_WATERMARK, LAST_LOG_END = "ceiling_logged_high_watermark", "ceiling_logged_log_end"

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from replay.cluster.facts import Clock
 from replay.loss.line_bounds import LineBounds
-from replay.loss.liveness import Session
-from replay.loss.premises import LOG_START, NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
 from replay.loss.verdicts import EXCLUDED, POSSIBLE, PROVEN, UNDETERMINED
 from replay.loss.watermark_bounds import LastTerm, high_watermark_ceiling, old_log_end
 from replay.offsets.evidence import (
@@ -29,6 +27,8 @@ from replay.offsets.evidence import (
     old_log_floor,
     read_by,
 )
+from replay.terms.liveness import Session
+from replay.terms.premises import LOG_START, NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
 
 RULE = "hwm_regression"
 RULE_VERSION = 23

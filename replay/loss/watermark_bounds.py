@@ -23,13 +23,13 @@ import numpy as np
 
 from replay.arrow.ragged import members_of
 from replay.cluster.facts import Clock
-from replay.loss.leader_terms import LeaderTerm, LeaderTerms
 from replay.loss.line_bounds import LineReader, of_the_next
-from replay.loss.liveness import Session
-from replay.loss.premises import had_everything
 from replay.offsets.clean_stops import HOLDS_LOG
 from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Evidence, Scrape, read_by, running_log_ends
 from replay.offsets.watermark_floor import Report
+from replay.terms.leader_terms import LeaderTerm, LeaderTerms
+from replay.terms.liveness import Session
+from replay.terms.premises import had_everything
 
 # The first row of the history that the process of a broker's session may go by when its exporter says how many are in
 # sync; -1: of none it says that.

@@ -150,7 +150,7 @@ def lines_of(
 
     events: BROKER_LOG_EVENTS rows with their topic_id filled in. A line that contradicts the metadata log, or is about
     a state that it does not have, is left out; so is one for which is_first (broker, row of the state, ms in UTC or
-    None) is false: see `replay.loss.read_again`.
+    None) is false: see `replay.terms.read_again`.
     """
     if events is None or not len(events):
         return {}

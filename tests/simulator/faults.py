@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from replay.loss.replica_logs import APPENDED_BY_BROKERS
+from replay.terms.replica_logs import APPENDED_BY_BROKERS
 from tests.simulator.life import Life, Thinning
 from tests.simulator.node_logs import LogThinning
 from tests.simulator.setup import BEGIN_MS, Setup, Step

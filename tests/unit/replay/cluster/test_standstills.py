@@ -4,7 +4,7 @@ import pytest
 
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts, fall_ms, fencings
 from replay.cluster.state import LogShape, log_shape, resolve_cluster
-from replay.loss.liveness import broker_sessions
+from replay.terms.liveness import broker_sessions
 from tests.support.records import batch
 from tests.support.scenario import elr_levels, ms, sessions, up
 

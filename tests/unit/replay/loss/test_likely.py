@@ -10,12 +10,12 @@ from replay.loss import judged_windows
 from replay.loss.election_facts import ElectionFacts
 from replay.loss.likely import LEAST_WINDOWS, RULES, Likely, likely
 from replay.loss.likely_record import RECORD
-from replay.loss.premises import NO_MEMBER, Membership, Premise
 from replay.loss.verdict import Election, Judgement
 from replay.loss.verdicts import LEANINGS, likely_text
 from replay.loss.watermark_bounds import LastTerm
 from replay.offsets.broker_lines import LoggedEnds
 from replay.offsets.evidence import OPEN, Bound, index_rows
+from replay.terms.premises import NO_MEMBER, Membership, Premise
 from tests.simulator.detection import detected
 from tests.simulator.faults import SHARED, life
 from tests.simulator.judge import groups

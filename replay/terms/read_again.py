@@ -12,10 +12,10 @@ controller.quorum.fetch.max.bytes, in 4.3.1), MetadataLoader.stillNeedToCatchUp,
 
 from replay.cluster.boots import is_same_boot
 from replay.cluster.facts import ClusterFacts
-from replay.loss.facts import StateFacts
-from replay.loss.liveness import Sessions
 from replay.offsets.broker_lines import SOON_MS
 from replay.offsets.evidence import PROPAGATION_MS
+from replay.terms.facts import StateFacts
+from replay.terms.liveness import Sessions
 
 
 def is_first(

@@ -12,11 +12,11 @@ import numpy as np
 
 from replay.arrow.ragged import PAD, Array, mask_of
 from replay.arrow.runs import last_true, run_starts
-from replay.loss.facts import TOPIC
-from replay.loss.liveness import Session
-from replay.loss.replica_logs import ReplicaLogs
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
 from replay.offsets.shared_log import Leaders
+from replay.terms.facts import TOPIC
+from replay.terms.liveness import Session
+from replay.terms.replica_logs import ReplicaLogs
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class LeaderTerms(ReplicaLogs):
 
     def _read_again_alone(self, broker: int) -> Iterator[Unserved]:
         """The same of processes that, after a power failure, may have read again of a time at which the broker was
-        alone in the ISR (see `replay.loss.read_again`)."""
+        alone in the ISR (see `replay.terms.read_again`)."""
         rows = np.arange(self.first, self.end)
         alone = rows[(self.states.leader[rows] == broker) & (self.states.isr_size[rows] == 1)]
         if not len(alone):
@@ -222,7 +222,7 @@ class LeaderTerms(ReplicaLogs):
         """Whether no earlier leader can go on: this one learned that it leads, or there was none.
 
         An earlier one in whose ISR it is waits for what it fetches. But its next process may read the metadata again
-        (see `replay.loss.read_again`), follow that leader, and fetch more than this one had."""
+        (see `replay.terms.read_again`), follow that leader, and fetch more than this one had."""
         return (term.first == self.first and not self.facts.anchored[term.first]) or self.learned(term)
 
     def learned(self, term: LeaderTerm) -> bool:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from replay.arrow.ragged import mask_of
-from replay.loss.facts import StateFacts
-from replay.loss.leader_terms import LeaderTerms
-from replay.loss.replica_logs import NO_DIRECTORY
 from replay.offsets.evidence import PROPAGATION_MS
+from replay.terms.facts import StateFacts
+from replay.terms.leader_terms import LeaderTerms
+from replay.terms.replica_logs import NO_DIRECTORY
 
 OLD_LOG_ENDS, NO_SIGN_OF_LIFE = "not_held_old_log_ends", "not_held_no_sign_of_life"
 LOG_START = "not_held_log_start"

@@ -15,12 +15,12 @@ from replay.arrow.runs import last_true_before, run_starts
 from replay.cluster.boots import is_same_boot
 from replay.cluster.facts import ClusterFacts
 from replay.controller.acceptable_leaders import UNASSIGNED
-from replay.loss.facts import StateFacts
-from replay.loss.liveness import Session, Sessions
 from replay.offsets.broker_lines import NO_LINES, BrokerLines
 from replay.offsets.evidence import PROPAGATION_MS, Row, Scrape, read_by
 from replay.partitions.elections import States
 from replay.partitions.reducer import MIGRATING
+from replay.terms.facts import StateFacts
+from replay.terms.liveness import Session, Sessions
 
 # Topics to which a broker that leads a partition in its own eyes appends by itself, before anybody reaches it: the
 # coordinators' (Kafka's Topic.INTERNAL_TOPICS and CoordinatorRuntime).

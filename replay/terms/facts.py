@@ -15,8 +15,8 @@ from replay.cluster.configs import LAYERS
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION
 from replay.controller.transitions import Bucket
-from replay.loss.liveness import Sessions
 from replay.partitions.elections import States, leader_changes
+from replay.terms.liveness import Sessions
 
 # Whose min.insync.replicas is in force: the topic's, the cluster's default, what each node's file says, or unknown
 # because a broker may have had a value of its own, or the layer changed.
