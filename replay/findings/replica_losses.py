@@ -29,7 +29,7 @@ from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, 
 from replay.offsets.partition_rows import evidence_of
 from replay.terms.replica_logs import NO_DIRECTORY, settled_ms
 
-_RULE_VERSION = 8
+_RULE_VERSION = 9
 
 
 @dataclass(frozen=True, slots=True)
