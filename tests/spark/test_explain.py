@@ -81,7 +81,7 @@ def test_the_error_for_an_unknown_finding_has_advice(job: Job, wanted: str, mess
 
 
 def test_errors_that_need_no_spark(tmp_path: Path) -> None:
-    assert "kraft-forensics ingest" in str(cli("explain", LEDGER_0, "--lake", tmp_path).exception)
+    assert "kraft-forensics run" in str(cli("explain", LEDGER_0, "--lake", tmp_path).exception)
     gone = cli("explain", LEDGER_0, "--lake", tmp_path, "--capture", tmp_path / "gone")
     assert "no such file or folder" in str(gone.exception)
     assert cli("explain", LEDGER_0, "--format", "csv").exit_code == 2
