@@ -96,10 +96,6 @@ class Controller:
     # (offset, brokers): up to which offset, and who was active then.
     _known_active: tuple[int, frozenset[int]] = (-1, frozenset())
 
-    def retire(self) -> None:
-        """Tell nobody any more: a world that has ended is no circle of objects, and goes when nobody needs it."""
-        self.now = self.noise = self.elected = self.changed = self.logs = self.wrote = lambda *_, **__: 0
-
     # Batches.
 
     def _offset(self) -> int:

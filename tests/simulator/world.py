@@ -34,8 +34,6 @@ class World(Captures):
         self.events.run_until(at_ms + AFTERMATH_MS)
         self.ended_ms = self.events.now
         self._close()
-        self.events.drop()
-        self.controller.retire()
 
     def _begin(self) -> None:
         for broker in self.brokers.values():
