@@ -139,7 +139,7 @@ class _Partition:
         def is_its_own(entry: EpochEntry) -> bool:
             at = self.first + int(np.searchsorted(epochs, entry.row["leader_epoch"]))
             led = at < self.end and self.states.leader[at] == entry.broker_id
-            return bool(led) or self._ran_as_replica(entry.row, PROPAGATION_MS)
+            return bool(led) or self.terms.ran_as_replica(entry.broker_id, self._read_ms(entry.row), PROPAGATION_MS)
 
         def is_in_use(row: Row) -> bool:
             return row["source"] not in COPIED or not self.cluster.may_be_of_lost_disk(row)
@@ -231,12 +231,12 @@ class _Partition:
         """Whether a value whose source identifies the topic only by name is of this partition, not of an
         earlier topic with that name: while the broker has been a replica of this one, one of its processes ran for
         long enough to rewrite its checkpoint files. It may be dead before it is fenced."""
-        return self._ran_as_replica(row, self.terms.rewritten_ms)
+        return self.terms.rewrote_files(row["broker_id"], self._read_ms(row))
 
-    def _ran_as_replica(self, row: Row, needed: int) -> bool:
-        """See `ReplicaLogs.ran_as_replica`, before a row was read."""
+    def _read_ms(self, row: Row) -> int:
+        """When the row was read at the earliest; at the log's end if that is not known."""
         read_ms = self.terms.end_ms if row["captured_at_ms"] is None else row["captured_at_ms"]
-        return self.terms.ran_as_replica(row["broker_id"], read_ms - self.clock.error_ms, needed)
+        return int(read_ms) - self.clock.error_ms
 
     def _is_rewritten(self, row: Row) -> bool:
         """Whether a running broker rewrites the file that the value is in. It does not in a log directory that it has

@@ -118,7 +118,7 @@ class LineReader:
             unserved = (each.end_ms for each in terms.unserved(broker) if each.begin_ms < session.alone_until_ms)
             if any(end_ms is None or alive_ms <= end_ms for end_ms in unserved):
                 continue
-            rewritten = terms.ran_as_replica(broker, alive_ms + terms.cluster.heard_ms, terms.rewritten_ms)
+            rewritten = terms.rewrote_files(broker, alive_ms + terms.cluster.heard_ms)
             led = (term.first for term in terms.all_terms if (term.leader, term.session) == (broker, session))
             epochs = (int(self.states.leader_epoch[row]) for row in led)
             since = max([created if rewritten else -1, *(epoch for epoch in epochs if self._rewrote(session, epoch))])
@@ -132,7 +132,7 @@ class LineReader:
         until_ms, read_ms = int(self.facts.timestamp_ms[at]), row["captured_at_ms"]
         if read_ms is not None:
             until_ms = max(until_ms, read_ms - self.terms.cluster.clock.error_ms)
-        return created if self.terms.ran_as_replica(row["broker_id"], until_ms, self.terms.rewritten_ms) else -1
+        return created if self.terms.rewrote_files(row["broker_id"], until_ms) else -1
 
     def _is_first(self, broker: int, row: int, line: Row) -> bool:
         """Whether the process that logged a line was the first of its broker to know the state in that row. Another one

@@ -254,6 +254,13 @@ class ReplicaLogs:
         done = ((since, min(session.alive_until_ms, last_heard_ms(end)) - needed) for since, end in active)
         return max((by for since, by in done if by >= since), default=None)
 
+    def rewrote_files(self, broker: int, until_ms: int) -> bool:
+        """Whether a process of the broker has rewritten its checkpoint files as a replica, by a time at which it ran or
+        they were read. Who may have hung then counts as well if no earlier topic had that name."""
+        is_used_again = self.cluster.is_used_again(self.recorded.topic)
+        sure_ms = until_ms if is_used_again else until_ms + self.cluster.heard_ms
+        return self.ran_as_replica(broker, sure_ms, self.rewritten_ms)
+
     @cached_property
     def rewritten_ms(self) -> int:
         """After how long a process of a replica's broker has rewritten its checkpoint files, and none has what an
