@@ -379,8 +379,11 @@ class _Partition:
         return term.kept and (not is_used_again or self.terms.learned(term))
 
     def _log_start(self, term: LeaderTerm, elected_ms: int) -> Bound:
-        """Of the term's leader. Earlier readings may be of offsets that an election lost and a leader wrote anew; so
-        may the file, until the leader's process has rewritten it, if that truncated the log."""
+        """Of the term's leader, if it took over: else the one before may lead on, and have what this one deletes as its
+        follower. Earlier readings may be of offsets that an election lost and a leader wrote anew; so may the file,
+        until the leader's process has rewritten it, if that truncated the log."""
+        if not self.terms.took_over(term):
+            return OPEN
         has_cut = self.terms.may_have_cut(term.leader, term.first)
         cut_ms = self.terms.rewritten_after_cut_ms + self.cluster.heard_ms
         since_ms = term.begin_ms + (cut_ms if has_cut else PROPAGATION_MS)
