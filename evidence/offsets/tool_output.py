@@ -319,7 +319,8 @@ def read_listing(data: bytes, most_bytes: int) -> tuple[list[Row], list[Damage]]
         if not ended:
             wrong = "its last line is cut off"
         elif folder := _FOLDER.fullmatch(bare):
-            place = kinds.partition_of(PurePosixPath(folder["path"].decode("utf-8", "replace")) / "0")
+            path = PurePosixPath(folder["path"].decode("utf-8", "replace"))
+            place = kinds.partition_of(path / "0") if position else None  # the first is the log directory, of any name
             row: Row = {"size_bytes": 0, "position": position}
             here = place and found.setdefault(place, {"topic": place[0], "partition": place[1], **row})
         elif entry := _ENTRY.fullmatch(bare):
