@@ -151,9 +151,8 @@ def replayable_runs(
 ) -> tuple[list[LogRange], list[Problem]]:
     """The runs of the surviving log, which have a known start state, and the problems between them.
 
-    base_offset, last_offset: of the surviving batches, ascending. A log that begins at 0 needs no snapshot (but uses
-    one at 0 if it was captured). After a gap or a hole, and in a log that begins later, the state is unknown up to the
-    next snapshot.
+    base_offset, last_offset: of the surviving batches, ascending. A log that begins at 0 needs no snapshot. After a gap
+    or a hole, and in a log that begins later, the state is unknown up to the next snapshot.
     """
     runs: list[LogRange] = []
     known = sorted(snapshots)
@@ -165,7 +164,7 @@ def replayable_runs(
             problems.append(Problem("offset_gap", before, f"offsets {before} to {start - 1} are in no captured file"))
         anchor = next((s for s in known if start <= s[0] <= end), None)
         if start == 0:
-            runs.append(LogRange(0, end, anchor if anchor and anchor[0] == 0 else None))
+            runs.append(LogRange(0, end, None))
         elif anchor is not None:
             if anchor[0] > before:
                 message = f"the state is unknown from offset {before} up to the snapshot at {anchor[0]}"

@@ -137,6 +137,9 @@ def log_shape(
     _refuse_conflicts(log)
     epoch, base, last = (log.column(name) for name in ("epoch", "base_offset", "last_offset"))
     kept = surviving(epoch, base, last)
+    # Of the bootstrap snapshot 0-0 each node has its own, of its release: the first leader writes what counts into the
+    # log (KafkaRaftClient.handleFetchSnapshotRequest, 4.1; MetadataLoader.handleLoadBootstrap, 4.3.1).
+    snapshots = [place for place in snapshots if place[0]]
     rows = np.flatnonzero(kept)[np.argsort(base[kept], kind="stable")]
     live = {"base": base[rows], "last": last[rows], "epoch": epoch[rows]}
     runs, problems = replayable_runs(live["base"], live["last"], snapshots, [h for h in holes if _is_live(h, live)])
@@ -144,7 +147,7 @@ def log_shape(
     truncated = [(int(e), int(b)) for e, b in zip(epoch[~kept], base[~kept], strict=True)]
     found = branches(epoch, base, last, log.holders) if len(truncated) else []
     log_end = max([int(last[kept].max(initial=-1)) + 1, *(run.end for run in runs)])
-    return LogShape(log, rows, runs, truncated, found, list(snapshots), log_end, problems)
+    return LogShape(log, rows, runs, truncated, found, snapshots, log_end, problems)
 
 
 def _is_live(hole: Hole, live: dict[str, Array]) -> bool:
