@@ -236,7 +236,7 @@ def _when(start_ms: int | None, end_ms: int | None) -> str:
     if end_ms is None:
         return f"since {first} UTC, in a window whose end is not known"
     last = last.removeprefix(first[:11]) if last[:10] == first[:10] else last
-    return f"between {first} and {last} UTC"
+    return f"at {first} UTC" if first.endswith(last) else f"between {first} and {last} UTC"
 
 
 def _may_have_text(found: Row) -> Iterable[str]:
