@@ -159,6 +159,11 @@ zone_of_process() {
   case $zone in UTC|Etc/UTC|GMT) fact log_zone UTC ;; esac
 }
 
+configured() { # PROPERTIES: its log directories, a line each
+  set -- "$(property "$1" log.dirs)" "$(property "$1" log.dir)"
+  printf '%s\n' "${1:-${2:-/tmp/kafka-logs}}" | tr ',' '\n' | awk '{ gsub(/^[ \t]+|[ \t]+$/, "") } length'
+}
+
 # What a folder that was named has in it: properties, log directories, logs.
 look_into() {
   if is_log_dir "$1"; then dirs=$1; fi
@@ -170,6 +175,8 @@ look_into() {
     for folder in "$1"/*; do
       [ ! -h "$folder" ] && is_log_dir "$folder" && dirs="$dirs${dirs:+$nl}$folder"
     done
+    # The properties name them all, also those elsewhere, unless they are of another place.
+    [ -z "$properties" ] || case $nl$(configured "$properties")$nl in *"$nl${dirs%%"$nl"*}$nl"*) dirs= ;; esac
   fi
   for folder in "$1" "$1/logs"; do [ -z "$logs" ] && has_logs "$folder" && logs=$folder; done
   return 0
@@ -194,7 +201,7 @@ find_all() {
     [ -n "$properties" ] || properties=$want_path
   elif [ -n "$want_path" ]; then
     [ -d "$want_path" ] || lack "$want_path" 'no such file or folder on the node'
-    look_into "$want_path"
+    look_into "${want_path%/}"
   fi
   if [ -z "$want_disk" ]; then
     if [ -z "$properties$dirs$metadata" ] || [ -z "$logs" ]; then find_process; fi
@@ -203,9 +210,7 @@ find_all() {
   if [ -n "$properties" ] && [ ! -r "$properties" ]; then lack "$properties" 'cannot be read'; properties=; fi
   if [ -n "$properties" ]; then
     if [ -z "$dirs" ]; then
-      configured=$(property "$properties" log.dirs)
-      [ -n "$configured" ] || configured=$(property "$properties" log.dir)
-      dirs=$(printf '%s\n' "${configured:-/tmp/kafka-logs}" | tr ',' '\n' | awk '{ gsub(/^[ \t]+|[ \t]+$/, "") } length')
+      dirs=$(configured "$properties")
       [ -n "$metadata" ] || metadata=$(property "$properties" metadata.log.dir)
     fi
     [ -n "$logs" ] || find_logs
@@ -478,7 +483,7 @@ disks() { # DIR NAME
   fact "disks:$1" "${found:-$3}"
 }
 
-listing() { [ -d "$1" ] && text "listing-$2.txt" "$(ls -lnRA "$1" 2>/dev/null)"; }
+listing() { [ -d "$1" ] && text "listing-$2.txt" "$(ls -lnRAH "$1" 2>/dev/null)"; }
 
 # The metadata log is in one of the log directories, or has a directory of its own.
 metadata_logs() {

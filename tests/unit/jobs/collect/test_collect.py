@@ -116,6 +116,7 @@ def test_through_the_programs_that_reach_nodes(at: str, tmp_path: Path, monkeypa
 
 def test_everything_of_a_broker(tmp_path: Path) -> None:
     folder = broker(tmp_path / "kafka")
+    (folder / "one").symlink_to((folder / "one").rename(tmp_path / "disk"))
     done = collect(tmp_path / "capture", "--node", f"7=local:{folder}")
     assert (done.exit_code, done.stdout) == (0, f"{tmp_path / 'capture'}\n")
     found = set(state(tmp_path / "capture"))
