@@ -217,8 +217,9 @@ def _record_head(line: bytes, batch: Batch) -> tuple[int, bytes]:
     if (int(key_size) >= 0) != batch.is_control:
         key = "no key in a control batch" if batch.is_control else "a key"
         raise DecodeError("not_kraft", f"the record has {key}, which no KRaft controller writes", 0)
-    if int(value_size) < 0:
-        raise DecodeError("bad_value", f"value length {int(value_size)}", 0)
+    if int(value_size) <= 0:
+        value = "an empty value" if int(value_size) == 0 else "no value"
+        raise DecodeError("not_kraft", f"the record has {value}, which no KRaft controller writes", 0)
     return int(timestamp), body
 
 

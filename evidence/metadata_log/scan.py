@@ -31,7 +31,7 @@ from evidence.wire.batches import (
     is_whole,
     scan_batches,
 )
-from evidence.wire.records import Record, read_records
+from evidence.wire.records import FRAME_VERSION, Record, read_records
 
 _SHORT = 2  # batches: of more, a wrong epoch shows by itself
 _OF_FILE = ("path", "kind", "sha256", "size_bytes", "node_id", "captured_at_ms")
@@ -219,8 +219,7 @@ def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool, framed:
     memory, once."""
     data = file.sliced()
     scan = framed[file.sha256] = file.scan or framed.get(file.sha256) or scan_batches(data)
-    if refusal := _refusal(file, data, scan.batches):
-        refused = Damage(0, len(data), scan.batches[0].base_offset, *refusal)
+    if refused := _refusal(file, data, scan.batches):
         scanned.accounts[file.path] = Account(0, len(data), note=refused.message, damage=[refused])
         return
     if not is_newest and any(d.reason == "torn_batch" for d in scan.damage):
@@ -239,18 +238,19 @@ def _scan_segment(scanned: Scanned, file: EvidenceFile, is_newest: bool, framed:
     scanned.logs.append(Log(file, scan.batches))
 
 
-def _refusal(file: EvidenceFile, data: Bytes, batches: Batches) -> tuple[str, str] | None:
-    """(reason, message) that refuses the whole file, or None, by the first record that is not a control record: its
-    frame version, or, in any folder but the metadata log's own, that it is a topic's: the leader epochs and offsets of
-    that log would seem to replace the metadata log's."""
+def _refusal(file: EvidenceFile, data: Bytes, batches: Batches) -> Damage | None:
+    """What refuses the whole file, or None, by the first record that is not a control record: its frame version, or, in
+    any folder but the metadata log's own, that it is a topic's: the leader epochs and offsets of that log would seem to
+    replace the metadata log's."""
     first = next((b for b in batches if not b.is_control), None)
     found = read_records(data, first) if first else iter(())
     item = next((i for i in found if isinstance(i, Record) or i.length_bytes), None)
-    if not isinstance(item, Damage):
+    if not isinstance(item, Damage) or item.reason not in ("not_kraft", FRAME_VERSION):
         return None
-    if item.reason == "not_kraft" and PurePosixPath(file.path).parent.name != kinds.METADATA_LOG_DIR:
-        return "not_metadata_log", f"not the metadata log, by its first record: {item.message}"
-    return (item.reason, item.message) if item.reason == "frame_version" else None
+    message = f"by its first record, at byte {item.position}: {item.message}"
+    if PurePosixPath(file.path).parent.name != kinds.METADATA_LOG_DIR:
+        return Damage(0, len(data), item.offset, "not_metadata_log", f"not the metadata log, {message}")
+    return Damage(0, len(data), item.offset, FRAME_VERSION, message) if item.reason == FRAME_VERSION else None
 
 
 def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:

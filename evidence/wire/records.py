@@ -17,6 +17,7 @@ from evidence.wire.batches import HEAD_BYTES, Batch, Bytes
 from evidence.wire.compression import decompress
 from evidence.wire.schema import read_uvarint, read_varint, record_types
 
+FRAME_VERSION = "frame_version"  # the reason of a damage that refuses the whole capture
 _MAX_INT16 = (1 << 15) - 1
 _CONTROL_MARKERS = {0: "ABORT", 1: "COMMIT"}
 
@@ -130,13 +131,13 @@ def _read_record(body: bytes, batch: Batch, index: int, position: int, show_secr
     key = body[at : at + max(key_length, 0)]
     at += len(key)
     value_length, at = read_varint(body, at)
-    if value_length < 0 or at + value_length > len(body):
+    if at + value_length > len(body):
         raise DecodeError("bad_value", f"value length {value_length} in a record of {len(body)} bytes", at)
-    value = body[at : at + value_length]
-    headers, end = read_varint(body, at + value_length)
+    value = body[at : at + max(value_length, 0)]
+    headers, end = read_varint(body, at + len(value))
     if offset_delta != index:
         raise DecodeError("bad_offset", f"offset delta {offset_delta} in record number {index}", 0)
-    unusual = _not_kraft(batch, key_length, headers, len(body) - end)
+    unusual = _not_kraft(batch, key_length, value_length, headers, len(body) - end)
     if unusual:
         raise DecodeError("not_kraft", f"the record has {unusual}, which no KRaft controller writes", 0)
     offset = batch.base_offset + offset_delta
@@ -149,10 +150,13 @@ def _read_record(body: bytes, batch: Batch, index: int, position: int, show_secr
     return Record(offset, timestamp, batch.epoch, type_name, version, data, position, batch.is_control, known)
 
 
-def _not_kraft(batch: Batch, key_length: int, headers: int, left: int) -> str | None:
-    """What Kafka's RecordsIterator rejects in the record, or None."""
+def _not_kraft(batch: Batch, key_length: int, value_length: int, headers: int, left: int) -> str | None:
+    """What Kafka's RecordsIterator rejects in the record, or None. A timestamp delta, which it also
+    rejects, is read: Kafka's MemoryRecords writes one for a record with a time of its own."""
     if (key_length >= 0) != batch.is_control:
         return "no key in a control batch" if batch.is_control else "a key"
+    if value_length <= 0:
+        return "an empty value" if value_length == 0 else "no value"
     if headers:
         return "headers"
     return f"{left} bytes after its headers" if left else None
@@ -162,9 +166,8 @@ def decode_value(value: bytes) -> tuple[str, int, dict[str, Any], bool]:
     """A metadata record's value -> (type, version, data, known). Errors: DecodeError if it is malformed."""
     frame_version, at = read_uvarint(value, 0)
     if frame_version != 1:
-        raise DecodeError(
-            "frame_version", f"frame version {frame_version}, only 1 is supported (0 was Kafka 2.8's preview)", 0
-        )
+        message = f"frame version {frame_version}, only 1 is supported (0 was Kafka 2.8's preview)"
+        raise DecodeError(FRAME_VERSION, message, 0)
     key, at = read_uvarint(value, at)
     version, at = read_uvarint(value, at)
     if key > _MAX_INT16 or version > _MAX_INT16:

@@ -20,9 +20,11 @@ from evidence.capture.accounts import quarantine_rows, with_undecoded
 from evidence.capture.files import Capture, EvidenceFile, open_capture, the_cluster
 from evidence.capture.remote import Location
 from evidence.capture.static_configs import static_configs
+from evidence.errors import CaptureError
 from evidence.metadata_log.scan import file_row, scan_files
 from evidence.offsets.read import OffsetTables, read_offsets
 from evidence.redaction import digests_by
+from evidence.wire.records import FRAME_VERSION
 from jobs.config.settings import Settings
 from jobs.ingest.captures import TABLE, archive_mark, ingested_as, manifest_of, receipt, write_row
 from jobs.ingest.log_batches import merged_batches
@@ -160,6 +162,9 @@ class _Writer:
         self.added[name] = self.added.get(name, 0) + rows
 
     def quarantine(self, rows: list[Row]) -> None:
+        """Errors: CaptureError for a record of another frame version: nothing says what its format means."""
+        if other := next((row["message"] for row in rows if row["reason"] == FRAME_VERSION), None):
+            raise CaptureError(f"{other}. Leave that file out of the capture.")
         self.append("quarantine", pa.Table.from_pylist(rows, schema=tables.QUARANTINE))
         self.messages += [str(row["message"]) for row in rows]
 
