@@ -1,18 +1,17 @@
 """The policies that a simulation can follow, and the choice of a leader from log ends as last seen."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
-from replay.arrow.ragged import PAD, Array, members_of
 from replay.cluster.facts import Clock
 from replay.loss.judged_windows import Situation
 from replay.offsets.evidence import Evidence, last_seen_with_epoch
 from replay.offsets.partition_rows import evidence_of
 from replay.partitions.elections import States
 from replay.whatif.recovery_policies import AGGRESSIVE, ALL_REPLICAS, BALANCED, NONE, UNDETERMINED, pick
-from replay.whatif.scenario import Leaderless, Scenario
+from replay.whatif.scenario import Scenario
 
 BEFORE_ELR, BEFORE_ELR_UNCLEAN = "before_elr", "before_elr_unclean"
 
@@ -56,44 +55,21 @@ class Recovery:
     clock: Clock
     undetermined: dict[int, int] = field(default_factory=dict)
 
-    def __call__(self, leaderless: Leaderless) -> Array:
-        chosen = np.full(len(leaderless.row), PAD)
+    def __call__(self, row: int, offset: int, timestamp_ms: int, situation: Situation) -> int | None:
         if self.policy == NONE:
-            return chosen
-        for index in range(len(chosen)):
-            found = pick(self.policy, self._situation(leaderless, index))
-            if found.outcome == UNDETERMINED:
-                self.undetermined.setdefault(int(leaderless.row[index]), int(leaderless.offset[index]))
-            elif found.leader is not None and found.leader in leaderless.alive[index]:
-                chosen[index] = found.leader
-        return chosen
-
-    def _situation(self, leaderless: Leaderless, index: int) -> Situation:
-        replicas, known = members_of(leaderless.replicas[index]), members_of(leaderless.last_known_elr[index])
-        last = int(leaderless.last_leader[index])
-        evidence = self.evidence[int(self.states.key[leaderless.row[index]])]
-        timestamp_ms = int(leaderless.timestamp_ms[index])
-        observed = {b: last_seen_with_epoch(evidence, b, timestamp_ms, self.clock) for b in replicas}
-        return Situation(
-            replicas=replicas,
-            isr=members_of(leaderless.isr[index]),
-            elr=members_of(leaderless.elr[index]),
-            alive=members_of(leaderless.alive[index]),
-            waited_for=known[0] if len(known) == 1 else last if last >= 0 else None,
-            last_seen={b: replica for b, replica in observed.items() if replica},
-            recorded=-1,
-        )
+            return None
+        evidence = self.evidence[int(self.states.key[row])]
+        seen = {b: last_seen_with_epoch(evidence, b, timestamp_ms, self.clock) for b in situation.replicas}
+        found = pick(self.policy, replace(situation, last_seen={b: replica for b, replica in seen.items() if replica}))
+        if found.outcome == UNDETERMINED:
+            self.undetermined.setdefault(row, offset)
+        return found.leader
 
 
 def designated(broker: int) -> Scenario:
     """The scenario in which this broker leads all partitions that no member of ISR and ELR can lead (KIP-966's
     DESIGNATION)."""
-
-    def choose(leaderless: Leaderless) -> Array:
-        available = (leaderless.alive == broker).any(axis=1)
-        return np.where(available, broker, PAD)
-
-    return Scenario(recover=choose)
+    return Scenario(recover=lambda row, offset, timestamp_ms, situation: broker)
 
 
 def recovery(policy: str, history: pa.Table, states: States, offsets: pa.Table, clock: Clock) -> Recovery | None:

@@ -1,29 +1,11 @@
-"""Types of a simulation: the rules to follow, the partitions without a leader, and the resulting states."""
+"""Types of a simulation: the rules to follow, and the resulting states."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from replay.arrow.ragged import Array
 from replay.controller.profiles import Profile
-
-
-@dataclass(frozen=True, slots=True)
-class Leaderless:
-    """Partitions for which the controller finds nobody in ISR or ELR to elect, one element each.
-
-    row: of the history, where the partition's stretch begins; offset: metadata offset. alive: acceptable replicas;
-    isr, elr: those that nobody can be elected from; last_leader: -1 if none.
-    """
-
-    row: Array
-    offset: Array
-    timestamp_ms: Array
-    replicas: Array
-    alive: Array
-    isr: Array
-    elr: Array
-    last_known_elr: Array
-    last_leader: Array
+from replay.loss.judged_windows import Situation
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +15,9 @@ class Scenario:
     profile: of the shipped controller. min_isr: min.insync.replicas; unclean: unclean.leader.election.enable; elr:
     eligible.leader.replicas.version on or off. deprioritized: (broker, from offset, to offset), KIP-491: tried last,
     not left out; last: one more such broker for each subject, PAD for none. recover: returns who is elected where no
-    member of ISR and ELR can be (ids, PAD: nobody yet); the controller then elects nobody else there by itself.
+    member of ISR and ELR can be, if it is alive, and None for nobody yet; the controller then elects nobody else there
+    by itself. It gets the row of the history where the partition's stretch begins, metadata offset and time (ms), and
+    the situation, without what was last seen of the replicas.
     """
 
     profile: Profile | None = None
@@ -42,7 +26,7 @@ class Scenario:
     elr: bool | None = None
     deprioritized: Sequence[tuple[int, int, int]] = ()
     last: Array | None = None
-    recover: Callable[[Leaderless], Array] | None = None
+    recover: Callable[[int, int, int, Situation], int | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

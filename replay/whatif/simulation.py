@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from replay.arrow.ragged import PAD, Array
+from replay.arrow.ragged import PAD, Array, members_of
 from replay.arrow.runs import place_in_run
 from replay.arrow.sets import empty, fit, has, is_in, join, joined, keep, resize, same, size, take, trim, where, without
 from replay.cluster import broker_events as events
@@ -50,7 +50,8 @@ from replay.controller.triggers import (
     where_cases,
     with_election,
 )
-from replay.whatif.scenario import Course, Leaderless, Scenario
+from replay.loss.judged_windows import Situation
+from replay.whatif.scenario import Course, Scenario
 from replay.whatif.steps import CLEAR_ELR, Steps, Subjects
 
 
@@ -279,23 +280,19 @@ class _Simulation:
         """The broker that the scenario elects for each leaderless partition; PAD for the others. leader, isr, elr: as
         the controller leaves them."""
         chosen = np.full(len(steps), PAD)
-        for number, run in enumerate(self.runs):
-            rows = np.flatnonzero((leader == NO_LEADER) & (self.run[steps] == number))
-            if run.scenario.recover is not None and len(rows):
-                subject = self.steps.subject[steps[rows]]
-                chosen[rows] = run.scenario.recover(
-                    Leaderless(
-                        row=self.start[subject],
-                        offset=self.steps.offset[steps[rows]],
-                        timestamp_ms=self.steps.timestamp_ms[steps[rows]],
-                        replicas=cases.replicas[rows],
-                        alive=cases.acceptable[rows],
-                        isr=isr[rows],
-                        elr=elr[rows],
-                        last_known_elr=cases.last_known_elr[rows],
-                        last_leader=self.last_leader[subject],
-                    )
-                )
+        for number in np.flatnonzero((leader == NO_LEADER) & self.recovers[steps]).tolist():
+            step = steps[number]
+            choose, subject = self.runs[self.run[step]].scenario.recover, self.steps.subject[step]
+            assert choose is not None  # because it recovers
+            lists = (cases.replicas, isr, elr, cases.acceptable, cases.last_known_elr)
+            replicas, in_isr, in_elr, alive, known = (members_of(each[number]) for each in lists)
+            waited_for = known[0] if len(known) == 1 else int(self.last_leader[subject])
+            place = self.start[subject], self.steps.offset[step], self.steps.timestamp_ms[step]
+            found = choose(
+                *map(int, place),
+                Situation(replicas, in_isr, in_elr, alive, waited_for if waited_for >= 0 else None, {}, recorded=-1),
+            )
+            chosen[number] = found if found in alive else PAD
         return chosen
 
     def _record(self, steps: Array, elected: Array, unclean: Array) -> None:

@@ -17,11 +17,11 @@ from replay.controller.predictions import Compared, predict_all
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import UNCLEAN_RESTART
-from replay.loss.judged_windows import losses
+from replay.loss.judged_windows import Situation, losses
 from replay.partitions.elections import States
 from replay.whatif.comparison import compare, recorded_course
 from replay.whatif.policies import POLICIES, designated, policy_of_strategy, recovery
-from replay.whatif.scenario import Course, Leaderless, Scenario, loss_with_min_isr
+from replay.whatif.scenario import Course, Scenario, loss_with_min_isr
 from replay.whatif.simulation import Simulation, simulate, simulate_all
 from replay.whatif.steps import Subjects, steps_of, subjects_of
 from tests.support.detection import cluster_of, with_topic_ids
@@ -324,16 +324,14 @@ def test_strategies_have_older_names() -> None:
 
 def test_who_is_asked_for_a_leader() -> None:
     """Only partitions without anybody of ISR and ELR are; with everything that a choice needs."""
-    asked: list[Leaderless] = []
+    asked: list[tuple[int, list[int], int | None]] = []
 
-    def nobody(leaderless: Leaderless) -> Any:
-        asked.append(leaderless)
-        return np.full(len(leaderless.row), PAD)
+    def nobody(row: int, offset: int, timestamp_ms: int, situation: Situation) -> None:
+        asked.append((offset, [*situation.alive], situation.waited_for))
 
     known = simulated(states(*EMPTY), around(sessions(*BOTH_RESTARTED)), [45, 50])
     known.course(replace(RECORDED, recover=nobody))
-    told_of = [(int(a.offset[0]), [int(b) for b in a.alive[0] if b != PAD], int(a.last_leader[0])) for a in asked]
-    assert told_of == [(31, [3], 2), (45, [3], 2), (50, [3], 2), (53, [1, 3], 2), (55, [1, 2, 3], 2)]
+    assert asked == [(31, [3], 2), (45, [3], 2), (50, [3], 2), (53, [1, 3], 2), (55, [1, 2, 3], 2)]
 
 
 def test_runs_that_are_simulated_at_once_are_what_each_is_alone() -> None:
