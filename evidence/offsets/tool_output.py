@@ -8,7 +8,6 @@ each file; GNU, busybox and toybox print it alike.
 """
 
 import re
-import zlib
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
@@ -20,6 +19,7 @@ from evidence.redaction import excerpt, reason_for
 from evidence.strict_json import read_object
 from evidence.tables import Row
 from evidence.text_files import text_lines
+from evidence.wire.compression import decompress
 
 METADATA_TOPIC = "__cluster_metadata"
 
@@ -36,7 +36,7 @@ _CELL_END = re.compile(r"\t|(?<! )(?<!Adding)(?<!Removing) ++(?=(?:(?:Add|Remov)
 _NODE_LISTS = (b"CurrentVoters", b"CurrentObservers")
 _STATUS = (b"ClusterId", b"LeaderId", b"LeaderEpoch", b"HighWatermark", *_NODE_LISTS)
 
-_GZIP, _GZIP_WINDOW = b"\x1f\x8b", 31
+_GZIP = b"\x1f\x8b"
 # Of `ls`: mode (with a mark of ACLs or SELinux), links, owner, group, size in bytes, time and name.
 _ENTRY = re.compile(rb"[-a-z][-a-zA-Z]{9}[.+@]? +[0-9]+ +\S+ +\S+ +(?P<size>[0-9]{1,15}) +\S.*")
 _FOLDER = re.compile(rb"(?P<path>.+):")
@@ -312,10 +312,14 @@ def read_listing(data: bytes, most_bytes: int) -> tuple[list[Row], list[Damage]]
     A text that is cut off, or has a line of another form, is no listing: one Damage and no row. most_bytes: of a text
     that was packed with gzip.
     """
-    text, wrong = _unpacked(data, most_bytes)
+    try:
+        text, wrong = decompress("gzip", data, most_bytes) if data.startswith(_GZIP) else data, None
+    except DecodeError as error:
+        setting = " (limits.text_file_bytes)" if error.reason == "decompression_bomb" else ""
+        text, wrong = b"", f"{error}{setting}"
     found: dict[tuple[str, int], Row] = {}
     here = None
-    for position, bare, ended in text_lines(text) if wrong is None else ():
+    for position, bare, ended in text_lines(text):
         if not ended:
             wrong = "its last line is cut off"
         elif folder := _FOLDER.fullmatch(bare):
@@ -332,17 +336,3 @@ def read_listing(data: bytes, most_bytes: int) -> tuple[list[Row], list[Damage]]
     if wrong is not None:
         return [], [Damage(0, len(data), None, "bad_listing", f"{wrong}: sizes of replicas are not read")]
     return list(found.values()), []
-
-
-def _unpacked(data: bytes, most_bytes: int) -> tuple[bytes, str | None]:
-    """(The text, what is wrong with it)."""
-    if not data.startswith(_GZIP):
-        return data, None
-    unpacking = zlib.decompressobj(_GZIP_WINDOW)
-    try:
-        text = unpacking.decompress(data, most_bytes)
-    except zlib.error as error:
-        return b"", f"gzip data is damaged: {error}"
-    if unpacking.unconsumed_tail:
-        return b"", f"more than {most_bytes} bytes unpacked (limits.text_file_bytes)"
-    return text, None if unpacking.eof and not unpacking.unused_data else "gzip data is cut off, or more follows"
