@@ -159,9 +159,8 @@ def _lines_of(data: bytes, metrics: tuple[str, ...]) -> Iterator[bytes]:
 
 def _start_ms(line: bytes) -> int | None:
     try:
-        (family,) = text_string_to_metric_families(line.decode("utf-8"))
-        (sample,) = family.samples
-        start_ms = round(sample.value * 1000) if math.isfinite(sample.value) else 0
+        value = _sample(line.decode("utf-8").strip()).value
+        start_ms = round(value * 1000) if math.isfinite(value) else 0
     except (ValueError, LookupError, ArithmeticError):
         return None
     return start_ms if 0 < start_ms <= MAX_TIME_MS else None
