@@ -4,7 +4,6 @@ Sources: FeatureLevelRecord; Kafka's MetadataVersion (the names of the levels).
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -65,14 +64,8 @@ class FeatureLevels:
 
     levels: dict[str, tuple[list[int], list[int]]]
 
-    def at(self, name: str, offset: int) -> int:
-        """The level after the record at an offset; 0 if none was finalized by then."""
-        offsets, levels = self.levels.get(name, ([], []))
-        index = bisect_right(offsets, offset)
-        return levels[index - 1] if index else 0
-
     def at_each(self, name: str, offsets: Array) -> Array:
-        """The level at each offset, as `at`; int64."""
+        """The level after the record at each offset; 0 where none was finalized by then. int64."""
         known, levels = self.levels.get(name, ([], []))
         index = np.searchsorted(np.array(known, dtype=np.int64), offsets, side="right")
         return np.array([0, *levels], dtype=np.int64)[index]
@@ -92,8 +85,3 @@ def switches(levels: Array, name: str) -> Array:
     """A bool property of MetadataVersion, by name, at each level (int64)."""
     by_level = np.array([getattr(version, name) for version in _VERSIONS], dtype=bool)
     return by_level[np.clip(levels - _FIRST_LEVEL, 0, len(by_level) - 1)]
-
-
-def flags(versions: Iterable[MetadataVersion], name: str) -> Array:
-    """A bool property of MetadataVersion, by name, for each version."""
-    return np.array([getattr(v, name) for v in versions], dtype=bool)

@@ -119,7 +119,7 @@ class ClusterState:
 
     def elr_enabled(self, offset: int) -> bool:
         """Whether the ELR feature's finalized level is at least 1 at an offset."""
-        return self.features.at(ELR_VERSION, offset) >= 1
+        return bool(self.features.at_each(ELR_VERSION, np.array([offset]))[0] >= 1)
 
 
 def log_shape(

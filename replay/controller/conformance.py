@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array, Row, to_matrix
-from replay.cluster.features import MetadataVersion, flags
+from replay.cluster.features import MetadataVersion
 from replay.controller.acceptable_leaders import Directories
 from replay.controller.partition_change_builder import (
     ELECT_ONLINE,
@@ -26,6 +26,7 @@ from replay.controller.partition_change_builder import (
     predict,
 )
 from replay.controller.profiles import PROFILES, Profile, profile_of
+from replay.controller.transitions import SWITCHES
 from replay.partitions.reducer import MIGRATING
 
 _ELECTIONS = {"PREFERRED": ELECT_PREFERRED, "ONLINE": ELECT_ONLINE, "UNCLEAN": ELECT_UNCLEAN}
@@ -116,9 +117,7 @@ def _arrays(cases: Sequence[Row], versions: Sequence[MetadataVersion]) -> tuple[
         unclean_shutdown=lists(case.get("unclean_shutdown_replicas") for case in cases),
         min_isr=np.array([case["min_isr"] for case in cases], dtype=np.int64),
         elr_enabled=np.array([bool(case["elr_enabled"]) for case in cases]),
-        marks_recovery=flags(versions, "marks_recovery"),
-        bumps_leader_epoch_on_shrink=flags(versions, "bumps_leader_epoch_on_shrink"),
-        has_directories=flags(versions, "has_directories"),
+        **{name: np.array([getattr(version, name) for version in versions], dtype=bool) for name in SWITCHES},
     )
     return arrays, directories.names
 

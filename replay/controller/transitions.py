@@ -20,7 +20,7 @@ from replay.partitions.effective_configs import ConfigKeys, Points, config_keys,
 from replay.partitions.election_actors import changes_at
 from replay.partitions.elections import states_of
 
-_SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
+SWITCHES = ("marks_recovery", "bumps_leader_epoch_on_shrink", "has_directories")
 # The columns of lists that have another name as a field.
 _COLUMN_OF = {"removing": "removing_replicas", "adding": "adding_replicas"}
 
@@ -102,7 +102,7 @@ class Bucket:
         features = self.facts.features
         levels = features.at_each(METADATA_VERSION, at - 1)
         enabled = features.at_each(ELR_VERSION, at - 1) >= 1
-        return {"elr_enabled": enabled, **{name: switches(levels, name) for name in _SWITCHES}}
+        return {"elr_enabled": enabled, **{name: switches(levels, name) for name in SWITCHES}}
 
     def transitions(self, rows: Array, configs: Configs) -> Transitions:
         """The changes at some of `changed_rows`, with configs from `configs(rows)`."""
