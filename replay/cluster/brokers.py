@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from replay.arrow.ragged import PAD, Array, Row
+from replay.arrow.ragged import Array, Row
 from replay.arrow.runs import Events
 from replay.cluster.log import Problem, json_int
 
@@ -93,18 +93,30 @@ class BrokerTimeline:
 
         lists: of ragged.to_matrix; batch_base_offset: one element per row. PAD gives false.
         """
-        events, active = self._activity
-        at = np.broadcast_to(batch_base_offset[:, None], lists.shape)[lists != PAD]
-        found = np.zeros(lists.shape, dtype=bool)
-        found[lists != PAD] = active[events.last(lists[lists != PAD], at)]
-        return found
+        return self.are("active", self.by_batch.last(lists, batch_base_offset[:, None]))
 
     @cached_property
-    def _activity(self) -> tuple[Events, Array]:
-        """(the brokers' states by base offset of their batches, whether each is active, and false for no state)."""
-        states = [state for of_broker in self.states.values() for state in of_broker]
-        places = np.array([(s.broker_id, s.batch_base_offset) for s in states], dtype=np.int64).reshape(-1, 2)
-        return Events(*places.T), np.array([*(s.active for s in states), False])
+    def all_states(self) -> list[BrokerState]:
+        """The states of all brokers, one broker after the other."""
+        return [state for _, own in sorted(self.states.items()) for state in own]
+
+    @cached_property
+    def by_offset(self) -> Events:
+        """`all_states` by broker and metadata offset."""
+        return self._events("offset")
+
+    @cached_property
+    def by_batch(self) -> Events:
+        """`all_states` by broker and base offset of the batch."""
+        return self._events("batch_base_offset")
+
+    def _events(self, name: str) -> Events:
+        places = np.array([(s.broker_id, getattr(s, name)) for s in self.all_states], dtype=np.int64)
+        return Events(*places.reshape(-1, 2).T)
+
+    def are(self, name: str, numbers: Array) -> Array:
+        """A property of some of `all_states`, by their numbers, as bool; false for -1."""
+        return np.array([*(bool(getattr(s, name)) for s in self.all_states), False])[numbers]
 
     def restarts(self, broker_id: int, after_offset: int, up_to_offset: int | None = None) -> list[BrokerState]:
         """The registrations of new incarnations with after_offset < offset <= up_to_offset."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import PAD, Array, to_lengths, to_matrix, whole
-from replay.arrow.runs import Events, places
+from replay.arrow.runs import places
 from replay.cluster.brokers import BrokerTimeline
 from replay.partitions.elections import LOST
 from replay.partitions.reducer import MIGRATING
@@ -38,11 +38,9 @@ class Directories:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Broker states as arrays, in the order of `events`; batches: the same by their batches' base offsets. online:
-    sorted numbers state * directories + directory."""
+    """BrokerTimeline.all_states as arrays. online: sorted numbers state * directories + directory."""
 
-    events: Events
-    batches: Events
+    brokers: BrokerTimeline
     active: Array
     has_directories: Array
     default_directory: Array
@@ -51,11 +49,11 @@ class Availability:
 
     def states(self, brokers: Array, offsets: Array) -> Array:
         """The number of each broker's state right before its row's offset; -1 if unknown. brokers: matrix."""
-        return self.events.last(brokers, offsets[:, None] - 1)
+        return self.brokers.by_offset.last(brokers, offsets[:, None] - 1)
 
     def states_after(self, brokers: Array, offsets: Array) -> Array:
         """The number of each broker's state after the batch that has its row's offset; -1 if unknown."""
-        return self.batches.last(brokers, offsets[:, None])
+        return self.brokers.by_batch.last(brokers, offsets[:, None])
 
     def acceptable(self, brokers: Array, directories: Array, states: Array) -> Array:
         """Whether each broker was acceptable as leader with its replica in that directory; bool matrix."""
@@ -86,24 +84,16 @@ class Availability:
 
 def availability(brokers: BrokerTimeline, directories: Directories) -> Availability:
     """Convert the timeline to arrays."""
-    numbers = {name: number for number, name in enumerate(directories.names)}
-    states = [(broker, s) for broker, history in sorted(brokers.states.items()) for s in history]
-    count = len(directories.names)
-    online = [
-        index * count + numbers[name]
-        for index, (_, state) in enumerate(states)
-        for name in state.log_dirs or ()
-        if name in numbers
-    ]
-    only = [(state.log_dirs or (MIGRATING,)) if state.incarnation_id else () for _, state in states]
+    numbers, count = {name: number for number, name in enumerate(directories.names)}, len(directories.names)
+    states = brokers.all_states
+    known = ((index, numbers.get(name)) for index, state in enumerate(states) for name in state.log_dirs or ())
+    only = [(state.log_dirs or (MIGRATING,)) if state.incarnation_id else () for state in states]
     default = [numbers.get(names[0], -1) if len(names) == 1 else 0 for names in only]
-    of = np.array([broker for broker, _ in states], dtype=np.int64)
     return Availability(
-        events=Events(of, np.array([state.offset for _, state in states], dtype=np.int64)),
-        batches=Events(of, np.array([state.batch_base_offset for _, state in states], dtype=np.int64)),
-        active=np.array([state.active for _, state in states], dtype=bool),
-        has_directories=np.array([bool(state.log_dirs) for _, state in states], dtype=bool),
+        brokers,
+        active=brokers.are("active", np.arange(len(states))),
+        has_directories=brokers.are("log_dirs", np.arange(len(states))),
         default_directory=np.array(default, dtype=np.int64),
-        online=np.array(sorted(online), dtype=np.int64),
+        online=np.array(sorted(i * count + number for i, number in known if number is not None), dtype=np.int64),
         directories=count,
     )

@@ -207,11 +207,7 @@ def _ends(history: pa.Table) -> Array:
 
 
 def _unregistered(rows: _Rows, brokers: BrokerTimeline) -> Broken:
-    steps = sorted((s for states in brokers.states.values() for s in states), key=lambda s: s.offset)
-    broker = np.array([s.broker_id for s in steps], dtype=np.int64)
-    registered = np.array([s.incarnation_id is not None for s in steps], dtype=bool)
-    offset = np.array([s.offset for s in steps], dtype=np.int64)
-    events = Events(broker, offset)
+    events, offset = brokers.by_offset, np.array([state.offset for state in brokers.all_states], dtype=np.int64)
     # For each ELR member, where its registration changed while its state was valid.
     row, column = np.nonzero(rows.elr >= 0)
     which, inside = events.between(rows.elr[row, column], rows.places.offset[row], _ends(rows.history)[row])
@@ -219,7 +215,7 @@ def _unregistered(rows: _Rows, brokers: BrokerTimeline) -> Broken:
     some = np.flatnonzero(_any(np.where(rows.elr >= 0, rows.elr, PAD))[places.row])
     lists = rows.elr[places.row[some]]
     last = events.last(lists, places.offset[some, None])
-    gone = (lists >= 0) & (last >= 0) & ~np.append(registered, False)[last]
+    gone = (lists >= 0) & (last >= 0) & ~brokers.are("incarnation_id", last)
     found = gone.any(axis=1)
     at = some[found]
     own = rows.places.offset[places.row[at]]

@@ -134,7 +134,7 @@ def _requests(bucket: Bucket, compared: Compared, subjects: Subjects) -> Steps:
 def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     history, unclean_restarts = bucket.history, bucket.facts.unclean_restarts
     timeline = bucket.facts.broker_events
-    times = {s.offset: s.timestamp_ms for states in bucket.facts.brokers.states.values() for s in states}
+    times = {state.offset: state.timestamp_ms for state in bucket.facts.brokers.all_states}
     rows = np.arange(len(history))
     subject = subjects.of(rows)
     inside = np.flatnonzero(subject >= 0)
