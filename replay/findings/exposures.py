@@ -18,7 +18,6 @@ from replay.arrow import sets
 from replay.arrow.ragged import PAD, Array, as_lists, bools, to_matrix
 from replay.arrow.schemas import FINDINGS
 from replay.arrow.sets import resize
-from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
 from replay.findings.columns import StatementColumn, finding_ids, finding_table, row_evidence, stated
@@ -90,50 +89,46 @@ class _Exposures:
     """The stretches of one kind, and what the findings of both kinds have in common.
 
     first, last: the first and last state (rows of the history) of each stretch. lasted_ms: by the records' timestamps,
-    at least this where the log lacks its begin (since_snapshot) or its end. ended: numbers of the stretches whose
-    end is known; end: the states that follow those.
+    at least this where the log lacks its begin (since_snapshot) or its end. ended: whether its end is known; end: the
+    states that follow those of which it is; end_offset, end_ms: of these, -1 for the others.
     """
 
     def __init__(self, history: pa.Table, states: States, spans: Stretches, cluster: ClusterFacts) -> None:
         self.states, self.spans, self.cluster = states, spans, cluster
         self.count = len(spans.first)
-        self.ended = np.flatnonzero(spans.end >= 0)
+        self.ended = spans.end >= 0
         rows = (spans.first, spans.last, spans.end[self.ended])
         self.first, self.last, self.end = (history.take(pa.array(row)) for row in rows)
+        self.end_offset, self.end_ms = (self.after_end(history[n].to_numpy(), -1) for n in ("offset", "timestamp_ms"))
         # Where a gap follows, the last known state ends at it (clip_validity).
-        self.at_log_end = (spans.end < 0) & bools(pc.is_null(self.last["end_offset"]))
+        self.at_log_end = ~self.ended & bools(pc.is_null(self.last["end_offset"]))
         self.since_snapshot = bools(pc.equal(self.first["origin"], "checkpoint"))
         begin, last = self.first["timestamp_ms"].to_numpy(), self.last["timestamp_ms"].to_numpy()
-        end = np.where(spans.end >= 0, self.after_end(self.end["timestamp_ms"].to_numpy(), 0), last)
+        end = np.where(self.ended, self.end_ms, last)
         if cluster.log_end_ms is not None:
             # A snapshot may be newer than the log.
             end = np.where(self.at_log_end, np.maximum(cluster.log_end_ms, last), end)
         self.lasted_ms = end - begin
 
     def after_end(self, values: Array, missing: Any) -> Array:
-        """One value per stretch: that of the state after it (`values`: one per element of `ended`), else `missing`."""
-        result = np.full((self.count, *values.shape[1:]), missing, dtype=values.dtype)
-        result[self.ended] = values
-        return result
+        """One value per stretch: that of the state after it (`values`: one per row of the history), else `missing`."""
+        return np.where(self.ended if values.ndim == 1 else self.ended[:, None], values[self.spans.end], missing)
 
     def findings(self, kind: str, statements: Sequence[StatementColumn], **more: pa.Array) -> pa.Table:
         """schemas.FINDINGS of the stretches. more: columns that only this kind has."""
-        ended = self.spans.end >= 0
-        place = {name: self.first[name] for name in ("topic_id", "topic", "partition")}
         keys = (self.first[n].to_pylist() for n in ("topic_id", "partition", "offset"))
-        offset, timestamp = (self.after_end(self.end[n].to_numpy(), 0) for n in ("offset", "timestamp_ms"))
         columns = {
-            **place,
+            **{name: self.first[name] for name in ("topic_id", "topic", "partition")},
             "finding_id": finding_ids(self.cluster.cluster_id, kind, *keys),
             "kind": kind,
             "start_offset": self.first["offset"],
-            "end_offset": pa.array(offset, mask=~ended),
+            "end_offset": pa.array(self.end_offset, mask=~self.ended),
             "start_timestamp_ms": self.first["timestamp_ms"],
-            "end_timestamp_ms": pa.array(timestamp, mask=~ended),
+            "end_timestamp_ms": pa.array(self.end_ms, mask=~self.ended),
             "verdict": "proven",
-            "severity": pc.if_else(pa.array(ended), *_SEVERITY[kind]),
+            "severity": pc.if_else(pa.array(self.ended), *_SEVERITY[kind]),
             "lasted_ms": pa.array(self.lasted_ms),
-            "lasted_at_least": pa.array(~ended | self.since_snapshot),
+            "lasted_at_least": pa.array(~self.ended | self.since_snapshot),
             "end_reason": self._end_reason(statements),
             **more,
             "rule": kind,
@@ -141,18 +136,18 @@ class _Exposures:
         }
         evidence = [
             row_evidence("exposure_start", "partition_history", np.arange(self.count), self.first, **_PLACE),
-            row_evidence("exposure_end", "partition_history", self.ended, self.end, **_PLACE),
+            row_evidence("exposure_end", "partition_history", np.flatnonzero(self.ended), self.end, **_PLACE),
         ]
         return finding_table(columns, statements, evidence, self.count)
 
     def duration(self) -> Iterator[StatementColumn]:
         """How long each lasted by the records' timestamps; a lower bound where the log lacks its beginning or end."""
-        ended, snapshot = self.spans.end >= 0, self.since_snapshot
+        ended, snapshot = self.ended, self.since_snapshot
         yield stated("exposed_since_snapshot", snapshot, offset=self.first["offset"])
         yield stated("exposed_for", ended & ~snapshot, value=self.lasted_ms)
         yield stated("exposed_for_at_least", ~ended | snapshot, value=self.lasted_ms)
         yield stated("exposed_at_log_end", self.at_log_end)
-        yield stated("exposed_into_hole", (self.spans.end < 0) & ~self.at_log_end)
+        yield stated("exposed_into_hole", ~ended & ~self.at_log_end)
 
     def _end_reason(self, statements: Sequence[StatementColumn]) -> pa.Array:
         reason = np.full(self.count, None, dtype=object)
@@ -178,7 +173,7 @@ def _leaderless(found: _Exposures, isr: Array, elr: Array, could: Array) -> pa.T
         *_ending(found, isr, elr),
         stated("leaderless_means", np.ones(found.count, dtype=bool)),
     ]
-    leader = found.after_end(states.leader[spans.end[found.ended]], -1)
+    leader = found.after_end(states.leader, -1)
     leader = pa.array(leader, pa.int32(), mask=leader < 0)
     return found.findings(LEADERLESS, statements, recorded_leader=leader, waits_for=as_lists(waits_for))
 
@@ -207,8 +202,9 @@ def _waiting_for(found: _Exposures, isr: Array, elr: Array) -> tuple[Array, list
 
 def _unclean_candidates(found: _Exposures, could: Array) -> Iterator[StatementColumn]:
     """The replicas that an unclean election could have elected, and whether the config allowed one."""
-    alive = _alive(found.cluster.brokers, found.states.replicas[found.spans.first], found.first)
-    yield stated("replicas_alive", np.ones(found.count, dtype=bool), brokers=alive, offset=found.first["offset"])
+    replicas, offset = found.states.replicas[found.spans.first], found.first["offset"]
+    alive = sets.keep(replicas, found.cluster.brokers.active_members(replicas, offset.to_numpy()))
+    yield stated("replicas_alive", np.ones(found.count, dtype=bool), brokers=alive, offset=offset)
     yield stated("unclean_possible", ~sets.is_empty(could), brokers=could)
     enabled = found.last["unclean_leader_election_enable"]
     source = found.last["unclean_leader_election_enable_source"]
@@ -221,23 +217,17 @@ def _unclean_candidates(found: _Exposures, could: Array) -> Iterator[StatementCo
     yield stated("unclean_assumed", assumed, text=enabled.cast(pa.string()))
 
 
-def _alive(brokers: BrokerTimeline, replicas: Array, states: pa.Table) -> Array:
-    """The replicas of each state whose brokers may lead after the state's batch is applied."""
-    return sets.keep(replicas, brokers.active_members(replicas, states["offset"].to_numpy()))
-
-
 def _ending(found: _Exposures, isr: Array, elr: Array) -> Iterator[StatementColumn]:
     """Who became leader, and from which list, or that the topic was removed. isr, elr: of the last state."""
-    rows = found.spans.end[found.ended]
-    leader, epoch = (found.after_end(values[rows], -1) for values in (found.states.leader, found.states.leader_epoch))
-    offset, led = found.after_end(found.end["offset"].to_numpy(), -1), leader >= 0
+    leader, epoch = (found.after_end(values, -1) for values in (found.states.leader, found.states.leader_epoch))
+    offset, led = found.end_offset, leader >= 0
     in_isr, in_elr = led & sets.has(isr, leader), led & sets.has(elr, leader)
     in_elr &= ~in_isr
     figures = {"brokers": leader, "offset": offset, "leader_epoch": epoch}
     yield stated("ended_from_isr", in_isr, **figures)
     yield stated("ended_from_elr", in_elr, **figures)
     yield stated("ended_by_outsider", led & ~in_isr & ~in_elr, **figures)
-    yield stated("exposed_until_removal", found.after_end(found.states.removed[rows], False), offset=offset)
+    yield stated("exposed_until_removal", found.after_end(found.states.removed, False), offset=offset)
 
 
 def _last_replica(found: _Exposures, holders: Array) -> pa.Table:
@@ -245,10 +235,9 @@ def _last_replica(found: _Exposures, holders: Array) -> pa.Table:
     states, spans = found.states, found.spans
     everywhere = np.ones(found.count, dtype=bool)
     begin, last = holders[spans.first].max(axis=1), holders[spans.last].max(axis=1)
-    rows = spans.end[found.ended]
-    holders_after = found.after_end(holders[rows], PAD)
-    removed, offset = found.after_end(states.removed[rows], False), found.after_end(found.end["offset"].to_numpy(), -1)
-    changed = (spans.end >= 0) & ~removed
+    holders_after, offset = found.after_end(holders, PAD), found.end_offset
+    removed = found.after_end(states.removed, False)
+    changed = found.ended & ~removed
     # If there is still one holder, the number of replicas fell to one.
     single = changed & (sets.size(holders_after) == 1)
     min_isr, source = found.last["min_isr"], found.last["min_isr_source"]
