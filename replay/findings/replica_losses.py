@@ -81,18 +81,13 @@ class _Partition:
         self.rows, self.evidence, self.cluster, self.clock, self.end_ms = rows, evidence, cluster, cluster.clock, end_ms
         self.times = np.maximum.accumulate([r["timestamp_ms"] for r in rows]).tolist()
         # By row number, in order: the rows that are known to have opened their leader epoch.
-        self.opened = {i: r for i, r in enumerate(rows) if not r["removed"] and self._opens(i)}
+        before = [None, *(r["leader_epoch"] for r in rows)]
+        known = ((i, r) for i, r in enumerate(rows) if not r["removed"] and r["origin"] != "checkpoint")
+        self.opened = {i: r for i, r in known if r["leader_epoch"] != before[i]}
         # And those that a snapshot shows: their epoch may have begun unseen.
         self.epochs = [i for i, r in enumerate(rows) if i in self.opened or r["origin"] == "checkpoint"]
         # Filled by `findings`.
         self.unexplained: list[Drop] = []
-
-    def _opens(self, index: int) -> bool:
-        """Whether the row is known to have opened its leader epoch."""
-        row = self.rows[index]
-        if row["origin"] == "checkpoint":
-            return False
-        return index == 0 or row["leader_epoch"] != self.rows[index - 1]["leader_epoch"]
 
     def findings(self) -> list[Row]:
         """schemas.FINDINGS rows of both kinds. Fills `unexplained`."""
@@ -160,7 +155,11 @@ class _Partition:
         inside = self.rows[max(first, 0) : end]
         if not all(not r["removed"] and drop.broker in r["replicas"] for r in inside):
             return None
-        directories = {r["directories"][r["replicas"].index(drop.broker)] for r in inside if _has_directories(r)}
+        directories = {
+            r["directories"][r["replicas"].index(drop.broker)]
+            for r in inside
+            if len(r["directories"] or ()) == len(r["replicas"])
+        }
         if len(directories.difference(NO_DIRECTORY)) > 1:
             return None
         last = end - 1
@@ -344,16 +343,13 @@ class _Partition:
                 lost = replace(drop, before=row, high=row["high_watermark"])
                 span = self._span(lost)
                 if span and self._settled(lost) == self.rows[span.last]["leader_epoch"]:
-                    truncated = any(lost.overlaps(other) for other in tail_losses)
-                    explained = truncated or self._leader_began_again(lost, span)
+                    # A leader that registers again in its own term begins with its file's older high watermark, which
+                    # its followers take over (UnifiedLog.updateHighWatermark, 3.9.1).
+                    since_ms = lost.before["captured_at_ms"] - self.clock.error_ms
+                    began_again = any(s.timestamp_ms > since_ms for _, s in self._leader_restarts(lost, span))
+                    explained = began_again or any(lost.overlaps(other) for other in tail_losses)
                     return [] if explained else [self._checkpoint(lost, span)]
         return []
-
-    def _leader_began_again(self, drop: Drop, span: _Span) -> bool:
-        """Whether the leader registered again in its own term: it begins with its file's older high watermark, which
-        its followers take over (UnifiedLog.updateHighWatermark, 3.9.1)."""
-        since_ms = drop.before["captured_at_ms"] - self.clock.error_ms
-        return any(session.timestamp_ms > since_ms for _, session in self._leader_restarts(drop, span))
 
     def _checkpoint(self, drop: Drop, span: _Span) -> Row:
         reason = [
@@ -394,10 +390,6 @@ class _Partition:
             "reason": reason,
             "explanation": prose(reason),
         }
-
-
-def _has_directories(row: Row) -> bool:
-    return len(row["directories"] or []) == len(row["replicas"])
 
 
 def _time(row: Row) -> str:
