@@ -28,7 +28,7 @@ from replay.loss.judged_windows import losses
 from replay.whatif.comparison import WHATIF, compare
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN, POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Scenario
-from replay.whatif.simulation import simulate
+from replay.whatif.simulation import Simulation, simulate_all
 from replay.whatif.steps import steps_of, subjects_of
 
 
@@ -156,7 +156,8 @@ def _answer(
     rebalanced = sorted({offset for _, first, end in question.ranges() for offset in (first, end)})
     steps = steps_of(bucket, predict_all(bucket, bucket.changed_rows), subjects, rebalanced)
     chooser = recovery(question.policy, rows, states, offsets, facts.clock) if question.policy else None
-    course = simulate(bucket, subjects, steps, replace(scenario, recover=chooser) if chooser else scenario)
+    scenario = replace(scenario, recover=chooser) if chooser else scenario
+    (course,) = simulate_all(bucket, [Simulation(subjects, steps, scenario)])
     unknown = chooser.undetermined if chooser else {}
     undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
     judged = [loss for loss in losses(bucket, offsets, events) if loss.elected_at <= to_offset]

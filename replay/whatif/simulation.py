@@ -64,11 +64,6 @@ class Simulation:
     scenario: Scenario
 
 
-def simulate(bucket: Bucket, subjects: Subjects, steps: Steps, scenario: Scenario) -> Course:
-    """The states that result from taking every step under the scenario's rules."""
-    return simulate_all(bucket, [Simulation(subjects, steps, scenario)])[0]
-
-
 def simulate_all(bucket: Bucket, runs: Sequence[Simulation]) -> list[Course]:
     """The states that result from each run (at least one): as many runs at once as there are, step by step."""
     simulation = _Simulation(bucket, runs)

@@ -22,7 +22,7 @@ from replay.partitions.elections import States
 from replay.whatif.comparison import compare, recorded_course
 from replay.whatif.policies import POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Course, Scenario, loss_with_min_isr
-from replay.whatif.simulation import Simulation, simulate, simulate_all
+from replay.whatif.simulation import Simulation, simulate_all
 from replay.whatif.steps import Subjects, steps_of, subjects_of
 from tests.support.detection import cluster_of, with_topic_ids
 from tests.support.pure import history_of
@@ -64,7 +64,8 @@ class Simulated:
 
     def course(self, scenario: Scenario, begin: int = 0, end: int = END, rebalanced: Sequence[int] = ()) -> Course:
         subjects = self.subjects(begin, end)
-        return simulate(self.bucket, subjects, steps_of(self.bucket, self.changes, subjects, rebalanced), scenario)
+        steps = steps_of(self.bucket, self.changes, subjects, rebalanced)
+        return simulate_all(self.bucket, [Simulation(subjects, steps, scenario)])[0]
 
     def compared(self, scenario: Scenario, begin: int = 0, end: int = END, rebalanced: Sequence[int] = ()) -> list[Any]:
         subjects = self.subjects(begin, end)
@@ -351,7 +352,7 @@ def test_runs_that_are_simulated_at_once_are_what_each_is_alone() -> None:
         last = np.where(np.arange(len(subjects.start)) % 2, 2, PAD) if number % 2 else None
         runs.append(Simulation(subjects, steps_of(known.bucket, known.changes, subjects), replace(scenario, last=last)))
     for run, course in zip(runs, simulate_all(known.bucket, runs), strict=True):
-        alone = simulate(known.bucket, run.subjects, run.steps, run.scenario)
+        (alone,) = simulate_all(known.bucket, [run])
         for field in fields(Course):
             together, own = getattr(course, field.name), getattr(alone, field.name)
             assert members(together) == members(own), field.name
