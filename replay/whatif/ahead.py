@@ -248,14 +248,14 @@ def _apply(now: Now, inputs: Cases, concerned: Array, profile: Profile) -> Now:
     return replace(now, cases=replace(now.cases, **kept), passed_over=passed_over)
 
 
-def effects(before: Now, then: Now, step: ClusterAction | None = None) -> list[list[str]]:
+def effects(before: Now, then: Now, step: ClusterAction) -> list[list[str]]:
     """What is worse for each partition after a step: keys of EFFECTS."""
     was, now = before.cases, then.cases
     moved = (now.leader >= 0) & (now.leader != was.leader)
     marked = (now.recovery == RECOVERING) & (was.recovery != RECOVERING)
     clean = (has(was.isr, now.leader) | has(was.elr, now.leader)) & ~marked
     waits = (now.leader < 0) & (size(was.last_known_elr) > 0) & (size(now.last_known_elr) == 0)
-    asked = (then.topic == step.topic) & (then.names["partition"].to_numpy() == step.partition) if step else moved
+    asked = (then.topic == step.topic) & (then.names["partition"].to_numpy() == step.partition)
     found = {
         LEADERLESS: (was.leader >= 0) & (now.leader < 0),
         UNCLEAN: moved & ~clean,
@@ -264,7 +264,7 @@ def effects(before: Now, then: Now, step: ClusterAction | None = None) -> list[l
         LAST_COPY: (before.copies > 0) & (then.copies == 0),
         RECOVERY_LOST: waits & (was.leader < 0),
         UNDER_MIN_ISR: then.under_min_isr & ~before.under_min_isr,
-        NOT_ELECTED: asked & (now.leader != step.broker) if step and step.kind == ELECT else np.zeros(len(moved), bool),
+        NOT_ELECTED: asked & (now.leader != step.broker) & (step.kind == ELECT),
         ONE_LEFT: (before.copies > 1) & (then.copies == 1),
     }
     return [[name for name, mask in found.items() if mask[i]] for i in range(len(moved))]
