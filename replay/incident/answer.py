@@ -38,7 +38,7 @@ class AnswerScope:
     many there are; conflicts: kinds of proven, critical faults; states: number of replayed states that it is about;
     since_ms: time of the first captured record, null if the log has none before; until_ms: of the last one, null if
     unknown; logs: the brokers' own logs that were captured; deleted: topics that were deleted
-    (jobs/incident/deleted.py)."""
+    (jobs/incident/deleted.sql)."""
 
     gaps: Sequence[Row]
     gap_count: int
@@ -57,7 +57,6 @@ def answer(windows: pa.Table, scope: AnswerScope) -> Row:
     proven, undecided = windows.filter(is_proven), windows.filter(pc.invert(pc.or_(is_proven, is_excluded)))
     hidden = bool(scope.gap_count or scope.conflicts or not scope.states)
     is_open = bool(len(undecided) or hidden)
-    deleted = {row["topic_id"]: row for row in scope.deleted}
     topics = _by_topic(windows, hidden)
     concerned = {row["topic_id"] for row in topics if row["proven"] or row["undecided"]}
     ranked = _ranked(undecided)
@@ -76,7 +75,7 @@ def answer(windows: pa.Table, scope: AnswerScope) -> Row:
         "gaps": [{"rule": gap["rule"], "text": gap["explanation"]} for gap in scope.gaps[:MOST_GAPS]],
         "gap_count": scope.gap_count,
         "conflicts": sorted(scope.conflicts),
-        "deleted": [deleted[topic_id] for topic_id in deleted if topic_id in concerned][:MOST_TOPICS],
+        "deleted": [row for row in scope.deleted if row["topic_id"] in concerned][:MOST_TOPICS],
         "replayed_states": scope.states,
         "since_ms": scope.since_ms,
         "until_ms": scope.until_ms,
@@ -273,7 +272,7 @@ def unknowns(found: Row) -> Iterable[str]:
 
 
 def deletion(row: Row) -> str:
-    """When a topic was deleted, and what has its name since. row: of jobs/incident/deleted.py."""
+    """When a topic was deleted, and what has its name since. row: of jobs/incident/deleted.sql."""
     then = "no topic has its name since"
     if row["next_id"] is not None:
         then = f"since {moment(row['next_ms'])} another topic has its name (id {row['next_id']})"
