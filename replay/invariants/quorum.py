@@ -66,10 +66,6 @@ def _leader_changes(batches: LogBatches, control: Iterable[Row]) -> list[tuple[R
     return [(by_place[place], named[place]) for place in sorted(named) if place in by_place]
 
 
-def _nodes(*batches: Row) -> set[int]:
-    return {node for batch in batches for node in batch["nodes"]}
-
-
 def _text(batch: Row) -> str:
     return f"{batch['base_offset']} to {batch['last_offset']} of epoch {batch['epoch']}"
 
@@ -180,7 +176,8 @@ def _lost(shape: LogShape, control: Iterable[Row]) -> Iterator[Row]:
         batches = [(b, voters[b["epoch"]]) for b in (shape.batches[i] for i in branch.batches)]
         held = [b for b, sets in batches if sets and all(2 * len(v & set(b["nodes"])) > len(v) for v in sets)]
         if held:
+            nodes = {node for batch in held for node in batch["nodes"]}
             detail = (
                 f"offsets {held[0]['base_offset']} to {held[-1]['last_offset']} were held by a majority of the voters"
             )
-            yield _violation("committed_entries_survive", held, held[-1]["last_offset"] + 1, _nodes(*held), detail)
+            yield _violation("committed_entries_survive", held, held[-1]["last_offset"] + 1, nodes, detail)
