@@ -7,11 +7,11 @@ Sources: Kafka's Partition.makeLeader and makeFollower (state-change.log), Repli
 UnifiedLog.truncateTo (server.log). docs/broker_logs.md says what each line proves.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from replay.arrow.ragged import Array
 from replay.arrow.runs import groups, highest_before
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.offsets.clean_stops import Row
-from replay.offsets.partition_rows import keys_of
+from replay.offsets.partition_rows import by_partition, keys_of
 from replay.partitions.elections import States
 
 LED, UNCHANGED, FOLLOWED = "leader_started", "leader_unchanged", "follower_started"
@@ -155,13 +155,8 @@ def lines_of(
     if events is None or not len(events):
         return {}
     events = events.filter(pc.and_(pc.is_in(events["kind"], pa.array(KINDS)), pc.is_valid(events["node_id"])))
-    keys = keys_of(events, history, states)
-    chosen = np.isin(keys, wanted)
-    rows: dict[int, list[Row]] = defaultdict(list)
-    for key, row in zip(keys[chosen].tolist(), events.filter(pa.array(chosen)).to_pylist(), strict=True):
-        rows[key].append(row)
     result = {}
-    for key, own in rows.items():
+    for key, own in by_partition(events, history, states, wanted).items():
         first, end = (int(np.searchsorted(states.key, key, side)) for side in ("left", "right"))
         span = history.slice(first, end - first)
         columns = (span[name].to_pylist() for name in ("partition_epoch", "leader_epoch", "leader", "removed"))
@@ -199,6 +194,8 @@ def _indexed(rows: Sequence[Row], recorded: dict[int, tuple[int, int]]) -> Broke
     ]
     begun = (line for line in said if line.row["source"] == LED and line.came_from is not None)
     began = groups(begun, lambda line: (line.broker, line.leader_epoch))
+    damaged = [row for row in ordered if row["kind"] in DAMAGED]
+    created = (r for r in ordered if r["kind"] == CREATED and not (r["directory"] or "").endswith("-future"))
     return BrokerLines(
         # Copies of one line are the same; two that differ cannot both be the first.
         began={place: own[0] for place, own in began.items() if len({s.log_end for s in own}) == 1},
@@ -206,11 +203,11 @@ def _indexed(rows: Sequence[Row], recorded: dict[int, tuple[int, int]]) -> Broke
         followed=[s for s in said if s.row["source"] == FOLLOWED],
         cuts=list(_cuts(ordered)),
         shrinks=list(_shrinks(ordered, recorded)),
-        corrupted=_corrupted(ordered),
-        cut_unasked=_corrupted(row for row in ordered if row["kind"] != "corruption_found"),
+        corrupted=_times(damaged),
+        cut_unasked=_times(row for row in damaged if row["kind"] != "corruption_found"),
         loads=list(_loads(ordered, LOADED, "log_end_offset")),
         initial=list(_loads(ordered, INITIAL, "high_watermark")),
-        created=_created(ordered),
+        created=_times(row for row in created if row["logged_at_utc_ms"] is not None),
     )
 
 
@@ -220,21 +217,10 @@ def _loads(rows: Iterable[Row], kind: str, name: str) -> Iterator[Load]:
             yield Load(as_row(row), row["node_id"], row[name], row["logged_at_utc_ms"])
 
 
-def _corrupted(rows: Iterable[Row]) -> dict[int, list[int | None]]:
-    times: dict[int, list[int | None]] = defaultdict(list)
-    for row in rows:
-        if row["kind"] in DAMAGED:
-            times[row["node_id"]].append(row["logged_at_utc_ms"])
-    return dict(times)
-
-
-def _created(rows: Iterable[Row]) -> dict[int, list[int]]:
-    times: dict[int, list[int]] = defaultdict(list)
-    for row in rows:
-        is_own = row["kind"] == CREATED and not (row["directory"] or "").endswith("-future")
-        if is_own and row["logged_at_utc_ms"] is not None:
-            times[row["node_id"]].append(row["logged_at_utc_ms"])
-    return dict(times)
+def _times(rows: Iterable[Row]) -> dict[int, list[Any]]:
+    """By broker, when its lines were logged."""
+    by_broker = groups(rows, itemgetter("node_id"))
+    return {broker: [row["logged_at_utc_ms"] for row in own] for broker, own in by_broker.items()}
 
 
 def _shrinks(ordered: Iterable[Row], recorded: dict[int, tuple[int, int]]) -> Iterator[Shrink]:

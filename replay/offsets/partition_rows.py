@@ -1,10 +1,12 @@
 """Rows of log-end offsets by partition of a bucket."""
 
+from operator import itemgetter
+
 import numpy as np
 import pyarrow as pa
 
 from replay.arrow.ragged import Array
-from replay.arrow.runs import run_starts
+from replay.arrow.runs import groups, run_starts
 from replay.arrow.schemas import PARTITION_KEY
 from replay.offsets.evidence import Evidence, Row, index_rows
 from replay.partitions.elections import States
@@ -21,11 +23,15 @@ def keys_of(rows: pa.Table, history: pa.Table, states: States) -> Array:
     return keys
 
 
-def evidence_of(history: pa.Table, states: States, offsets: pa.Table, wanted: Array) -> dict[int, Evidence]:
-    """The evidence about some partitions, by partition key. wanted: keys (`States.key`)."""
-    keys = keys_of(offsets, history, states)
+def by_partition(rows: pa.Table, history: pa.Table, states: States, wanted: Array) -> dict[int, list[Row]]:
+    """The rows about some partitions, by partition key. wanted: keys (`States.key`)."""
+    keys = keys_of(rows, history, states)
     chosen = np.isin(keys, wanted)
-    rows: dict[int, list[Row]] = {key: [] for key in wanted.tolist()}
-    for key, row in zip(keys[chosen].tolist(), offsets.filter(pa.array(chosen)).to_pylist(), strict=True):
-        rows[key].append(row)
-    return {key: index_rows(own) for key, own in rows.items()}
+    pairs = zip(keys[chosen].tolist(), rows.filter(pa.array(chosen)).to_pylist(), strict=True)
+    return {key: [row for _, row in own] for key, own in groups(pairs, itemgetter(0)).items()}
+
+
+def evidence_of(history: pa.Table, states: States, offsets: pa.Table, wanted: Array) -> dict[int, Evidence]:
+    """The evidence about each of some partitions, by partition key. wanted: as in `by_partition`."""
+    rows = by_partition(offsets, history, states, wanted)
+    return {key: index_rows(rows.get(key, [])) for key in wanted.tolist()}
