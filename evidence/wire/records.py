@@ -17,7 +17,7 @@ from evidence.wire.batches import HEAD_BYTES, Batch, Bytes
 from evidence.wire.compression import decompress
 from evidence.wire.schema import read_uvarint, read_varint, record_types
 
-FRAME_VERSION = "frame_version"  # the reason of a damage that refuses the whole capture
+FRAME_VERSION = "frame_version"  # the reason of a damage that refuses the capture if a log begins with it
 _MAX_INT16 = (1 << 15) - 1
 _CONTROL_MARKERS = {0: "ABORT", 1: "COMMIT"}
 

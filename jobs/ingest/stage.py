@@ -162,8 +162,9 @@ class _Writer:
         self.added[name] = self.added.get(name, 0) + rows
 
     def quarantine(self, rows: list[Row]) -> None:
-        """Errors: CaptureError for a record of another frame version: nothing says what its format means."""
-        if other := next((row["message"] for row in rows if row["reason"] == FRAME_VERSION), None):
+        """Errors: CaptureError for a log of another frame version, as a whole: nothing says what its format means."""
+        whole = (r["message"] for r in rows if r["reason"] == FRAME_VERSION and r["position"] == 0)
+        if other := next(whole, None):
             raise CaptureError(f"{other}. Leave that file out of the capture.")
         self.append("quarantine", pa.Table.from_pylist(rows, schema=tables.QUARANTINE))
         self.messages += [str(row["message"]) for row in rows]
