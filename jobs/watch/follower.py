@@ -5,7 +5,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +20,11 @@ from jobs.watch.tables import ALARMS, COMMITTED, SCHEMAS, STANDS, STATES, UNCOMM
 from replay.arrow.schemas import CHANGES
 from replay.cluster.state import CLUSTER_TYPES
 from replay.live import PLAN_CHANGED, Live, Piece, advance, alarm
+from replay.plan.inputs import PlanInput
 from replay.plan.start_order import start_order
 
 Tell = Callable[[Row], None]
+Order = tuple[int, ...]
 _FORMAT = 1
 _TIDY_EVERY = 100  # batches
 _BEGIN, _ENDS = "BEGIN_TRANSACTION_RECORD", ("END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
@@ -40,8 +42,8 @@ class DamagedLog(WatchError):
 class Kept:
     """What a restart needs. batch: of the stream, the last one that was processed; generation: how often the stream was
     begun anew. waiting: rows of an open transaction. ends: folder -> (epoch, offset) of its log's last record. voters:
-    how many there are; 0: not known. plan: the order of starts that was told last. unsettled: some rows are uncommitted
-    so far."""
+    how many there are; 0: not known. plan: the order of starts that was told last; None: it was withdrawn. unsettled:
+    some rows are uncommitted so far."""
 
     live: Live
     generation: int = 0
@@ -49,7 +51,7 @@ class Kept:
     waiting: pa.Table | None = None
     ends: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     voters: int = 0
-    plan: tuple[int, ...] = ()
+    plan: Order | None = ()
     unsettled: bool = False
 
 
@@ -126,7 +128,8 @@ class Follower:
         voters = _voters(rows) or kept.voters
         live, piece, waiting = step(live, rows)
         committed = _committed(live, ends, voters)
-        plan, alarms = self._plan(live, piece, kept.plan)
+        is_withdrawn = any(alarm["kind"] == PLAN_CHANGED for alarm in withdrawn)
+        plan, alarms = self._plan(live, piece, None if is_withdrawn else kept.plan)
         now_ms = time.time_ns() // 1_000_000
         written = [
             {**a, "commit_state": _commit_state(a["offset"], committed), "status": STANDS, "seen_ms": now_ms}
@@ -161,22 +164,22 @@ class Follower:
         live, _, opened = step(begun, rows)
         return live, stood, opened
 
-    def _plan(self, live: Live, piece: Piece | None, known: tuple[int, ...]) -> tuple[tuple[int, ...], list[Row]]:
-        """(brokers in the order in which to start them, an alarm if that has changed)."""
-        waiting, _, _ = states_that_wait([live.base.filter(WANTED)])
+    def _plan(self, live: Live, piece: Piece | None, known: Order | None) -> tuple[Order | None, list[Row]]:
+        """(brokers in the order in which to start them, an alarm if that is not the known one)."""
         if piece is None:
             return known, []
-        active = {s.broker_id for s in piece.facts.brokers.latest() if s.active}
-        down = {b for each in waiting for b in each.replicas} - active
-        plan = start_order(waiting, down)
+        waiting, _, _ = states_that_wait([live.base.filter(WANTED)])
+        given = PlanInput(waiting, brokers={s.broker_id: asdict(s) for s in piece.facts.brokers.latest()})
+        plan = start_order(waiting, given.down - given.candidates)
         if plan == known:
             return plan, []
         count = sum(each.count for each in waiting)
         lack = "1 partition has" if count == 1 else f"{count} partitions have"
-        text = f"start brokers in the order {', '.join(map(str, plan))}: {lack} no leader"
+        start = f"start brokers in the order {', '.join(map(str, plan))}" if plan else "no start of a broker helps"
+        text = f"{start}: {lack} no leader" if waiting else "every partition has a leader"
         last = live.position - 1
         at = {"offset": last, "controller_epoch": live.epoch_at(last), "timestamp_ms": piece.end_ms}
-        return plan, [alarm(PLAN_CHANGED, at, text if plan else "no broker needs to be started any more")]
+        return plan, [alarm(PLAN_CHANGED, at, text)]
 
     def _tell(self, alarms: Sequence[Row]) -> None:
         """Tell of a batch's alarms, except those that were told before the process died in this batch."""

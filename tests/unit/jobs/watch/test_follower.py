@@ -4,6 +4,7 @@ import json
 import shutil
 import tarfile
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -213,7 +214,7 @@ def test_a_log_is_read_when_spark_reads_it_no_more(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_cut_after_its_begin_was_deleted_goes_on_from_a_snapshot(tmp_path: Path) -> None:
-    """The end of the log comes again in a later epoch, as after a cut."""
+    """The end of the log comes again in a later epoch, as after a cut. The plan that was told with it is told again."""
     folder = copied(tmp_path)
     place, rows, told = [folder], logged(CHURN), list[Row]()
     followed = Follower(
@@ -223,13 +224,24 @@ def test_a_log_that_is_cut_after_its_begin_was_deleted_goes_on_from_a_snapshot(t
     end, _ = without_its_begin(folder)
     before = [(r["offset"], r["topic"], r["partition"]) for r in followed.tables.rows(STATES)]
     later = rows.filter(pc.greater_equal(rows["offset"], pa.scalar(end + 3)))
-    epochs = pc.add(later["epoch"], pa.scalar(1, pa.int32()))
+    epochs = pc.add(later["epoch"], pa.scalar(9, pa.int32()))
     followed.process(later.set_column(later.column_names.index("epoch"), "epoch", epochs), 1)
 
     after = followed.tables.rows(STATES)
     assert sorted((r["offset"], r["topic"], r["partition"]) for r in after) == sorted(before)
     wanted = dict(zip(later["offset"].to_pylist(), epochs.to_pylist(), strict=True))
     assert all(r["controller_epoch"] == wanted.get(r["offset"], r["controller_epoch"]) for r in after)
+    assert [a["status"] for a in told if a["kind"] == "plan_changed"] == ["stands", "stands", "withdrawn"]
+
+
+def test_no_order_has_who_starts_only_once_copies_are_compared(tmp_path: Path) -> None:
+    """As in the plan of a `run`: nobody's return helps such a partition, and an unclean election takes the first."""
+    live, piece, _ = step(begin(folders(ELR), *identity(folders(ELR))), logged(ELR))
+    lost = [{**row, "leader": -1, "isr": [], "elr": [], "last_known_elr": []} for row in live.base.to_pylist()]
+    live = replace(live, base=pa.Table.from_pylist(lost, schema=live.base.schema))
+    plan, (alarm,) = follower(tmp_path, ELR, [])._plan(live, piece, None)
+
+    assert (plan, alarm["text"]) == ((), f"no start of a broker helps: {len(lost)} partitions have no leader")
 
 
 def test_nothing_is_known_before_the_first_record() -> None:
