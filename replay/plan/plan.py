@@ -112,7 +112,7 @@ def _turn_off_unclean(given: PlanInput) -> Iterator[PlanStep]:
     directory, or if the one copy that is left goes. A member, too, may be one that must not lead: with its registration
     after an unclean stop it leaves the ELR."""
     risky = [each for each in given.waiting if each.unclean != OFF and len(each.replicas) > 1]
-    alone = {row["topic"] for row in given.alone if not given.down.isdisjoint(row["replicas"])}
+    alone = {row["topic"] for row in given.alone}
     on = {
         (visible(config["resource_name"]), config["source"])
         for config in given.configs
