@@ -36,9 +36,10 @@ def _when(action: Action) -> str:
     """When to run an election, as a comment of the shell."""
     if action.broker is None:
         return "  # while of its replicas only the one that has most runs"
-    # A last known leader that runs is elected as soon as a broker's registration empties the ELR.
-    stopped = f" after {joined(action.brokers)} stopped," if action.brokers else ""
-    return f"  # once broker {action.broker} has started,{stopped} before the next"
+    # A last known leader that runs is elected as soon as a broker's registration empties the ELR; and beside a member
+    # that leads, with less, the replica that has most truncates as it starts.
+    first = f"first stop {joined(action.brokers)}, then " if action.brokers else ""
+    return f"  # {first}once broker {action.broker} has started, before the next"
 
 
 def _only(action: Action) -> str:

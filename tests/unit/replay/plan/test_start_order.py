@@ -127,7 +127,7 @@ def test_a_replica_that_is_elected_by_hand_starts_first_even_if_it_is_an_outside
     run = '# kafka-leader-election.sh --bootstrap-server "$BOOTSTRAP" --election-type UNCLEAN --topic'
     assert elections == [
         (f"{run} t --partition 0  # once broker 2 has started, before the next",),
-        (f"{run} u --partition 0  # once broker 3 has started, after broker 2 stopped, before the next",),
+        (f"{run} u --partition 0  # first stop broker 2, then once broker 3 has started, before the next",),
     ]
 
 
