@@ -35,7 +35,7 @@ _ELECTED_S = 15.0
 # kafka-configs.sh, which a plan's first commands call, as in a release that has it: in 4.4.0 it moved to kafka-tools,
 # which is not published for each release.
 _CONFIGS_TOOL, _TOOLS_RELEASE = "kafka.admin.ConfigCommand", "4.3.1"
-_BY_HAND = re.compile(r"--topic (\S+) --partition (\d+)  # once broker (\d+) ")
+_BY_HAND = re.compile(r"--topic (\S+) --partition (\d+)  # (?:first stop (.*?), then )?once broker (\d+) ")
 
 
 @dataclass
@@ -153,19 +153,22 @@ def _run_commands(drill: Drill, followed: Followed, step: Row) -> None:
 
 def _start(drill: Drill, followed: Followed, step: Row) -> None:
     """One after the other, with the elections by hand that a command's comment names."""
-    by_hand = [(f"{topic}-{number}", int(broker)) for topic, number, broker in _BY_HAND.findall(str(step["commands"]))]
-    _elect_by_hand(drill, followed, [pair for pair in by_hand if pair[1] not in step["brokers"]])
-    for broker in step["brokers"]:
-        drill.play([Step(start=broker)])
-        dead = {name: state for name, state in followed.states.items() if state["leader"] < 0}
+    dead = {name: state for name, state in followed.states.items() if state["leader"] < 0}
+    by_hand = [
+        (f"{topic}-{number}", {int(b) for b in re.findall(r"\d+", stopped)}, int(broker))
+        for topic, number, stopped, broker in _BY_HAND.findall(str(step["commands"]))
+    ]
+    for broker in [*sorted({best for *_, best in by_hand} - {*step["brokers"]}), *step["brokers"]]:
+        own = {name: of for name, of, best in by_hand if best == broker}
+        stopped = sorted(set().union(*own.values()) & {*drill.cluster.up})
+        drill.play([Step(stop=stopped)] if stopped else [])
+        drill.play([] if broker in drill.cluster.up else [Step(start=broker)])
         _wait_for_leaders(drill, [name for name, state in dead.items() if broker in (state["isr"] or state["elr"])])
-        _elect_by_hand(drill, followed, [pair for pair in by_hand if pair[1] == broker])
-
-
-def _elect_by_hand(drill: Drill, followed: Followed, pairs: Iterable[tuple[str, int]]) -> None:
-    for name, broker in pairs:
-        if name in _leaderless(drill):
-            _elect_alone(drill, followed.states[name], broker)
+        for name in sorted(own.keys() & _leaderless(drill)):
+            drill.note(f"plan: elect {broker}, which holds most of {name}, alone")
+            drill.play([Step(elect=name)])
+            _wait_for_leaders(drill, [name])
+        drill.play([Step(start=stopped)] if stopped else [])
 
 
 def _elect(drill: Drill, followed: Followed, step: Row) -> None:
