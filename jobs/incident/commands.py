@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable
 from importlib.resources import files
 
-from replay.plan.step import MOST_PLACES, Action, joined
+from replay.plan.step import Action, joined
 
 # What is to be filled in.
 BOOTSTRAP, CONTROLLERS = "$BOOTSTRAP", "$CONTROLLERS"
@@ -25,7 +25,7 @@ def commands_of(action: Action) -> tuple[str, ...]:
         "entity": "brokers --entity-default" if action.topic is None else f"topics --entity-name {topic}",
         "topic": f"--topic {topic}",
         "text": shlex.quote(action.value or ""),
-        "more": f"  # and {action.value} partitions more" if action.value else "",
+        "more": f"  # and {action.more} partitions more" if action.more else "",
         "when": _when(action),
         "only": _only(action),
     }
@@ -46,7 +46,7 @@ def _only(action: Action) -> str:
     """Keep the ids that belong to the partitions."""
     if action.value is None:
         return ""
-    only = ",".join(map(str, action.partitions[:MOST_PLACES]))
+    only = ",".join(map(str, action.partitions))
     return f" | kraft-forensics coordinator --partitions {action.value} --only {only}"
 
 

@@ -131,8 +131,8 @@ def states_that_wait(
                     alone_count[held[0]] += 1
                     alone += [state] if len(alone) < MOST_READ else []
     found = [
-        replace(each, partitions=tuple(sorted(partitions)[:MOST_PLACES]), count=len(partitions))
-        for each, partitions in waiting.items()
+        replace(each, partitions=tuple(sorted(own)[: None if each.by == BY_LOG else MOST_PLACES]), count=len(own))
+        for each, own in waiting.items()
     ]
     return sorted(found, key=lambda each: (each.topic or "", each.topic_id, each.members)), alone, dict(alone_count)
 

@@ -47,7 +47,7 @@ def copy(given: PlanInput) -> Iterator[PlanStep]:
     brokers = sorted(by_broker)
     down = [broker for broker in brokers if broker not in running]
     last = [each for each in unclean if each.by == LAST_KNOWN or each.leader_left]
-    more = {b: sum(each.count - len(each.partitions) for each in unclean if b in each.replicas) for b in brokers}
+    more = {b: sum(each.left_out for each in unclean if b in each.replicas) for b in brokers}
     compare = f" Compare the copies of {named(last)} before {joined(members_of(last))} starts." if last else ""
     folders = (text for b in brokers for text in _folders(given, b, by_broker[b]))
     yield step(
@@ -93,7 +93,7 @@ def _folders(given: PlanInput, broker: int, rows: Sequence[Row]) -> Iterator[str
 def _copy_logs(broker: int, rows: Sequence[Row], more: int) -> Iterator[Action]:
     names = sorted({place(row) for row in rows if is_legal(row["topic"])})
     if names:
-        yield Action(What.COPY_LOGS, name=",".join(names), value=str(more) if more else None, broker=broker)
+        yield Action(What.COPY_LOGS, name=",".join(names), more=more, broker=broker)
 
 
 def _holders(given: PlanInput) -> Iterator[tuple[int, Row]]:

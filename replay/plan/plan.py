@@ -10,6 +10,7 @@ Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControl
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from operator import itemgetter
 
 from replay.arrow.runs import groups
@@ -198,7 +199,7 @@ def _start(given: PlanInput) -> Iterator[PlanStep]:
             *(broker_state(given.brokers, b) for b in sorted(order)),
         ),
         assumptions=_as_left(members_of(helped)),
-        predictions=(*_elections(given, helped), *_meanwhile(given, by_hand, failed)),
+        predictions=(*_elections(given, helped), *_meanwhile(given, by_hand, failed, order)),
         actions=by_hand,
         brokers=order,
         of=about_waiting(given, helped),
@@ -213,11 +214,16 @@ def _failed(given: PlanInput, helped: Sequence[Waiting]) -> dict[int, list[Waiti
     return {broker: [each for _, each in own] for broker, own in groups(pairs, lambda pair: pair[0]).items()}
 
 
-def _meanwhile(given: PlanInput, by_hand: Sequence[Action], restarted: Collection[int]) -> Iterator[str]:
+def _meanwhile(
+    given: PlanInput, by_hand: Sequence[Action], restarted: Collection[int], order: Collection[int]
+) -> Iterator[str]:
     if given.has_no_majority:
         yield say("no_election_yet", voters=_listed(given.voters))
-    if stopped := sorted({*restarted, *(broker for action in by_hand for broker in action.brokers)}):
-        yield say("effects_of_stops", brokers=",".join(map(str, stopped)))
+    stopped = {broker for action in by_hand for broker in action.brokers}
+    if early := sorted(stopped.intersection(order)):
+        yield say("led_meanwhile", brokers=joined(early, "or"))
+    if stopped := stopped.union(restarted):
+        yield say("effects_of_stops", brokers=",".join(map(str, sorted(stopped))))
 
 
 def _as_left(members: Sequence[int]) -> Iterator[str]:
@@ -228,7 +234,7 @@ def _as_left(members: Sequence[int]) -> Iterator[str]:
 
 def _compared(given: PlanInput, by_log: Sequence[Waiting]) -> Iterator[str]:
     """Where the logs of each partition end that is to be elected by hand."""
-    for _, name, seen in logs_of(given, by_log):
+    for _, name, seen in islice(logs_of(given, by_log), MOST_PLACES):
         ends = [(b, row["log_end_offset"]) for b, row in sorted(seen.items()) if row["log_end_offset"] is not None]
         yield say("logs_ended", place=name, ends=", ".join(f"the log of broker {b} ended at {end}" for b, end in ends))
 
@@ -286,7 +292,12 @@ def _elect(given: PlanInput) -> Iterator[PlanStep]:
             last=", then start the others" if candidates else "",
             facts=(say("nobody", places=named(rows)),),
             predictions=(say("first_assigned"),),
-            actions=(Action(What.ELECT, w.topic, p) for w in rows if is_legal(w.topic) for p in w.partitions),
+            actions=(
+                Action(What.ELECT, w.topic, p, more=w.left_out if p == w.partitions[-1] else 0)
+                for w in rows
+                if is_legal(w.topic)
+                for p in w.partitions
+            ),
             brokers=candidates,
             of=about_waiting(given, rows),
         )

@@ -25,7 +25,8 @@ def reassignments(states: Sequence[Row], active: Collection[int]) -> Iterator[Ac
     for gone, rows in groups(movable, lambda row: tuple(sorted(set(row["replicas"]) - set(active)))).items():
         if gone and active and (plan := _plan(rows[:MOST_PLACES], gone, active)):
             text = json.dumps({"version": 1, "partitions": plan}, separators=(",", ":"))
-            yield Action(What.REASSIGN, name=f"replicas-of-{'-'.join(map(str, gone))}.json", value=text)
+            name = f"replicas-of-{'-'.join(map(str, gone))}.json"
+            yield Action(What.REASSIGN, name=name, value=text, more=len(rows[MOST_PLACES:]))
 
 
 def _plan(rows: Sequence[Row], gone: Sequence[int], active: Collection[int]) -> list[Row]:

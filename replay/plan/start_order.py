@@ -30,7 +30,7 @@ class Waiting:
     config in the evidence sets unclean.leader.election.enable; layer: where it is set. passed_over: those whom Kafka
     may elect that were active, in a directory that was online, and did not lead: it was assigned after the last
     election, in place of the one that had their log. last_known: the one last known leader, -1 for none. partitions:
-    the first ones; count: how many there are.
+    the first ones, of BY_LOG all; count: how many there are.
     """
 
     topic_id: str
@@ -48,6 +48,10 @@ class Waiting:
     @property
     def outsiders(self) -> tuple[int, ...]:
         return tuple(broker for broker in self.replicas if broker not in self.members)
+
+    @property
+    def left_out(self) -> int:
+        return self.count - len(self.partitions)
 
     @property
     def leader_left(self) -> bool:

@@ -51,10 +51,10 @@ class Action:
 
     what: SET_CONFIG (topic, null: the default of all brokers; name, value), ELECT (an unclean election: topic,
     partition; broker: the only replica that runs then, null if not known; brokers: those that run and must stop for
-    it), COPY_LOGS (broker; name: partitions with commas between; value: how many more there are, null if none),
-    REASSIGN (name of a file; value: its text), FEATURE (name, value), DESCRIBE, GROUPS, HANGING (topic,
-    partition), GROUP_IDS and TRANSACTION_IDS (value: number of partitions, null if not known; partitions: which of
-    them). by_controller: no broker may be there to answer.
+    it), COPY_LOGS (broker; name: partitions with commas between), REASSIGN (name of a file; value: its text), FEATURE
+    (name, value), DESCRIBE, GROUPS, HANGING (topic, partition), GROUP_IDS and TRANSACTION_IDS (value: number of
+    partitions, null if not known; partitions: which of them). by_controller: no broker may be there to answer. more:
+    how many partitions it leaves out.
     """
 
     what: What
@@ -66,6 +66,7 @@ class Action:
     by_controller: bool = False
     broker: int | None = None
     brokers: tuple[int, ...] = ()
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True)

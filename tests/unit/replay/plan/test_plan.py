@@ -61,6 +61,7 @@ def plan_input(items: list[str]) -> PlanInput:
             more |= {"layer": values["layer"]} if "layer" in values else {}
             more |= {"passed_over": (int(values["passed"]),)} if "passed" in values else {}
             more |= {"last_known": int(values["known"])} if "known" in values else {}
+            more |= {"count": int(values["count"])} if "count" in values else {}
             more |= {"replicas": tuple(ids(values["replicas"]))} if "replicas" in values else {}
             unclean = {"on": ON, "off": OFF, "?": UNKNOWN}[given[2]]
             found["waiting"].append(waiting(BY[given[0]], tuple(ids(given[1])), unclean, **more))

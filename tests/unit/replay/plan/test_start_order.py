@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.incident.commands import commands_of
 from jobs.incident.plan import states_that_wait
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
@@ -118,28 +117,26 @@ def test_who_is_elected_by_hand(may_lead: list[int], copies: dict[int, Copy], el
 def test_a_replica_that_is_elected_by_hand_starts_first_even_if_it_is_an_outsider_elsewhere() -> None:
     rows = [waiting([2], [2, 3], by=BY_LOG), *(waiting([3], [2, 3], topic=f"t{n}") for n in range(9))]
     assert start_order(rows, (2, 3)) == (2, 3)
-    plan = make_plan(
-        PlanInput(
-            waiting=[waiting([2], [2, 3], by=BY_LOG), waiting([3], [2, 3], by=BY_LOG, topic="u")], brokers=down(2, 3)
-        )
-    )
-    elections = [commands_of(action) for step in plan if step.code == "start" for action in step.actions]
-    run = '# kafka-leader-election.sh --bootstrap-server "$BOOTSTRAP" --election-type UNCLEAN --topic'
-    assert elections == [
-        (f"{run} t --partition 0  # once broker 2 has started, before the next",),
-        (f"{run} u --partition 0  # first stop broker 2, then once broker 3 has started, before the next",),
-    ]
 
 
 CONFIG = "unclean_leader_election_enable"
 
 
-def waits(*brokers: Any, configs: Any = (), **values: Any) -> Waiting:
-    """The row of a partition of replicas 1, 2 and 3 without a leader."""
-    state = {"topic_id": "i", "topic": "t", "partition": 0, "leader": -1, "replicas": [1, 2, 3], CONFIG: False}
+def waits(*brokers: Any, configs: Any = (), copies: Any = None, count: int = 1, **values: Any) -> Waiting:
+    """The row of partitions of replicas 1, 2 and 3 without a leader. copies: broker -> log of each."""
+    state = {"topic_id": "i", "topic": "t", "leader": -1, "replicas": [1, 2, 3], CONFIG: False}
     state |= {"isr": [], "elr": [], "last_known_elr": [], f"{CONFIG}_source": "topic", **values}
-    ((row,), _, _) = states_that_wait([pa.Table.from_pylist([state])], configs, {}, *brokers)
+    states = [{"partition": number, **state} for number in range(count)]
+    of_all = {("i", number): copies or {} for number in range(count)}
+    ((row,), _, _) = states_that_wait([pa.Table.from_pylist(states)], configs, of_all, *brokers)
     return row
+
+
+def test_each_partition_that_is_elected_by_hand_has_its_command() -> None:
+    """Those that had none got the leader that holds less, with the start of the next broker."""
+    logs = {2: Copy(1, 20, 1, 20), 3: Copy(1, 8, 1, 20)}
+    assert [len(waits(isr=[3], copies=of, count=25).partitions) for of in (logs, {})] == [25, 20]
+    assert (waits(isr=[3], copies=logs).by, waits(count=25).left_out) == (BY_LOG, 5)
 
 
 @pytest.mark.parametrize(
