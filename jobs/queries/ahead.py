@@ -103,17 +103,22 @@ def ahead(
     clean = _stopped_cleanly(lake, cluster, facts)
     possible = model.branches(bucket, steps, clean)
     brokers = sorted(s.broker_id for s in facts.brokers.latest() if s.incarnation_id is not None)
-    down = voters & {*brokers} - now.active
-    found = {
-        branch: list(_played(now, steps, branch, possible, (voters, down), timelines, answer)) for branch in possible
-    }
+    quorum_of = voters, voters & {*brokers} - now.active
+    led = _with_controllers(steps, *quorum_of, answer)
+    found = {branch: list(_played(now, led, branch, possible, timelines)) for branch in possible}
     answer.rows = _merged(found, answer.steps)
     if restart_all:
         starts = [model.ClusterAction(model.START, broker) for broker in brokers if broker not in now.active]
         given = model.branches(bucket, starts, clean)
         nows = [(now, branch) for branch in given]
         leader = quorum.get("leader_id")
-        answer.order, answer.stuck = model.restart_order(nows, brokers, -1 if leader is None else leader, timelines)
+        order, answer.stuck = model.restart_order(nows, brokers, -1 if leader is None else leader, timelines)
+        restarts = [
+            model.ClusterAction(kind, broker)
+            for broker in order
+            for kind in (model.STOP if broker in now.active else model.START, model.START)
+        ]
+        answer.order = order[: len(_with_controllers(restarts, *quorum_of, answer)) // 2]
     _bound(lake, cluster, bucket, now, clean, answer)
     _note_unknown(answer, bucket, steps, restart_all)
     if voters & {s.broker for s in steps if s.kind == model.STOP} or (restart_all and voters & set(answer.order or ())):
@@ -151,24 +156,29 @@ def _idle(steps: Sequence[model.ClusterAction], active: frozenset[int]) -> Itera
         active = active | {step.broker} if step.kind == model.START else active - {step.broker}
 
 
+def _with_controllers(
+    steps: Sequence[model.ClusterAction], voters: frozenset[int], down: frozenset[int], answer: AheadAnswer
+) -> Sequence[model.ClusterAction]:
+    """The steps before the first one after which no majority of the voters runs. down: those that are brokers and down:
+    broker and controller are one process."""
+    for number, step in enumerate(steps):
+        if step.kind in (model.STOP, model.START):
+            down = (down | {step.broker} if step.kind == model.STOP else down - {step.broker}) & voters
+        if voters and len(down) > (len(voters) - 1) // 2:
+            _note(answer, model.NO_CONTROLLER, step=step, voters=sorted(voters), stopped=joined(sorted(down)))
+            return steps[:number]
+    return steps
+
+
 def _played(
     now: model.Now,
     steps: Sequence[model.ClusterAction],
     branch: model.Possibility,
     possible: Sequence[model.Possibility],
-    quorum: tuple[frozenset[int], frozenset[int]],
     configs: Any,
-    answer: AheadAnswer,
 ) -> Iterator[Row]:
-    """The rows of all steps. quorum: the voters, and those that are brokers and down: broker and controller are one
-    process."""
-    voters, down = quorum
-    stopped = set(down)
+    """The rows of all steps."""
     for step in steps:
-        stopped = (stopped | {step.broker} if step.kind == model.STOP else stopped - {step.broker}) & voters
-        if voters and len(stopped) > (len(voters) - 1) // 2:
-            _note(answer, model.NO_CONTROLLER, step=step, voters=sorted(voters), stopped=joined(sorted(stopped)))
-            return
         then = model.after(now, step, branch, configs)
         yield from model.rows_of(now, then, step, _condition(branch, possible))
         now = then

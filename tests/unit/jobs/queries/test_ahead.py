@@ -84,7 +84,7 @@ def test_steps_one_after_another_by_rules_that_are_open(lakes: Path) -> None:
     assert answer["notes"] == []
 
 
-def with_voters(lakes: Path, voters: list[int], steps: list[ClusterAction]) -> AheadAnswer:
+def with_voters(lakes: Path, voters: list[int], steps: list[ClusterAction], restart_all: bool = False) -> AheadAnswer:
     """What `ahead` says of a capture in which no broker is a voter, had its quorum these voters."""
     lake = Lake(lakes / "unclean-4.4.0")
     (cluster,) = lake.clusters()
@@ -93,7 +93,7 @@ def with_voters(lakes: Path, voters: list[int], steps: list[ClusterAction]) -> A
     changed = rows.set_column(rows.schema.get_field_index("voters"), "voters", column)
     about = lake.made("quorum_history", cluster)
     lake.put("quorum_history", cluster, changed)
-    answer = ahead(lake, cluster, steps, False, load_settings())
+    answer = ahead(lake, cluster, steps, restart_all, load_settings())
     lake.put("quorum_history", cluster, rows, about)
     return answer
 
@@ -117,6 +117,8 @@ def test_a_controller_whose_broker_is_down_is_down(lakes: Path) -> None:
         "after 'stop 4' no majority of the controllers [1, 4, 9] runs, for brokers 1 and 4 do not: "
     )
     assert not answer.safe
+    orders = [with_voters(lakes, voters, [], True).order for voters in ([1, 4, 9], [1, 4])]
+    assert [len(order or ()) for order in orders] == [4, 0], "the start of 4 alone brings no majority of 1 and 4"
 
 
 @pytest.mark.parametrize(("name", "clean"), [("elr", {1, 2, 3, 4}), ("logs-4.1.1", set())])
