@@ -153,42 +153,35 @@ def _run_commands(drill: Drill, followed: Followed, step: Row) -> None:
 
 def _start(drill: Drill, followed: Followed, step: Row) -> None:
     """One after the other, with the elections by hand that a command's comment names."""
-    dead = {name: state for name, state in followed.states.items() if state["leader"] < 0}
     by_hand = [
         (f"{topic}-{number}", {int(b) for b in re.findall(r"\d+", stopped)}, int(broker))
         for topic, number, stopped, broker in _BY_HAND.findall(str(step["commands"]))
     ]
     for broker in [*sorted({best for *_, best in by_hand} - {*step["brokers"]}), *step["brokers"]]:
-        own = {name: of for name, of, best in by_hand if best == broker}
-        stopped = sorted(set().union(*own.values()) & {*drill.cluster.up})
-        drill.play([Step(stop=stopped)] if stopped else [])
-        drill.play([] if broker in drill.cluster.up else [Step(start=broker)])
-        _wait_for_leaders(drill, [name for name, state in dead.items() if broker in (state["isr"] or state["elr"])])
-        for name in sorted(own.keys() & _leaderless(drill)):
-            drill.note(f"plan: elect {broker}, which holds most of {name}, alone")
-            drill.play([Step(elect=name)])
-            _wait_for_leaders(drill, [name])
-        drill.play([Step(start=stopped)] if stopped else [])
+        own = {name: stopped for name, stopped, best in by_hand if best == broker}
+        _lead(drill, followed, broker, own, set().union(*own.values()))
 
 
 def _elect(drill: Drill, followed: Followed, step: Row) -> None:
     """Of each partition the replica that holds most is elected while no other one runs; then the others start."""
     for name, state in followed.states.items():
         for broker in best_of(state, copies_of(drill, name)) if name in step["places"] else ():
-            _elect_alone(drill, state, broker)
+            _lead(drill, followed, broker, [name], {*state["replicas"]} - {broker})
     drill.cluster.start([b for b in step["brokers"] if not drill.cluster.nodes[b].runs])
 
 
-def _elect_alone(drill: Drill, state: Row, best: int) -> None:
-    """An unclean election while no other replica runs."""
-    name, up = name_of(state), drill.cluster.up
-    others = [broker for broker in state["replicas"] if broker != best and broker in up]
-    drill.note(f"plan: elect {best}, which holds most of {name}, alone")
-    drill.play([Step(stop=others)] if others else [])
-    drill.play([] if best in up else [Step(start=best)])
-    drill.play([Step(elect=name)])
-    _wait_for_leaders(drill, [name])
-    drill.play([Step(start=others)] if others else [])
+def _lead(drill: Drill, followed: Followed, best: int, names: Iterable[str], others: set[int]) -> None:
+    """Start a broker while others do not run, and elect it by hand for those partitions that get no leader by it."""
+    stopped = sorted(others & {*drill.cluster.up})
+    drill.play([Step(stop=stopped)] if stopped else [])
+    drill.play([] if best in drill.cluster.up else [Step(start=best)])
+    dead = {name: state for name, state in followed.states.items() if state["leader"] < 0}
+    _wait_for_leaders(drill, [name for name, state in dead.items() if best in (state["isr"] or state["elr"])])
+    for name in sorted({*names} & {*_leaderless(drill)}):
+        drill.note(f"plan: elect {best}, which holds most of {name}, alone")
+        drill.play([Step(elect=name)])
+        _wait_for_leaders(drill, [name])
+    drill.play([Step(start=stopped)] if stopped else [])
 
 
 def _leaderless(drill: Drill) -> list[str]:
