@@ -1,6 +1,7 @@
 """Who is concerned by lost records."""
 
 import json
+from subprocess import run
 from typing import Any
 
 import pytest
@@ -75,7 +76,14 @@ def test_without_the_number_of_partitions_the_rule_is_given_alone() -> None:
     (found,) = clients(PlanInput(lost=[lost("__transaction_state", 3)], left_out=12))
     assert "mod the number of partitions of __transaction_state" in found.facts[0]
     assert found.facts[-1].startswith("12 more windows were not read for this plan")
-    assert commands(found) == ['kafka-transactions.sh --bootstrap-server "$BOOTSTRAP" list']
+    (command,) = commands(found)
+    lists, ids = command.split(" | ", 1)
+    assert lists == 'kafka-transactions.sh --bootstrap-server "$BOOTSTRAP" list'
+    table = "TransactionalId\tCoordinator\t\n" + "a b            \t1          \t\nan-id-as-long-as-x\t2\t\n"
+    assert (
+        run(ids, shell=True, input=table, capture_output=True, text=True, check=True).stdout
+        == "a b\nan-id-as-long-as-x\n"
+    )
 
 
 def test_the_command_shows_the_ids_of_some_partitions() -> None:
