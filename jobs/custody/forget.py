@@ -16,7 +16,6 @@ when it is repeated.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -185,7 +184,8 @@ def remove_rows(
     """Remove a cluster's rows of a table, also of one that is append-only. stays: the rows that stay. about: what the
     commit says; None: there is no commit where nothing is removed."""
 
-    def once() -> None:
+    @undisturbed
+    def rewrite() -> None:
         since, old, new = lake.cluster_version(name, cluster), [], []
         for file in lake.files(name, cluster):
             rows = lake.dataset_of(name, [file.path]).to_table()
@@ -201,7 +201,7 @@ def remove_rows(
     if append_only:
         table.alter.set_table_properties({APPEND_ONLY: "false"})
     try:
-        undisturbed(once)
+        rewrite()
     finally:
         if append_only:
             lake.delta(name).alter.set_table_properties({APPEND_ONLY: "true"})
@@ -320,7 +320,7 @@ def remove(lake: Lake, what: Retention, settings: Settings) -> None:
     needed = _needed_files(lake, what)
     is_needed = pc.binary_join_element_wise(*map(pc.field, _PLACE), pc.scalar("\0")).isin(needed)
     remove_rows(lake, _LAST, what.cluster_id, of_others(what.captures) | is_needed, about)
-    undisturbed(partial(_write_captures, lake, what, needed))
+    _write_captures(lake, what, needed)
 
 
 def _needed_files(lake: Lake, what: Retention) -> pa.Array:
@@ -340,6 +340,7 @@ def _places(rows: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(*(rows[name] for name in _PLACE), "\0")
 
 
+@undisturbed
 def _write_captures(lake: Lake, what: Retention, needed: pa.Array) -> None:
     """The captures that still have files, with what is left of them."""
     since, old = lake.cluster_version(CAPTURES, what.cluster_id), set(what.captures)

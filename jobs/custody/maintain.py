@@ -61,17 +61,15 @@ def maintain(
     return [dict(zip(MAINTAINED, each, strict=True)) for each in done]
 
 
+@undisturbed
 def _compact(lake: Lake, name: str, cluster: str, least_files: int, progress: Callable[[str], None]) -> None:
-    def once() -> None:
-        since, head = lake.cluster_version(name, cluster), lake.head(name, cluster)
-        small = [file for file in lake.files(name, cluster) if file.size_bytes < _SMALL_BYTES]
-        if len(small) < least_files:
-            return
-        progress(f"{name}: compacting {len(small)} files of {cluster}")
-        groups = [group for group in _groups(small) if len(group) > 1]
-        _write_again(lake, name, cluster, groups, _same_rows(head), since)
-
-    undisturbed(once)
+    since, head = lake.cluster_version(name, cluster), lake.head(name, cluster)
+    small = [file for file in lake.files(name, cluster) if file.size_bytes < _SMALL_BYTES]
+    if len(small) < least_files:
+        return
+    progress(f"{name}: compacting {len(small)} files of {cluster}")
+    groups = [group for group in _groups(small) if len(group) > 1]
+    _write_again(lake, name, cluster, groups, _same_rows(head), since)
 
 
 def adopt(lake: Lake, name: str, cluster: str, by: str | None) -> None:

@@ -56,13 +56,10 @@ class DetectSummary:
     violations: dict[str, int] = field(default_factory=dict)
 
 
+@undisturbed
 def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> DetectSummary:
     """Rebuild the elections, findings and counterfactuals of one cluster, unless their inputs are unchanged."""
     lake.create()  # those that were deleted are made again
-    return undisturbed(lambda: _detect(lake, cluster, settings, progress))
-
-
-def _detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> DetectSummary:
     since = {name: lake.cluster_version(name, cluster) for name in DETECTED}
     question = Question(settings.counterfactuals.deprioritized, settings.counterfactuals.min_isr)
     parameters = (settings.evidence.clock_error_ms, question)

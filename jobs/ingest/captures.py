@@ -37,25 +37,22 @@ def manifest_of(capture: Capture) -> Row:
     return values | provenance(capture.name, file, 0)
 
 
+@undisturbed
 def write_row(lake: Lake, cluster: str, capture: str, files: Iterable[Row], manifest: Row, done: Row) -> int:
     """Write a capture's row in place of the one that it has, before its files are in evidence_files. files: rows of
     EVIDENCE_FILES to be added. done: its `receipt`. Returns how many captures more the table has."""
     known = lake.rows("evidence_files", cluster, _FILE, pc.field("capture") == capture)
     ingested = {"ingested_ms": done["at_ms"], "ingested_with": done["with"]}
     row = {**manifest, **found_in([*known, *files]), **ingested, "capture": capture}
-
-    def once() -> int:
-        since, rows = lake.cluster_version(TABLE, cluster), lake.read(TABLE, cluster, CAPTURES.names)
-        is_replaced = pc.equal(rows["capture"], capture)
-        replaced = rows.filter(is_replaced).to_pylist()
-        # A later manifest may have replaced an earlier one of another release: the log may be of both.
-        releases = ", ".join(named_releases([row, *replaced])) or None
-        new = pa.Table.from_pylist([{**row, "kafka_release": releases}], schema=CAPTURES)
-        kept = rows.filter(pc.invert(is_replaced)).cast(CAPTURES)
-        lake.put(TABLE, cluster, pa.concat_tables([kept, new]), since=since)
-        return 1 - len(replaced)
-
-    return undisturbed(once)
+    since, rows = lake.cluster_version(TABLE, cluster), lake.read(TABLE, cluster, CAPTURES.names)
+    is_replaced = pc.equal(rows["capture"], capture)
+    replaced = rows.filter(is_replaced).to_pylist()
+    # A later manifest may have replaced an earlier one of another release: the log may be of both.
+    releases = ", ".join(named_releases([row, *replaced])) or None
+    new = pa.Table.from_pylist([{**row, "kafka_release": releases}], schema=CAPTURES)
+    kept = rows.filter(pc.invert(is_replaced)).cast(CAPTURES)
+    lake.put(TABLE, cluster, pa.concat_tables([kept, new]), since=since)
+    return 1 - len(replaced)
 
 
 def found_in(files: Iterable[Row]) -> Row:

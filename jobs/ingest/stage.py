@@ -83,9 +83,10 @@ def ingest_opened(
     lake.create()
     write = _Writer(lake, {f.path: f.node_id for f in capture.files}, about or {})
     with digests_by(settings.secrets.key_file):
-        return undisturbed(lambda: _ingest(write, capture, settings, progress))
+        return _ingest(write, capture, settings, progress)
 
 
+@undisturbed
 def _ingest(write: "_Writer", capture: Capture, settings: Settings, progress: Progress) -> Ingested:
     lake = write.lake
     files = lake.read("evidence_files", None, ("path", "sha256", "cluster_id"), pc.field("capture") == capture.name)

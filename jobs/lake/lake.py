@@ -281,7 +281,7 @@ class Lake:
         if since is None:
             return undisturbed(
                 lambda: self.append(name, cluster_id, rows, self.cluster_version(name, cluster_id), about)
-            )
+            )()
         key = TABLES[name].key
         of_files = pc.field("sha256").isin(rows["sha256"].unique().to_pylist()) if "sha256" in key else None
         new = new_rows(rows, self.read(name, cluster_id, key, of_files), key)

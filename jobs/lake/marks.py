@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import pyarrow as pa
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 Stamp = tuple[int, ...]
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 # Commits without a mark that this program makes, and that leave the rows as they are.
 OWN_OPERATIONS = ("CREATE TABLE", "ADD CONSTRAINT", "SET TBLPROPERTIES")
@@ -210,11 +211,16 @@ def changed(root: object, table: str, cluster_id: str, problem: str) -> ChangedT
     return ChangedTableError(f"{root}: {table} of {cluster_id} was changed by another program ({problem}). {advice}")
 
 
-def undisturbed(stage: Callable[[], Result]) -> Result:
-    """The result of a stage, which may be called several times. Errors: ChangedMeanwhileError if other runs disturbed
-    all of its attempts."""
-    for _ in range(_ROUNDS - 1):
-        with suppress(ChangedMeanwhileError):
-            return stage()
-        time.sleep(random.uniform(0, _LONGEST_PAUSE_S))
-    return stage()
+def undisturbed(stage: Callable[Given, Result]) -> Callable[Given, Result]:
+    """A decorator: the stage is called again when another run has changed its rows meanwhile. Errors:
+    ChangedMeanwhileError if other runs disturbed all of its attempts."""
+
+    @wraps(stage)
+    def repeated(*arguments: Given.args, **named: Given.kwargs) -> Result:
+        for _ in range(_ROUNDS - 1):
+            with suppress(ChangedMeanwhileError):
+                return stage(*arguments, **named)
+            time.sleep(random.uniform(0, _LONGEST_PAUSE_S))
+        return stage(*arguments, **named)
+
+    return repeated

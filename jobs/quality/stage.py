@@ -47,15 +47,12 @@ class QualityResult:
     up_to_date: bool
 
 
+@undisturbed
 def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
     """Check one cluster's tables, unless they are unchanged since the last check.
 
     Errors: SettingsError if quality.severity names an expectation that there is not.
     """
-    return undisturbed(lambda: _checked(lake, cluster, settings, progress))
-
-
-def _checked(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
     suites, warns = {table: fingerprint(table) for table in TABLES}, _warns(settings)
     parameters = (*suites.values(), *sorted(warns.items()), settings.quality)
     since, inputs = lake.cluster_version(RESULTS, cluster), input_fingerprint(lake, cluster, _INPUTS, parameters)

@@ -49,6 +49,7 @@ class Replayed:
     resumed_at: int | None = None
 
 
+@undisturbed
 def replay(
     lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None], start: str = EARLIEST
 ) -> Replayed:
@@ -59,10 +60,6 @@ def replay(
     finding.
     """
     lake.create()  # those that were deleted are made again
-    return undisturbed(lambda: _replay(lake, cluster, settings, progress, start))
-
-
-def _replay(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None], start: str) -> Replayed:
     since = {name: lake.cluster_version(name, cluster) for name in REPLAYED}
     inputs = integrity.input_fingerprint(lake, cluster, _INPUTS, (start,))
     if integrity.is_up_to_date(lake, cluster, REPLAYED, inputs):

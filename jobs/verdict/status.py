@@ -35,19 +35,16 @@ def rows_of(lake: Lake, name: str, cluster: str) -> pa.Table:
     return lake.read(name, cluster)
 
 
+@undisturbed
 def change(lake: Lake, name: str, cluster: str, changed: Callable[[pa.Table], pa.Table | None]) -> None:
     """Replace a cluster's rows of one of the two tables, whatever other runs do meanwhile.
 
     changed: the new rows of those that are there, None to leave them as they are; called again if another run was
     faster. Errors: as `rows_of`.
     """
-
-    def once() -> None:
-        since = lake.cluster_version(name, cluster)
-        if (rows := changed(rows_of(lake, name, cluster))) is not None:
-            lake.put(name, cluster, rows.select(TABLES[name].file_schema.names), since=since)
-
-    undisturbed(once)
+    since = lake.cluster_version(name, cluster)
+    if (rows := changed(rows_of(lake, name, cluster))) is not None:
+        lake.put(name, cluster, rows.select(TABLES[name].file_schema.names), since=since)
 
 
 def with_status(lake: Lake, cluster: str, findings: pa.Table, running: bool = False) -> pa.Table:

@@ -98,5 +98,5 @@ def test_a_stage_that_is_always_disturbed_ends_with_an_error() -> None:
         raise ChangedMeanwhileError("another run")
 
     with pytest.raises(ChangedMeanwhileError):
-        undisturbed(stage)
+        undisturbed(stage)()
     assert 1 < len(rounds) < 100
