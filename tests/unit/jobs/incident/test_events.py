@@ -185,7 +185,7 @@ def test_the_plan_says_how_much_space_a_copy_takes(tmp_path: Path) -> None:
     shutil.unpack_archive(CASE / "capture-1.tar.xz", tmp_path)
     for broker, size in ((1, 3 << 20), (2, 900)):
         entry = f"-rw-r--r-- 1 0 0 {size} Nov 26 22:21 {0:020d}.log"
-        (tmp_path / f"capture-1/node-{broker}/listing-logdir0.txt").write_text(f"/data:\n/data/safe-0:\ntotal 4\n{entry}\n")
+        (tmp_path / f"capture-1/node-{broker}/listing-logdir0.txt").write_text(f"/d:\n/d/safe-0:\ntotal 4\n{entry}\n")
     (tmp_path / "capture-1/node-3/listing-logdir0.txt").write_text("/data/safe-0:\ntotal 4\n-rw-r--r-- 1 0\n")
     lake = judged_lake(tmp_path / "lake", tmp_path / "capture-1")
     facts = [fact.split(" (listing of 20")[0] for fact in steps_of(lake)["copy"]["facts"] if "A copy takes" in fact]
