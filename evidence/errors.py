@@ -9,6 +9,12 @@ class KraftForensicsError(Exception):
     exit_code = 1
 
 
+class UsageError(KraftForensicsError):
+    """An option, an argument or a setting has a value that it can never have."""
+
+    exit_code = 2
+
+
 def spelled_out(name: str) -> str:
     """A file name as text that can be stored and printed: bytes that are not UTF-8 become \\udc<hex>."""
     return name.encode("utf-8", "backslashreplace").decode()

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from evidence.errors import KraftForensicsError
+from evidence.errors import UsageError
 
 REDACTED = "[redacted]"
 _REDACTED = re.compile(r"\[redacted(?: [0-9a-f]{16})?\]")
@@ -21,16 +21,10 @@ _LEAST_KEY_BYTES, _DIGEST_CHARS = 16, 16
 _KEY: ContextVar[bytes | None] = ContextVar("key", default=None)
 
 
-class KeyFileError(KraftForensicsError):
-    """The site's key cannot be used."""
-
-    exit_code = 2
-
-
 @contextmanager
 def digests_by(key_file: str) -> Iterator[None]:
     """Within the block secrets are replaced with digests by the key in a file; "": without digests. Errors:
-    KeyFileError if the file cannot be read or holds less than 16 bytes."""
+    UsageError if the file cannot be read or holds less than 16 bytes."""
     token = _KEY.set(_key_in(Path(key_file)) if key_file else None)
     try:
         yield
@@ -42,9 +36,9 @@ def _key_in(file: Path) -> bytes:
     try:
         key = file.read_bytes().strip()
     except OSError as error:
-        raise KeyFileError(f"setting secrets.key_file: {file}: cannot be read: {error.strerror}") from error
+        raise UsageError(f"setting secrets.key_file: {file}: cannot be read: {error.strerror}") from error
     if len(key) < _LEAST_KEY_BYTES:
-        raise KeyFileError(f"setting secrets.key_file: {file}: a key has at least {_LEAST_KEY_BYTES} bytes")
+        raise UsageError(f"setting secrets.key_file: {file}: a key has at least {_LEAST_KEY_BYTES} bytes")
     return key
 
 

@@ -26,7 +26,7 @@ TIMEOUT_S, SILENCE_S = 600.0, 30.0
 
 
 def named_nodes(node: list[str] | None, nodes: Path | None, via: str | None) -> "tuple[list[Target], str | None]":
-    """(the nodes that the options name, the command of `via:` nodes). Errors: CollectError."""
+    """(the nodes that the options name, the command of `via:` nodes). Errors: UsageError."""
     from jobs.collect.targets import parse_node, read_nodes
 
     listed, via_of_file = read_nodes(nodes) if nodes else ([], None)

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
+from evidence.errors import KraftForensicsError
 from evidence.kinds import METADATA_CHECKPOINT, METADATA_SEGMENT, classify
 from jobs.collect.frames import COMING, PLAIN_NAME, BrokenStream, Received, receive
 from jobs.collect.session import Patient, greet, send, shell
 from jobs.collect.stage import Progress, wrong_node
-from jobs.collect.targets import CollectError, Target, check_targets, script
+from jobs.collect.targets import Target, check_targets, script
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _BLOCK_BYTES = 4096
@@ -33,7 +34,7 @@ class Following:
 
     silence_s: after so long without an answer a node is asked over a new connection. read_up_to: what the node has
     deleted is deleted here once a later file of its kind begins at or below this offset of the folder's log; None: it
-    is kept. Errors: CollectError for nodes that cannot be used, or a folder that another process keeps.
+    is kept. Errors: KraftForensicsError for nodes that cannot be used, or a folder that another process keeps.
     """
 
     targets: Sequence[Target]
@@ -56,7 +57,7 @@ class Following:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             self._lock.close()
-            raise CollectError(f"{self.folder}: another process keeps these copies up to date") from error
+            raise KraftForensicsError(f"{self.folder}: another process keeps these copies up to date") from error
         self._first = {target.id: threading.Event() for target in self.targets}
         self._threads = [threading.Thread(target=self._keep, args=(t,), daemon=True) for t in self.targets]
         for thread in self._threads:

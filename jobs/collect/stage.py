@@ -19,11 +19,12 @@ from typing import Any
 from evidence.capture.archive import is_packed
 from evidence.capture.files import sha256_of
 from evidence.capture.manifest import read_manifest
+from evidence.errors import KraftForensicsError, UsageError
 from evidence.limits import MAX_DURATION_MS
 from evidence.text_files import read_properties
 from jobs.collect.frames import shown
 from jobs.collect.session import Visit, visit
-from jobs.collect.targets import CollectError, Target, check_targets, script
+from jobs.collect.targets import Target, check_targets, script
 
 Progress = Callable[[str], None]
 
@@ -56,21 +57,21 @@ class Wishes:
 
 
 def check_output(path: Path) -> None:
-    """Errors: CollectError if the path exists, or its folder does not, or if it names another kind of archive."""
+    """Errors: UsageError for another archive; KraftForensicsError if the path exists, or its folder does not."""
     if is_packed(path) and not path.name.endswith(tuple(_COMPRESSIONS)):
-        raise CollectError(f"{path}: a capture is a folder, a .tar.gz or a .tar.xz: give another --output.")
+        raise UsageError(f"{path}: a capture is a folder, a .tar.gz or a .tar.xz: give another --output.")
     if path.exists() or path.is_symlink():
-        raise CollectError(f"{path}: exists already. A capture is never changed: give another --output.")
+        raise KraftForensicsError(f"{path}: exists already. A capture is never changed: give another --output.")
     if not path.absolute().parent.is_dir():
-        raise CollectError(f"{path}: there is no folder {path.absolute().parent} to write it into.")
+        raise KraftForensicsError(f"{path}: there is no folder {path.absolute().parent} to write it into.")
 
 
 def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int, progress: Progress) -> list[str]:
     """Visit all nodes and write the capture; returns what is missing in it and why, by node. now_ms: the time to which
     wishes.since_ms is compared.
 
-    Errors: CollectError for nodes or an output that cannot be used, or if no node sent a file; nothing is left then,
-    but what came if it cannot be written as a capture: nobody may be able to collect it again.
+    Errors: KraftForensicsError for nodes or an output that cannot be used, or if no node sent a file; nothing is left
+    then, but what came if it cannot be written as a capture: nobody may be able to collect it again.
     """
     check_targets(targets, wishes.via)
     check_output(output)
@@ -84,7 +85,7 @@ def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int
             visits = list(pool.map(partial(_visit_one, folder, wishes, minutes, progress), targets))
         if not any(found.received.files for found in visits):
             reasons = [line for found in visits for line in _problems(found)] or ["nothing was found there"]
-            raise CollectError(f"no node sent a file: {'; '.join(reasons)}")
+            raise KraftForensicsError(f"no node sent a file: {'; '.join(reasons)}")
         _write_manifest(folder, visits)
         _write_hashes(folder)
         if wishes.producers_data:
@@ -94,7 +95,7 @@ def collect(targets: Sequence[Target], wishes: Wishes, output: Path, now_ms: int
             folder = _packed(folder, work / f"packed{suffix}", _COMPRESSIONS[suffix], wishes.producers_data)
         folder.rename(output)  # in one step
     except OSError as error:
-        raise CollectError(f"{output}: cannot be written: {error.strerror}. What came is in {work}.") from error
+        raise KraftForensicsError(f"{output}: cannot be written: {error.strerror}. What came is in {work}.") from error
     except BaseException:
         shutil.rmtree(work, ignore_errors=True)
         raise

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from evidence.errors import KraftForensicsError
+from evidence.errors import UsageError
 from jobs.collect.frames import PIECE_BYTES
 
 _NODE = re.compile(r"(?P<id>[0-9]{1,10})=(?P<transport>[a-z]+):(?P<rest>.*)", re.DOTALL)
@@ -19,10 +19,6 @@ _WHERE = re.compile(r"(?P<where>.*?)(?::(?P<path>/.*))?", re.DOTALL)
 _TOPIC = r"[a-zA-Z0-9._-]{1,249}"
 _SHELL = ("sh", "-s")
 _TRANSPORTS = tomllib.loads(files(__package__).joinpath("transports.toml").read_text("utf-8"))
-
-
-class CollectError(KraftForensicsError):
-    """Nothing can be collected: a node, an option or a file of nodes that cannot be used, or no node that answered."""
 
 
 def _absolute(path: str) -> str:
@@ -57,15 +53,15 @@ class Target(BaseModel):
         """The command that runs a shell on the node, which reads a script from its standard input.
 
         via: the user's own command, with `{host}` where the host goes; it gets `sh -s` as its last two words.
-        Errors: CollectError for a node that has another form.
+        Errors: UsageError for a node that has another form.
         """
         transport, _, where = self.at.partition(":")
         of = _TRANSPORTS.get(transport)
         if of is None:
-            raise CollectError(f"node {self.id}: {transport!r} is no transport. Use one of {', '.join(_TRANSPORTS)}.")
+            raise UsageError(f"node {self.id}: {transport!r} is no transport. Use one of {', '.join(_TRANSPORTS)}.")
         found = re.fullmatch(of["pattern"], where)
         if found is None:
-            raise CollectError(f"node {self.id}: {self.at!r} does not have the form {transport}:{of['form']}[:/PATH].")
+            raise UsageError(f"node {self.id}: {self.at!r} does not have the form {transport}:{of['form']}[:/PATH].")
         return [*_filled(_template(via) if transport == "via" else of["command"], found), *_SHELL]
 
     def host_command(self) -> list[str] | None:
@@ -87,10 +83,10 @@ class _Nodes(BaseModel):
 
 def parse_node(text: str) -> Target:
     """The node of a --node option: ID=TRANSPORT:WHERE[:/PATH]; for `local` and `disk`, ID=local:[PATH]. Errors:
-    CollectError for another form."""
+    UsageError for another form."""
     found = _NODE.fullmatch(text)
     if found is None:
-        raise CollectError(f"--node {text}: give ID=TRANSPORT:WHERE, e.g. 1=ssh:admin@host1 (docs/collect.md).")
+        raise UsageError(f"--node {text}: give ID=TRANSPORT:WHERE, e.g. 1=ssh:admin@host1 (docs/collect.md).")
     if found["transport"] in ("local", "disk"):
         where, path = "", str(Path(found["rest"]).absolute()) if found["rest"] else None
     else:
@@ -100,48 +96,48 @@ def parse_node(text: str) -> Target:
     try:
         return Target(id=int(found["id"]), at=at, path=path)
     except ValidationError as error:
-        raise CollectError(f"--node {text}: {_first(error)}") from error
+        raise UsageError(f"--node {text}: {_first(error)}") from error
 
 
 def read_nodes(file: Path) -> tuple[list[Target], str | None]:
-    """The nodes of a TOML file, and its `via`. Errors: CollectError naming the file and the entry."""
+    """The nodes of a TOML file, and its `via`. Errors: UsageError naming the file and the entry."""
     try:
         nodes = _Nodes.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
     except ValidationError as error:
-        raise CollectError(f"{file}: {_first(error)} (docs/collect.md has an example)") from error
+        raise UsageError(f"{file}: {_first(error)} (docs/collect.md has an example)") from error
     except (OSError, ValueError) as error:
-        raise CollectError(f"{file}: the file of nodes cannot be read: {error}") from error
+        raise UsageError(f"{file}: the file of nodes cannot be read: {error}") from error
     return list(nodes.node), nodes.via
 
 
 def check_topics(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of --replica-tails. Errors: CollectError for one that Kafka does not allow."""
+    """The names of --replica-tails. Errors: UsageError for one that Kafka does not allow."""
     for name in names:
         if re.fullmatch(_TOPIC, name) is None:
-            raise CollectError(f"--replica-tails: {name!r} is not the name of a topic")
+            raise UsageError(f"--replica-tails: {name!r} is not the name of a topic")
     return tuple(names)
 
 
 def check_replicas(names: Sequence[str]) -> tuple[str, ...]:
     """The partitions of --replica-logs, each `topic-number`; several may stand in one, with commas between.
-    Errors: CollectError for one that is none."""
+    Errors: UsageError for one that is none."""
     found = tuple(name for text in names for name in text.split(",") if name)
     for name in found:
         if re.fullmatch(rf"{_TOPIC}-[0-9]{{1,10}}", name) is None or name.startswith("__cluster_metadata-"):
-            raise CollectError(f"--replica-logs: {name!r} is not the name of a partition, e.g. ledger-0")
+            raise UsageError(f"--replica-logs: {name!r} is not the name of a partition, e.g. ledger-0")
     return found
 
 
 def check_targets(targets: Sequence[Target], via: str | None) -> None:
-    """Errors: CollectError without a node, for an id given twice, or a node that cannot be reached this way."""
+    """Errors: UsageError without a node, for an id given twice, or a node that cannot be reached this way."""
     if not targets:
-        raise CollectError("name at least one node: --node 1=ssh:host1 or --nodes FILE (docs/collect.md).")
+        raise UsageError("name at least one node: --node 1=ssh:host1 or --nodes FILE (docs/collect.md).")
     for target in targets:
         target.command(via)
     ids = [target.id for target in targets]
     twice = sorted({node for node in ids if ids.count(node) > 1})
     if twice:
-        raise CollectError(f"node {twice[0]} is named twice: each node has one id and one place.")
+        raise UsageError(f"node {twice[0]} is named twice: each node has one id and one place.")
 
 
 def script(
@@ -183,9 +179,9 @@ def _template(via: str | None) -> list[str]:
     try:
         words = shlex.split(via or "")
     except ValueError as error:
-        raise CollectError(f"--via: {error}") from error
+        raise UsageError(f"--via: {error}") from error
     if not any("{host}" in word for word in words):
-        raise CollectError(
+        raise UsageError(
             "a node with `via:` needs --via, a command with {host} in it, e.g. --via 'ssh -p 2222 {host}'."
         )
     return words

@@ -21,7 +21,7 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as NotJsonError
 
 from evidence.broker_logs.layouts import of_pattern
-from evidence.errors import KraftForensicsError
+from evidence.errors import UsageError
 from evidence.limits import MAX_DURATION_MS, Limits
 from evidence.offsets.jmx_exporter import MetricNames
 from evidence.redaction import REDACTED, is_secret_config
@@ -41,10 +41,8 @@ def conf_dir() -> Path:
     return root / "conf" if root else Path(__file__).resolve().parents[1] / "conf"
 
 
-class SettingsError(KraftForensicsError):
+class SettingsError(UsageError):
     """A setting is invalid."""
-
-    exit_code = 2
 
 
 class _Section(BaseModel):

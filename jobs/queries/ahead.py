@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from evidence.errors import KraftForensicsError
+from evidence.errors import KraftForensicsError, UsageError
 from evidence.kinds import CLEAN_SHUTDOWN
 from evidence.tables import LOG_END_OFFSETS, NODE_CLOCKS
 from jobs.config.settings import Settings
@@ -33,10 +33,6 @@ from replay.whatif import ahead as model
 
 _UNKNOWN: dict[str, str] = tomllib.loads(files(__package__).joinpath("ahead.toml").read_text("utf-8"))
 _STATE = pc.field("end_offset").is_null() & ~pc.field("removed")
-
-
-class AheadError(KraftForensicsError):
-    """A step that cannot be asked about."""
 
 
 @dataclass
@@ -65,35 +61,36 @@ class AheadAnswer:
 
 
 def parse_set(text: str, topic: str | None) -> model.ClusterAction:
-    """`min.insync.replicas=1`. Errors: AheadError."""
+    """`min.insync.replicas=1`. Errors: UsageError."""
     key, _, value = (part.strip() for part in text.partition("="))
     if key not in (MIN_ISR, UNCLEAN_LEADER_ELECTION):
-        raise AheadError(f"--set {text!r}: only {MIN_ISR} and {UNCLEAN_LEADER_ELECTION} change who may lead")
+        raise UsageError(f"--set {text!r}: only {MIN_ISR} and {UNCLEAN_LEADER_ELECTION} change who may lead")
     value = value.lower()
     if not (value in ("true", "false") if key != MIN_ISR else is_usable(key, value) and int(value) > 0):
-        raise AheadError(f"--set {text!r}: {value!r} is no value of {key}")
+        raise UsageError(f"--set {text!r}: {value!r} is no value of {key}")
     return model.ClusterAction(model.SET, topic=topic, key=key, value=value)
 
 
 def parse_elect(text: str) -> model.ClusterAction:
-    """`topic-0=2`. Errors: AheadError."""
+    """`topic-0=2`. Errors: UsageError."""
     found = re.fullmatch(r"(.+)-(\d+)=(\d+)", text)
     if not found:
-        raise AheadError(f"--elect {text!r}: expected PARTITION=BROKER, e.g. orders-0=2")
+        raise UsageError(f"--elect {text!r}: expected PARTITION=BROKER, e.g. orders-0=2")
     return model.ClusterAction(model.ELECT, int(found[3]), found[1], int(found[2]))
 
 
 def ahead(
     lake: Lake, cluster: str, steps: Sequence[model.ClusterAction], restart_all: bool, settings: Settings
 ) -> AheadAnswer:
-    """What the steps would do, in order. restart_all: also find an order to restart all brokers. Errors: AheadError for
-    a broker, topic or partition that the newest state lacks, or without a state."""
+    """What the steps would do, in order. restart_all: also find an order to restart all brokers. Errors:
+    KraftForensicsError for a broker, topic or partition that the newest state lacks, or without a state."""
     clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
     state, facts = judging_inputs(lake, cluster, settings, clocks)
     bucket = Bucket(lake.read("partition_history", cluster, schemas.PARTITION_HISTORY.names, _STATE), facts)
     now, configs = model.newest(bucket), facts.known_configs()
     if not len(now.names):
-        raise AheadError(f"{lake.root}: no state at the log's end is known: `replay`, or capture a newer snapshot")
+        message = f"{lake.root}: no state at the log's end is known: `replay`, or capture a newer snapshot"
+        raise KraftForensicsError(message)
     _check(steps, now, facts)
     answer = AheadAnswer(cluster, state.shape.log_end - 1, facts.log_end_ms, [str(step) for step in steps])
     answer.notes = list(_idle(steps, now.active))
@@ -139,12 +136,12 @@ def _check(steps: Sequence[model.ClusterAction], now: model.Now, facts: ClusterF
     topics, brokers = {topic for topic, _ in places}, set(facts.brokers.states)
     for step in steps:
         if step.kind == model.ELECT and (step.topic, step.partition) not in places:
-            raise AheadError(f"no partition {step.topic}-{step.partition} in the newest state")
+            raise KraftForensicsError(f"no partition {step.topic}-{step.partition} in the newest state")
         if step.kind == model.SET and step.topic is not None and step.topic not in topics:
-            raise AheadError(f"no topic {step.topic!r} in the newest state")
+            raise KraftForensicsError(f"no topic {step.topic!r} in the newest state")
         if step.kind != model.SET and step.broker not in brokers:
-            known = ", ".join(map(str, sorted(brokers)))
-            raise AheadError(f"no broker {step.broker} is registered; the metadata log knows {known or 'none'}")
+            known = ", ".join(map(str, sorted(brokers))) or "none"
+            raise KraftForensicsError(f"no broker {step.broker} is registered; the metadata log knows {known}")
 
 
 def _idle(steps: Sequence[model.ClusterAction], active: frozenset[int]) -> Iterator[str]:

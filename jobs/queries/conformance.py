@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from evidence.errors import KraftForensicsError
+from evidence.errors import KraftForensicsError, UsageError
 from jobs.console.output import Row
 from replay.controller.conformance import CaseError, differences
 from replay.controller.profiles import PROFILES, Profile
@@ -18,9 +18,9 @@ Case = tuple[str, int, Row]  # its place in the file as text, the number of its 
 
 
 def named_profile(name: str | None) -> Profile | None:
-    """The profile with that name; None for None. Errors: KraftForensicsError if there is none."""
+    """The profile with that name; None for None. Errors: UsageError if there is none."""
     if name is not None and name not in PROFILES:
-        raise KraftForensicsError(f"no profile {name!r}; choose one of {', '.join(PROFILES)}")
+        raise UsageError(f"no profile {name!r}; choose one of {', '.join(PROFILES)}")
     return PROFILES[name] if name else None
 
 

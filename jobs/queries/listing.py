@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.errors import KraftForensicsError
+from evidence.errors import KraftForensicsError, UsageError
 from jobs.incident.focus import Focus, require_topic
 from jobs.incident.lookup import KEYS, ordered
 from jobs.lake.lake import Lake, Row
@@ -23,12 +23,6 @@ FINDING_COLUMNS = (
     *("start_offset", "start_timestamp_ms", "end_timestamp_ms"),
     *("loss_min", "loss_max", "rule", "explanation"),
 )
-
-
-class FilterError(KraftForensicsError):
-    """A filter has an invalid value."""
-
-    exit_code = 2
 
 
 # What can be asked for, by column; `section` is one of the report.
@@ -55,13 +49,13 @@ def list_findings(
 
     wanted: values by the names of _KNOWN; empty or None: all. since_ms, until_ms: findings that were open in this
     period, both ends inclusive; one without a time matches every period. topic, partition: None: all.
-    Errors: FilterError; as `require_topic`, if no finding is about the topic.
+    Errors: UsageError; as `require_topic`, if no finding is about the topic.
     """
     for name, given in wanted.items():
         if unknown := sorted(set(given or ()) - set(_KNOWN[name])):
-            raise FilterError(f"{unknown[0]!r} is not a {name}. Choose from {', '.join(_KNOWN[name])}.")
+            raise UsageError(f"{unknown[0]!r} is not a {name}. Choose from {', '.join(_KNOWN[name])}.")
     if since_ms is not None and until_ms is not None and until_ms < since_ms:
-        raise FilterError("--until is before --since")
+        raise UsageError("--until is before --since")
     within = Focus(since_ms, until_ms).findings()
     for name in ("kind", "verdict", "severity"):
         if given := wanted.get(name):
@@ -96,7 +90,7 @@ def only_one(rows: Sequence[Row], wanted: str, what: str, advice: str) -> Row:
     KraftForensicsError for less than MIN_PREFIX characters, and if no row or several match."""
     if len(wanted) < MIN_PREFIX:
         least = f"at least its first {MIN_PREFIX} characters"
-        raise KraftForensicsError(f"{wanted!r} is too short: give the id of a finding, or {least}. {advice}")
+        raise UsageError(f"{wanted!r} is too short: give the id of a finding, or {least}. {advice}")
     begun = [row for row in rows if row["finding_id"].startswith(wanted)]
     found = [row for row in begun if row["finding_id"] == wanted] or begun
     if not found:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence.errors import KraftForensicsError
+from evidence.errors import KraftForensicsError, UsageError
 from evidence.tables import LOG_END_OFFSETS, NODE_CLOCKS
 from jobs.config.settings import Settings
 from jobs.console.log import show_message
@@ -32,10 +32,6 @@ from replay.whatif.simulation import Simulation, simulate_all
 from replay.whatif.steps import steps_of, subjects_of
 
 
-class WhatifError(KraftForensicsError):
-    """An invalid question."""
-
-
 @dataclass(frozen=True, slots=True)
 class WhatifQuestion:
     """The rules to change (None: as recorded), the topic, and the range of metadata offsets (both ends inclusive).
@@ -56,15 +52,16 @@ class WhatifQuestion:
     to_offset: int | None = None
 
     def scenario(self) -> Scenario:
-        """The scenario of this question. Errors: WhatifError."""
+        """The scenario of this question. Errors: UsageError."""
         if self.profile is not None and self.profile not in PROFILES:
-            raise WhatifError(f"{self.profile!r} is not a profile; choose one of {', '.join(PROFILES)}")
+            raise UsageError(f"{self.profile!r} is not a profile; choose one of {', '.join(PROFILES)}")
         if self.policy is not None and self.policy not in POLICIES:
-            raise WhatifError(f"{self.policy!r} is not a policy; choose one of {', '.join(POLICIES)}")
+            raise UsageError(f"{self.policy!r} is not a policy; choose one of {', '.join(POLICIES)}")
         if self.policy is not None and self.designate is not None:
-            raise WhatifError("--designate and a policy or strategy both choose leaders: give only one of them")
-        if self.to_offset is not None and self.to_offset < self.from_offset:
-            raise WhatifError(f"the range ends at {self.to_offset}, before it starts at {self.from_offset}")
+            raise UsageError("--designate and a policy or strategy both choose leaders: give only one of them")
+        for first, last in [(self.from_offset, self.to_offset), *(each[1:] for each in self.deprioritized)]:
+            if first is not None and last is not None and last < first:
+                raise UsageError(f"the range ends at {last}, before it starts at {first}")
         base = Scenario() if self.designate is None else designated(self.designate)
         old = {BEFORE_ELR: (False, self.unclean), BEFORE_ELR_UNCLEAN: (False, True)}
         elr, unclean = old.get(self.policy or "", (self.elr, self.unclean))
@@ -87,22 +84,22 @@ class WhatifQuestion:
 
 
 def question_of(strategy: str | None, policy: str | None) -> str | None:
-    """The policy for a strategy, or the given policy. Errors: WhatifError."""
+    """The policy for a strategy, or the given policy. Errors: UsageError."""
     if strategy is None:
         return policy
     if policy is not None:
-        raise WhatifError("give --policy or --strategy, not both")
+        raise UsageError("give --policy or --strategy, not both")
     try:
         return policy_of_strategy(strategy)
     except ValueError as error:
-        raise WhatifError(str(error)) from error
+        raise UsageError(str(error)) from error
 
 
 def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Settings) -> pa.Table:
     """replay.whatif.comparison.WHATIF rows of every partition with a known state in the range.
 
-    Topics are read and simulated one bucket at a time to bound memory. Errors: WhatifError for an invalid question, or
-    if there is no history to simulate.
+    Topics are read and simulated one bucket at a time to bound memory. Errors: UsageError for an invalid question;
+    KraftForensicsError if there is no history to simulate.
     """
     question.scenario()  # rejects an invalid question
     only = None if question.topic is None else pc.field("topic") == question.topic
@@ -110,7 +107,7 @@ def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Setting
     chosen = topics if only is None else topics.filter(only)
     if not len(chosen):
         about = f"topic {question.topic!r}" if question.topic else f"cluster {cluster}"
-        raise WhatifError(f"no history of {about}. Run `kraft-forensics replay` first, or check the name.")
+        raise KraftForensicsError(f"no history of {about}. Run `kraft-forensics replay` first, or check the name.")
     clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
     state, facts = judging_inputs(lake, cluster, settings, clocks)
     designated_too = () if question.designate is None else (question.designate,)

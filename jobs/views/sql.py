@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from evidence.capture.remote import Location
-from evidence.errors import KraftForensicsError
+from evidence.errors import KraftForensicsError, UsageError
 from jobs.config.settings import load_settings
 from jobs.console.log import ERROR, show_message
 from jobs.console.output import Format, print_rows
@@ -174,10 +174,8 @@ _ABOUT: dict[str, str] = _ALLOWED["about"]
 _REFLECTION = ("reflect", "java_method", "try_reflect")
 
 
-class NotReadOnlyError(KraftForensicsError):
+class NotReadOnlyError(UsageError):
     """The statement may change something."""
-
-    exit_code = 2
 
 
 def tables_of(spark: SparkSession, statement: str) -> set[str] | None:

@@ -39,7 +39,7 @@ def watch_nodes(
     following: Following, folders: Sequence[Path], into: Path, settings: SparkSettings, tell: Tell, once: bool
 ) -> None:
     """As `watch`, over copies that are kept up to date meanwhile, and over some folders; once: that were first brought
-    up to date. Errors: also CollectError."""
+    up to date. Errors: also UsageError."""
     places = [following.folder, *folders]
     with following:
         following.wait_for_all()

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from evidence.errors import UsageError
 from jobs.cli.commands import app
-from jobs.queries.whatif import WhatifError, WhatifQuestion
+from jobs.queries.whatif import WhatifQuestion
 from replay.whatif.comparison import WHATIF
 from tests.spark.conftest import Job
 from tests.support.invoked import cli
@@ -81,8 +82,14 @@ def test_a_broker_that_there_is_not_is_told(job: Job, options: tuple[str, str]) 
 def test_deprioritized_brokers_may_have_their_own_ranges() -> None:
     question = WhatifQuestion(deprioritized=((1, None, None), (2, 500, 900)), from_offset=100, to_offset=1000)
     assert question.ranges() == ((1, 100, 1001), (2, 500, 901))
-    with pytest.raises(WhatifError, match="is not a profile"):
-        WhatifQuestion(profile="9").scenario()
+    for wrong, message in (
+        (WhatifQuestion(profile="9"), "is not a profile"),
+        (WhatifQuestion(policy="9"), "is not a policy"),
+        (WhatifQuestion(deprioritized=((1, 900, 500),)), "ends at 500, before it starts at 900"),
+    ):
+        with pytest.raises(UsageError, match=message) as refused:
+            wrong.scenario()
+        assert refused.value.exit_code == 2
 
 
 def test_every_option_and_column_of_whatif_is_documented() -> None:

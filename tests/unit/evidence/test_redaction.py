@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evidence.errors import Damage
+from evidence.errors import Damage, UsageError
 from evidence.metadata_log.inspect import inspect_file
 from evidence.metadata_log.rows import ByteRange, decode_range, heads
 from evidence.offsets.jmx_exporter import MetricNames, read_metrics
@@ -15,7 +15,6 @@ from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.offsets.tool_output import read_topics
 from evidence.redaction import (
     REDACTED,
-    KeyFileError,
     digests_by,
     is_redacted,
     is_secret_config,
@@ -99,7 +98,7 @@ def test_a_key_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "short").write_text("0123456789abcde\n")
     for name, why in (("short", "a key has at least 16 bytes"), ("missing", "cannot be read: No such file")):
         with (
-            pytest.raises(KeyFileError, match=rf"setting secrets\.key_file: .*{name}: {why}"),
+            pytest.raises(UsageError, match=rf"setting secrets\.key_file: .*{name}: {why}"),
             digests_by(str(tmp_path / name)),
         ):
             pass

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from evidence.errors import KraftForensicsError
 from jobs.collect.follow import LOCK, Following
 from jobs.collect.frames import PIECE_BYTES
 from jobs.collect.session import shell
-from jobs.collect.targets import CollectError, Target, parse_node
+from jobs.collect.targets import Target, parse_node
 from tests.support.nodes import SHELLS, nodes, program, reached_by, state
 from tests.support.paths import ROOT
 
@@ -250,7 +251,7 @@ def test_one_process_keeps_the_copies(tmp_path: Path) -> None:
     folder = node(tmp_path / "node")
     with (
         following(folder, tmp_path / "copies"),
-        pytest.raises(CollectError, match="another process keeps these copies"),
+        pytest.raises(KraftForensicsError, match="another process keeps these copies"),
         following(folder, tmp_path / "copies"),
     ):
         pass

@@ -16,8 +16,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from evidence.capture.files import open_capture
+from evidence.errors import UsageError
 from jobs.collect.targets import (
-    CollectError,
     Target,
     check_targets,
     check_topics,
@@ -63,21 +63,21 @@ def test_a_node_and_its_command(text: str, command: list[str], path: str | None)
     ],
 )
 def test_what_is_no_node(text: str) -> None:
-    with pytest.raises(CollectError):
+    with pytest.raises(UsageError):
         parse_node(text).command("ssh {host}")
 
 
 def test_an_own_command_needs_a_place_for_the_host() -> None:
     target = parse_node("1=via:host")
     for via in (None, "", "ssh host", "ssh '{host}"):
-        with pytest.raises(CollectError, match="--via"):
+        with pytest.raises(UsageError, match="--via"):
             target.command(via)
 
 
 def test_nodes_are_named_once() -> None:
-    with pytest.raises(CollectError, match="at least one node"):
+    with pytest.raises(UsageError, match="at least one node"):
         check_targets([], None)
-    with pytest.raises(CollectError, match="node 1 is named twice"):
+    with pytest.raises(UsageError, match="node 1 is named twice"):
         check_targets([Target(id=1, at="local:"), Target(id=1, at="ssh:host")], None)
 
 
@@ -115,13 +115,13 @@ logs = "/var/log/kafka"
 )
 def test_a_file_of_nodes_with_a_slip(text: str, tmp_path: Path) -> None:
     (tmp_path / "nodes.toml").write_text(text)
-    with pytest.raises(CollectError, match=r"nodes\.toml: "):
+    with pytest.raises(UsageError, match=r"nodes\.toml: "):
         read_nodes(tmp_path / "nodes.toml")
 
 
 @pytest.mark.parametrize("topic", ["a b", "*", "../x", "", "a\nb", "'"])
 def test_a_topic_that_kafka_does_not_allow(topic: str) -> None:
-    with pytest.raises(CollectError, match="not the name of a topic"):
+    with pytest.raises(UsageError, match="not the name of a topic"):
         check_topics([topic])
 
 

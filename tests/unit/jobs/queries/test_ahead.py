@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from evidence.errors import KraftForensicsError
 from evidence.tables import NODE_CLOCKS
 from jobs.cli.commands import app
 from jobs.config.settings import load_settings
@@ -15,7 +16,6 @@ from jobs.detect.inputs import judging_inputs
 from jobs.lake.lake import Lake
 from jobs.queries.ahead import (
     AheadAnswer,
-    AheadError,
     _condition,
     _merged,
     _stopped_cleanly,
@@ -133,20 +133,21 @@ def test_only_the_file_of_a_clean_stop_shows_one(lakes: Path, name: str, clean: 
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "exit_code", "message"),
     [
-        (["--stop", "9"], "no broker 9 is registered; the metadata log knows 1, 2, 3, 4"),
-        (["--elect", "nothing-0=1"], "no partition nothing-0"),
-        (["--set", "min.insync.replicas=1", "--topic", "nothing"], "no topic 'nothing'"),
-        (["--set", "retention.ms=1"], "only min.insync.replicas and unclean.leader.election.enable"),
-        (["--set", "min.insync.replicas=0"], "'0' is no value of min.insync.replicas"),
-        (["--elect", "orders"], "expected PARTITION=BROKER"),
+        (["--stop", "9"], 1, "no broker 9 is registered; the metadata log knows 1, 2, 3, 4"),
+        (["--elect", "nothing-0=1"], 1, "no partition nothing-0"),
+        (["--set", "min.insync.replicas=1", "--topic", "nothing"], 1, "no topic 'nothing'"),
+        (["--set", "retention.ms=1"], 2, "only min.insync.replicas and unclean.leader.election.enable"),
+        (["--set", "min.insync.replicas=0"], 2, "'0' is no value of min.insync.replicas"),
+        (["--elect", "orders"], 2, "expected PARTITION=BROKER"),
     ],
 )
-def test_what_cannot_be_asked(lakes: Path, words: list[str], message: str) -> None:
+def test_what_cannot_be_asked(lakes: Path, words: list[str], exit_code: int, message: str) -> None:
     result = CliRunner().invoke(app, ["ahead", *words, "--lake", str(lakes / "elr")])
 
-    assert isinstance(result.exception, AheadError)
+    assert isinstance(result.exception, KraftForensicsError)
+    assert result.exception.exit_code == exit_code
     assert message in str(result.exception)
 
 

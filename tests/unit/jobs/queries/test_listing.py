@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from evidence.errors import UsageError
 from jobs.console.output import Format
 from jobs.lake.integrity import require_as_written
 from jobs.lake.lake import Lake
 from jobs.queries.flagged_windows import print_windows
-from jobs.queries.listing import FilterError, list_findings
+from jobs.queries.listing import list_findings
 from tests.support.invoked import invoke
 from tests.support.report_rows import evidence_file, lake_of
 
@@ -81,7 +82,7 @@ def test_the_limit_is_of_rows_and_all_are_counted(lake: Lake) -> None:
     ],
 )
 def test_what_no_finding_can_have_is_an_error(lake: Lake, wanted: dict[str, Any], message: str) -> None:
-    with pytest.raises(FilterError) as caught:
+    with pytest.raises(UsageError) as caught:
         ids(lake, **wanted)
     assert str(caught.value).startswith(message)
 
