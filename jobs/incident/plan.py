@@ -31,10 +31,9 @@ Copies = Mapping[tuple[str, int], Mapping[int, Copy]]
 # At most this many findings of a kind are read for a plan; a cluster may have one for each of a million partitions.
 MOST_READ = 5000
 _MOST_ROWS = 1 << 14
-_UNCLEAN = "unclean_leader_election_enable"
 _STATE = (
     *("topic_id", "topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "adding_replicas"),
-    *("removing_replicas", "directories", _UNCLEAN, f"{_UNCLEAN}_source"),
+    *("removing_replicas", "directories"),
 )
 _CONFIG = ("resource_type", "resource_name", "name", "value", "effective_value", "source")
 _BROKER = ("offset", "broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown", "log_dirs")
@@ -107,9 +106,8 @@ def states_that_wait(
     brokers: Mapping[int, Row] = MappingProxyType({}),
 ) -> tuple[list[Waiting], list[Row], dict[int, int]]:
     """`waiting`, `alone` and `alone_count` of PlanInput. parts: PARTITION_HISTORY, those of `WANTED`. configs:
-    CONFIG_HISTORY in force: a state has those of its begin. copies: (topic_id, partition) -> broker -> its log, as read
-    since the state began. brokers: of PlanInput. All partitions count: one that is left out may be the one
-    whose records an order of starts loses."""
+    CONFIG_HISTORY in force. copies: (topic_id, partition) -> broker -> its log, as read since the state began. brokers:
+    of PlanInput. All partitions count: one that is left out may be the one whose records an order of starts loses."""
     in_force = {
         row["resource_name"]: (row["effective_value"] == "true", row["source"])
         for row in configs
@@ -122,10 +120,9 @@ def states_that_wait(
         for batch in part.to_batches(_MOST_ROWS):
             for state in batch.to_pylist():
                 if state["leader"] < 0:
-                    since_begin = state[_UNCLEAN], state[f"{_UNCLEAN}_source"]
-                    state[_UNCLEAN], state[f"{_UNCLEAN}_source"] = in_force.get(state["topic"], since_begin)
                     own = copies.get((state["topic_id"], state["partition"]), {})
-                    waiting.setdefault(_waiting(state, own, brokers), []).append(state["partition"])
+                    config = in_force.get(state["topic"], (False, "assumed_default"))
+                    waiting.setdefault(_waiting(state, own, brokers, *config), []).append(state["partition"])
                 held = [*state["isr"], *state["elr"]]
                 if len(held) == 1 and len(state["replicas"]) > 1:
                     alone_count[held[0]] += 1
@@ -137,7 +134,9 @@ def states_that_wait(
     return sorted(found, key=lambda each: (each.topic or "", each.topic_id, each.members)), alone, dict(alone_count)
 
 
-def _waiting(state: Row, copies: Mapping[int, Copy], brokers: Mapping[int, Row]) -> Waiting:
+def _waiting(
+    state: Row, copies: Mapping[int, Copy], brokers: Mapping[int, Row], may_be_unclean: bool, layer: str
+) -> Waiting:
     """What partitions of one class share: all but their numbers. The ELR keeps a broker that a reassignment took from
     the replicas, and only these are elected; the last known leader is, if it is alone in its list and nobody is in the
     ELR (PartitionChangeBuilder.maybePopulateTargetElr, electAnyLeader, canElectLastKnownLeader, 4.3.1)."""
@@ -150,11 +149,10 @@ def _waiting(state: Row, copies: Mapping[int, Copy], brokers: Mapping[int, Row])
     passed_over = tuple(b for b in members if is_active(brokers, b) and _is_online(state, brokers[b]))
     if (best := to_elect(state["replicas"], may_lead, copies)) is not None:
         by, members = BY_LOG, [best]
-    layer = state[f"{_UNCLEAN}_source"]
-    unclean = ON if state[_UNCLEAN] else UNKNOWN if layer in (None, "assumed_default") else OFF
+    unclean = ON if may_be_unclean else UNKNOWN if layer == "assumed_default" else OFF
     return Waiting(
         *(state["topic_id"], state["topic"], tuple(sorted(state["replicas"])), tuple(members)),
-        *(by, unclean, layer or "assumed_default", passed_over),
+        *(by, unclean, layer, passed_over),
         last_known=known[0] if len(known) == 1 else -1,
     )
 

@@ -12,6 +12,7 @@ Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControl
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
+from typing import Any
 
 from replay.arrow.runs import groups
 from replay.cluster.features import ELR_VERSION
@@ -245,8 +246,13 @@ def _by_hand(given: PlanInput, by_log: Sequence[Waiting], order: Sequence[int]) 
     for each in sorted(by_log, key=lambda each: at.get(each.members[0], -1)):
         (best,) = each.members
         running = tuple(b for b in each.outsiders if at.get(b, -1) < at.get(best, -1) or is_active(given.brokers, b))
-        if is_legal(each.topic):
-            yield from (Action(What.ELECT, each.topic, p, broker=best, brokers=running) for p in each.partitions)
+        yield from _unclean_elections(each, broker=best, brokers=running)
+
+
+def _unclean_elections(of: Waiting, **how: Any) -> Iterator[Action]:
+    for number, partition in enumerate(of.partitions if is_legal(of.topic) else (), 1):
+        more = of.left_out if number == len(of.partitions) else 0
+        yield Action(What.ELECT, of.topic, partition, more=more, **how)
 
 
 def _waited_for(given: PlanInput, order: Sequence[int]) -> Iterator[str]:
@@ -292,12 +298,7 @@ def _elect(given: PlanInput) -> Iterator[PlanStep]:
             last=", then start the others" if candidates else "",
             facts=(say("nobody", places=named(rows)),),
             predictions=(say("first_assigned"),),
-            actions=(
-                Action(What.ELECT, w.topic, p, more=w.left_out if p == w.partitions[-1] else 0)
-                for w in rows
-                if is_legal(w.topic)
-                for p in w.partitions
-            ),
+            actions=(action for each in rows for action in _unclean_elections(each)),
             brokers=candidates,
             of=about_waiting(given, rows),
         )

@@ -25,7 +25,7 @@ from replay.plan.start_order import (
     start_order,
     to_elect,
 )
-from replay.plan.step import PlanStep
+from replay.plan.step import UNCLEAN, PlanStep
 
 BROKERS = (1, 2, 3, 4)
 
@@ -119,13 +119,10 @@ def test_a_replica_that_is_elected_by_hand_starts_first_even_if_it_is_an_outside
     assert start_order(rows, (2, 3)) == (2, 3)
 
 
-CONFIG = "unclean_leader_election_enable"
-
-
 def waits(*brokers: Any, configs: Any = (), copies: Any = None, count: int = 1, **values: Any) -> Waiting:
     """The row of partitions of replicas 1, 2 and 3 without a leader. copies: broker -> log of each."""
-    state = {"topic_id": "i", "topic": "t", "leader": -1, "replicas": [1, 2, 3], CONFIG: False}
-    state |= {"isr": [], "elr": [], "last_known_elr": [], f"{CONFIG}_source": "topic", **values}
+    state = {"topic_id": "i", "topic": "t", "leader": -1, "replicas": [1, 2, 3]}
+    state |= {"isr": [], "elr": [], "last_known_elr": [], **values}
     states = [{"partition": number, **state} for number in range(count)]
     of_all = {("i", number): copies or {} for number in range(count)}
     ((row,), _, _) = states_that_wait([pa.Table.from_pylist(states)], configs, of_all, *brokers)
@@ -146,12 +143,10 @@ def test_each_partition_that_is_elected_by_hand_has_its_command() -> None:
 def test_a_config_that_was_set_while_there_was_no_leader_counts(value: str, source: str, unclean: str) -> None:
     """Drill plan_isr on 4.3.1: the state has the config of its begin, and the plan left out a topic that had been
     changed since."""
-    config = {"resource_type": "topic", "resource_name": "t", "name": CONFIG.replace("_", ".")}
+    config = {"resource_type": "topic", "resource_name": "t", "name": UNCLEAN}
     config |= {"effective_value": value, "source": source}
-    row = waits(configs=[config], **{CONFIG: value != "true"})
-    assert (row.unclean, row.layer) == (unclean, source)
-    row = waits(configs=[config | {"resource_name": "u"}], **{CONFIG: value != "true"})
-    assert (row.unclean, row.layer) == (OFF if value == "true" else ON, "topic")
+    rows = [waits(configs=[config | {"resource_name": topic}]) for topic in ("t", "u")]
+    assert [(row.unclean, row.layer) for row in rows] == [(unclean, source), (UNKNOWN, "assumed_default")]
 
 
 @pytest.mark.parametrize(
