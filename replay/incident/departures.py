@@ -136,5 +136,6 @@ def _boot(event: Row, until_ms: int | None, readings: Sequence[Any], error_ms: i
     if is_same_boot(readings, event["timestamp_ms"], until_ms, error_ms):
         return _NO_RESTART
     before = {r.boot_id for r in readings if r.read_by_ms < event["timestamp_ms"] - error_ms}
-    after = {r.boot_id for r in readings if r.captured_at_ms > until_ms + error_ms}
+    since = (r for r in readings if r.captured_at_ms > until_ms + error_ms)
+    after = {r.boot_id for r in since if r.booted_by_ms is None or r.booted_by_ms <= until_ms}
     return _RESTART if before and after and not before & after else ""

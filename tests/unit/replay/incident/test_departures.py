@@ -19,9 +19,10 @@ def next_process(offset: int = 125, restart: str = "unclean", **values: Any) -> 
     return session(3, offset, offset, offset, fenced=True, restart_class=restart, **values)
 
 
-def only(*rows: dict[str, Any], boots: tuple[str, ...] = ()) -> Departure:
+def only(*rows: dict[str, Any], boots: tuple[str, ...] = (), booted_s: int | None = None) -> Departure:
     times = (START_MS + 5_000, START_MS + 60_000)
-    readings = [BootReading(boot, at, at) for boot, at in zip(boots, times, strict=False)]
+    booted_ms = None if booted_s is None else START_MS + booted_s * 1000
+    readings = [BootReading(boot, at, at, booted_ms) for boot, at in zip(boots, times, strict=False)]
     (found,) = departures(rows, NodeLogs(boots={3: readings}))
     return found
 
@@ -60,6 +61,8 @@ def test_only_two_boot_ids_around_it_show_that_the_machine_started_again() -> No
     assert only(*rows, boots=("a", "a")).way == only(*rows, boots=("a",)).way == KILLED
     assert "its machine did not start again" in only(*rows, boots=("a", "a")).text
     assert only(UP, ASKED, next_process(), boots=("a", "b")).way == STOPPED  # it had asked: that is recorded
+    # It was there again 25 s after the start of the log.
+    assert [only(*rows, boots=("a", "b"), booted_s=at).way for at in (25, 26)] == [REBOOTED, KILLED]
 
 
 @pytest.mark.parametrize(("found", "way"), [("unclean", KILLED), ("clean", STOPPED)])
