@@ -199,9 +199,9 @@ def _had_started(reading: BootReading, since_ms: int, error_ms: int) -> bool:
 def _was_elsewhere(readings: Sequence[BootReading], last: BootReading, since_ms: int) -> bool:
     """Whether the broker's logs may have come to the machine of the last reading, which had run on by itself, after
     since_ms: a reading since then, or the last one before, is of another machine, or of another run of it since that
-    one's start. Disks, or what is on them, are moved to a machine that runs."""
-    before = max(bisect_right(readings, since_ms, key=lambda r: r.read_by_ms) - 1, 0)
-    others = [other for other in readings[before:] if other.captured_at_ms <= last.captured_at_ms]
-    since_its_start = [other.boot_id for other in others if other.captured_at_ms >= (last.booted_by_ms or 0)]
+    one's start. Disks, or what is on them, are moved to a machine that runs, or has: its journal says so later."""
+    others = readings[max(bisect_right(readings, since_ms, key=lambda r: r.read_by_ms) - 1, 0) :]
+    booted_by_ms = last.booted_by_ms or 0
+    since_its_start = [r.boot_id for r in others if booted_by_ms <= r.captured_at_ms <= last.captured_at_ms]
     named = {other.machine_id for other in others}, {*since_its_start, last.boot_id}
     return any(len(each - {None}) > 1 for each in named)
