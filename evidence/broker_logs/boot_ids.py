@@ -3,9 +3,15 @@
 Linux makes a new boot id whenever the machine starts. When it started is the time at which its uptime was read, less
 the uptime: unlike `btime` in /proc/stat, which is wall-clock time and moves when the clock is set, the uptime (Linux:
 fs/proc/uptime.c, CLOCK_BOOTTIME) needs no clock of the node. It may only run too fast or too slow.
+
+An entry of systemd's journal says the same of the run that wrote it, up to that entry: its boot id, CLOCK_REALTIME, and
+CLOCK_MONOTONIC, which stands still while the machine sleeps: the run seems to begin later (systemd.journal-fields(7)).
+So lost entries and runs only make less known. Entries of other disks than the log directories' may be of a machine that
+got these disks later.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,6 +28,9 @@ _BOOT_ID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\n?")
 _MOST_BYTES = 37
 # How far Linux may slew a clock, 500 ppm (include/linux/timex.h, MAXFREQ): in ms for each second of uptime.
 _SLEWED_MS_PER_S = 0.5
+# A machine that has run so long has set its clock: before that, it may show when the machine ran last
+# (systemd-timesyncd(8)). That clock, which a later start may have corrected, is taken to be off by less than a minute.
+_CLOCK_IS_SET_S, _CLOCK_ERROR_MS = 600, 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,7 @@ def read_boot_ids(capture: Capture, uncertainty_ms: int) -> BootIds:
                 row |= _machine(node, *_round(capture, node, file.captured_at_ms, uncertainty_ms))
             rows.append(row)
     rows += [_without_id(capture, node, uncertainty_ms) for node in machines.values() if node.uptime_s is not None]
+    rows += [row for node in nodes for row in _before(capture, node)]
     return BootIds(pa.Table.from_pylist(rows, schema=tables.BOOT_IDS), accounts)
 
 
@@ -86,6 +96,21 @@ def _without_id(capture: Capture, node: CapturedNode, assumed_ms: int) -> dict[s
     in_path = None if node.path is None else kinds.captured_at(PurePosixPath(node.path, "boot_id"))
     given = (in_path, node.captured_at, capture.manifest.captured_at if capture.manifest else None)
     times = _round(capture, node, next((at for at in given if at is not None), None), assumed_ms)
+    return _by_manifest(capture, node, times)
+
+
+def _before(capture: Capture, node: CapturedNode) -> Iterator[dict[str, Any]]:
+    """A row for each run of the machine that its journal knows, if all log directories lie on the journal's disks."""
+    if node.local_disks and all(disk.is_system_disk for disk in node.disks):
+        *_, error_ms = _round(capture, node, None, 0)
+        for boot in node.boots:
+            read = node.by_capturer(boot.at)
+            if read is not None and boot.uptime_s >= _CLOCK_IS_SET_S:
+                run = node.model_copy(update={"uptime_s": boot.uptime_s})
+                yield _by_manifest(capture, run, (*read, error_ms + _CLOCK_ERROR_MS)) | {"boot_id": boot.boot_id}
+
+
+def _by_manifest(capture: Capture, node: CapturedNode, times: tuple[int | None, int, int]) -> dict[str, Any]:
     file = capture.manifest_file
     place = {} if file is None else provenance(capture.name, file, 0)
     return {"node_id": node.id, **place, **read_when(*times), **_machine(node, *times)}

@@ -99,6 +99,7 @@ Time = Annotated[int, BeforeValidator(_milliseconds), Field(ge=0, le=MAX_TIME_MS
 Duration = Annotated[int, Field(ge=0, le=MAX_DURATION_MS)]
 UtcOffset = Annotated[int, BeforeValidator(_utc_offset)]
 _Text = Annotated[str, Field(min_length=1, max_length=255)]
+_Seconds = Annotated[int, Field(ge=0, le=MAX_TIME_MS // 1000)]
 Configs = dict[str, Annotated[str, BeforeValidator(_text)]]
 
 
@@ -122,6 +123,17 @@ class _Facts(BaseModel):
     configs: Configs = {}
 
 
+class Boot(BaseModel):
+    """A run of a node's machine, by the last entry of its journal: when that was written, by the node's clock, and how
+    many whole seconds the machine had run by then."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    boot_id: Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+    at: Time
+    uptime_s: _Seconds
+
+
 class CapturedNode(_Facts):
     """[[nodes]]: a node's folder inside the capture, and the facts about that node.
 
@@ -133,7 +145,7 @@ class CapturedNode(_Facts):
     Of its machine: uptime_s: whole seconds since it started. uptime_read_by: when that had been read, by the capturer's
     clock; it was read after captured_at. machine_id: a digest of /etc/machine-id. node_name: the Kubernetes node, the
     host of the container, or the machine's host name. is_virtual: whether a hypervisor runs it. disks: what the log
-    directories lie on.
+    directories lie on. boots: runs that its journal knows; only if that lies on the disks of the system.
     """
 
     id: Annotated[int, Field(ge=0, lt=1 << 31)]
@@ -141,12 +153,13 @@ class CapturedNode(_Facts):
     clock_offset_ms: Annotated[int, Field(ge=-MAX_TIME_MS, le=MAX_TIME_MS)] | None = None
     clock_offset_error_ms: Annotated[int, Field(ge=0, le=MAX_TIME_MS)] | None = None
     zone: str | None = None
-    uptime_s: Annotated[int, Field(ge=0, le=MAX_TIME_MS // 1000)] | None = None
+    uptime_s: _Seconds | None = None
     uptime_read_by: Time | None = None
     machine_id: _Text | None = None
     node_name: _Text | None = None
     is_virtual: bool | None = None
     disks: tuple[Disk, ...] = ()
+    boots: tuple[Boot, ...] = ()
     roles: str | None = None
     missing: tuple[str, ...] = ()
     written: dict[str, Time] = {}
@@ -160,12 +173,16 @@ class CapturedNode(_Facts):
 
     def written_ms(self, path: PurePosixPath) -> tuple[int, int] | None:
         """When a file was last written, by the capturer's clock, and within how many ms after that; None: unknown."""
-        if self.path is None or self.clock_offset_ms is None or self.clock_offset_error_ms is None:
-            return None
-        if any(_ELSEWHERE.fullmatch(disk.file_system or "") for disk in self.disks):
+        if self.path is None or any(_ELSEWHERE.fullmatch(disk.file_system or "") for disk in self.disks):
             return None  # by the clock of a file server
-        at_ms, error_ms = self.written.get(str(path.relative_to(self.path))), self.clock_offset_error_ms
-        return None if at_ms is None else (at_ms - self.clock_offset_ms - error_ms, _SECOND_MS + 2 * error_ms)
+        return self.by_capturer(self.written.get(str(path.relative_to(self.path))), _SECOND_MS)
+
+    def by_capturer(self, at_ms: int | None, within_ms: int = 1) -> tuple[int, int] | None:
+        """A time by the node's clock, and within how many ms after that, by the capturer's; None: unknown."""
+        if at_ms is None or self.clock_offset_ms is None or self.clock_offset_error_ms is None:
+            return None
+        error_ms = self.clock_offset_error_ms
+        return at_ms - self.clock_offset_ms - error_ms, within_ms + 2 * error_ms
 
     def holds(self, path: PurePosixPath) -> bool:
         """Whether a file is in this node's folder."""

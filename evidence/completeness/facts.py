@@ -54,9 +54,10 @@ class Facts:
     replicas: by broker, the partitions that it should hold at the log's end. exposed_ms: when partitions lost their
     leader or got one that is RECOVERING, by the controllers' clock. files: the kinds captured of each node. epochs: by
     broker, the partitions with a leader-epoch-checkpoint. own_logs: by node and kind. boot_ids: how many readings of
-    each node. booted: nodes of which it is known when their machine started; whether their disks are local. configs:
-    nodes with static configs. clock_error_ms: null if nobody measured it. damaged: (path, node, message).
-    refused: as Capture.refused. notes: what `collect` could not get, by node.
+    each node. booted: nodes of which it is known when their machine started; whether their disks are local.
+    ran_from_ms: when the first known run of each of these had begun, at the latest. configs: nodes with static
+    configs. clock_error_ms: null if nobody measured it. damaged: (path, node, message). refused: as Capture.refused.
+    notes: what `collect` could not get, by node.
     """
 
     has_log: bool = False
@@ -73,6 +74,7 @@ class Facts:
     own_logs: dict[int, dict[str, LogCoverage]] = field(default_factory=dict)
     boot_ids: dict[int, int] = field(default_factory=dict)
     booted: dict[int, bool | None] = field(default_factory=dict)
+    ran_from_ms: dict[int, int] = field(default_factory=dict)
     configs: set[int] = field(default_factory=set)
     clock_error_ms: int | None = None
     damaged: list[tuple[str, int | None, str]] = field(default_factory=list)
@@ -110,8 +112,9 @@ def read_facts(
     for row in boots.rows.to_pylist():
         node = row["node_id"]
         facts.boot_ids[node] = facts.boot_ids.get(node, 0) + (row["boot_id"] is not None)
-        if row["booted_by_ms"] is not None:
+        if (booted_ms := row["booted_by_ms"]) is not None:
             facts.booted[node] = row["local_disks"]
+            facts.ran_from_ms[node] = min(booted_ms, facts.ran_from_ms.get(node, booted_ms))
     for row in static_configs(capture):
         facts.configs.add(row["node_id"])
         if row["name"] == "process.roles":

@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from evidence import kinds
 from evidence.completeness.facts import Facts
-from evidence.limits import YEAR_1_MS
+from evidence.limits import MAX_TIME_MS, YEAR_1_MS
 
 # A wall clock whose zone is not known may differ from UTC by as much.
 _ANY_ZONE_MS = 14 * 3_600_000
@@ -110,6 +110,8 @@ def _clocks(facts: Facts) -> Iterator[Lack]:
         yield _lack("clocks_not_measured")
     for broker in sorted(facts.brokers):
         count, local = facts.boot_ids.get(broker, 0), facts.booted.get(broker)
+        if local and facts.ran_from_ms.get(broker, 0) > min(facts.exposed_ms, default=MAX_TIME_MS):
+            yield _lack("boots_missing", broker, at=_utc(facts.ran_from_ms[broker]))
         if count >= 2 or local:
             continue
         readings = "no boot id" if count == 0 else "one reading of its boot id; two show that its machine ran on"
