@@ -407,10 +407,23 @@ machine() {
   esac
   if [ -n "$is_machine" ]; then
     read -r name 2>/dev/null </proc/sys/kernel/hostname && fact node_name "$name"
-    read -r name 2>/dev/null </etc/machine-id && fact machine_id "$name"
+    read -r name 2>/dev/null </etc/machine-id && fact machine_id "$name" && boots "/var/log/journal/$name"
   fi
   # Only x86 says so.
   fact is_virtual "$(awk '/^flags/ { print / hypervisor( |$)/ ? "yes" : "no"; exit }' /proc/cpuinfo 2>/dev/null)"
+}
+
+# The machine's last runs, by its journal in DIR: the boot id of the last entry of each, when that was, and how long the
+# machine had run (us). Only from the disks of the system: a journal on others may have been another machine's.
+boots() {
+  [ -z "$want_light" ] && place=$(cd -P "$1" 2>/dev/null && pwd -P) && system=$(leaves_of $(mounted /)) || return 0
+  [ -n "$system" ] && [ "$(leaves_of $(mounted "$place"))" = "$system" ] || return 0
+  fact boots "$(journalctl -q --list-boots 2>/dev/null | awk '$1 > -20 && length($2) == 32 { print $2 }' | while read -r id; do
+    journalctl -q -b "$id" -n 1 -o export 2>/dev/null | awk -F= '
+      $1 == "__REALTIME_TIMESTAMP" { at = $2 }
+      $1 == "__MONOTONIC_TIMESTAMP" { ran = $2 }
+      $1 == "_BOOT_ID" { print $2, at, ran; exit }'
+  done)"
 }
 
 # "major:minor filesystem source" of what is mounted where PATH is.

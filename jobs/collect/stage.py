@@ -15,6 +15,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from evidence.capture.archive import is_packed
 from evidence.capture.files import sha256_of
@@ -34,6 +35,7 @@ _MOST_AT_ONCE = 16
 _HOST_NAME = re.compile(r"[A-Za-z0-9._-]{1,253}")
 _HOST_TIMEOUT_S = 15
 _SECONDS = re.compile(r"[0-9]{1,11}")
+_BOOT = re.compile(r"^([0-9a-f]{32}) ([0-9]{1,16}) ([0-9]{1,16})$", re.MULTILINE)
 _MOST_TEXT = 255
 
 
@@ -214,7 +216,11 @@ def _machine(found: Visit) -> dict[str, Any]:
         if key.startswith("disks:")
         for line in facts[key].splitlines()
     ]
-    return values | ({"disks": disks} if disks else {})
+    boots = [
+        {"boot_id": str(UUID(boot)), "at": int(at_us) // 1_000, "uptime_s": int(ran_us) // 1_000_000}
+        for boot, at_us, ran_us in _BOOT.findall(facts.get("boots", ""))
+    ]
+    return values | {name: found for name, found in (("disks", disks), ("boots", boots)) if found}
 
 
 def _disk(directory: str, line: str) -> dict[str, Any]:

@@ -186,6 +186,29 @@ def test_the_manifest_says_which_machine_it_is_and_when_it_started(tmp_path: Pat
         )
 
 
+def test_the_journal_says_when_the_machine_ran_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the script that the node's shell gets, what finds the journal and the disks is replaced."""
+    runs = [digit * 32 for digit in "abc"]
+    listed = "".join(f"{at:3} {run} Mon 2026-11-30 09:38:22 UTC\\n" for at, run in zip((-20, -1, 0), runs, strict=True))
+    entry = "__CURSOR=s=1;b=2\\n__REALTIME_TIMESTAMP=1796031503896689\\n__MONOTONIC_TIMESTAMP=5033748405811\\n"
+    last = f"printf '{entry}_BOOT_ID=%s\\nMESSAGE=password=hunter2\\n__REALTIME_TIMESTAMP=1\\n' \"$3\""
+    program(
+        tmp_path / "bin" / "journalctl",
+        f"case $* in *--list-boots) printf 'IDX BOOT ID\\n{listed}' ;; *) {last} ;; esac",
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    found = f"is_machine=yes; leaves_of() {{ echo disk; }}; boots {tmp_path}"
+    (tmp_path / "sed").write_text(f's|^  if .* "$is_machine" .*; then$|{found}; if false; then|\n')
+    via = f"sh -c 'sed -u -f {tmp_path}/sed | sh -s' {{host}}"
+    done = collect(tmp_path / "capture", "--via", via, "--node", f"7=via:x:{broker(tmp_path / 'kafka')}")
+    assert (done.exit_code, done.stderr) == (0, "node 7: done, 30 files\n")
+    ended = {"at": 1796031503896, "uptime_s": 5033748}
+    uuids = [f"{run[:8]}-{run[:4]}-{run[:4]}-{run[:4]}-{run[:12]}" for run in runs[1:]]
+    assert manifest(tmp_path / "capture")["nodes"][0]["boots"] == [{"boot_id": uuid, **ended} for uuid in uuids]
+    with open_capture(tmp_path / "capture") as capture:
+        assert [row["boot_id"] for row in read_boot_ids(capture, 5000).rows.to_pylist()[1:]] == uuids
+
+
 def test_a_node_that_fails_is_named_and_stops_nobody(tmp_path: Path) -> None:
     folder = broker(tmp_path / "kafka")
     for place in ("one", "two/orders-0"):
