@@ -23,7 +23,7 @@ from replay.controller.partition_change_builder import RECOVERING
 from tests.simulator import process_lines, session_lines
 from tests.simulator.controller import State
 from tests.simulator.evidence import NO_ROW
-from tests.simulator.node_logs import NO_LINE, LogThinning, Reading
+from tests.simulator.node_logs import NO_LINE, LogThinning, Reading, journals
 from tests.simulator.node_logs import rows as lines_left
 from tests.simulator.setup import Setup, Step
 from tests.simulator.truth import Truth
@@ -254,7 +254,8 @@ class Life:
         if self.kept_readings is not None or self.logs is None:
             return self.kept_readings or []
         rng = random.Random(self.logs.seed + 1)
-        return [r for r in self.world.readings if rng.random() >= self.logs.share]
+        readings = [*self.world.readings, *journals(self.world.crashes, self.setup)]
+        return [r for r in readings if rng.random() >= self.logs.share]
 
     @property
     def processes(self) -> Mapping[tuple[int, int], LoggedProcess]:

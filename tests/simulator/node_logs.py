@@ -7,7 +7,7 @@ Texts: texts.toml. docs/broker_logs.md says what each line proves, and where rel
 import random
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,6 +48,22 @@ class Reading(NamedTuple):
     captured_at_ms: int
     uncertainty_ms: int
     booted_by_ms: int | None = None
+
+
+def journals(crashes: Iterable[tuple[int, int]], setup: Setup) -> Iterator[Reading]:
+    """What machines' journals, if they are kept, say of the runs that ended with a crash: when the last entry that was
+    on disk was written, by a clock that is off by less than is taken for granted. Of some runs no entry was."""
+    rng = random.Random(f"journals {setup.seed}")
+    kept, off_ms = rng.random() < 0.6, rng.choice((0, 500, 3_000, 60_000))
+    runs: dict[int, tuple[int, int]] = {}
+    for at_ms, broker in crashes if kept else ():
+        number, booted_ms = runs.get(broker, (0, 0))
+        runs[broker] = number + 1, at_ms
+        last_ms = at_ms - rng.choice((0, 0, 300, 3_000, 30_000))
+        if last_ms > booted_ms and rng.random() < 0.8:
+            read_ms = last_ms + setup.skew_ms(1) - rng.randint(0, 2 * off_ms)
+            booted_by_ms = read_ms + 2 * off_ms - (last_ms - booted_ms) // 1_000 * 1_000
+            yield Reading(broker, f"{broker}-{number}", read_ms, 2 * off_ms, booted_by_ms)
 
 
 def release(setup: Setup, place: int) -> str:
