@@ -26,6 +26,8 @@ NEEDED_MIB = 4500
 WAIT_S = 120.0
 # How long a node's machine is said to have run before the drill.
 RUNS_S = 86_400
+# What a machine wrote last, and lost with its power: Linux writes after dirty_expire_centisecs, looks each 5 s.
+UNWRITTEN_S = 35
 # Made by `fetch`.
 SHARED_CLASSES = "node.jsa"
 _DEBUGGED = ("-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0",)
@@ -51,8 +53,8 @@ def wait_for(what: str, happened: Callable[[], bool], within_s: float = WAIT_S) 
 @dataclass
 class Node:
     """home: its folder, with server.properties, data/, perhaps data-2/, and logs/. boot_id, booted_s: of the machine
-    that it is said to run on, and when that started: new ones after a power loss. begun: how long its logs were when
-    its process began."""
+    that it is said to run on, and when that started: new ones after a power loss. boots: its runs before. begun: how
+    long its logs were when its process began."""
 
     id: int
     home: Path
@@ -60,6 +62,7 @@ class Node:
     frozen: bool = False
     boot_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     booted_s: float = field(default_factory=lambda: time.time() - RUNS_S)
+    boots: list[dict[str, object]] = field(default_factory=list)
     begun: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -92,8 +95,12 @@ class Node:
         self.frozen = False
 
     def loses_power(self) -> None:
-        """Its machine boots anew."""
-        self.boot_id, self.booted_s = str(uuid.uuid4()), time.time()
+        """Its machine boots anew; of the last run its journal has what was written."""
+        now_s = time.time()
+        if (ran_s := int(now_s - self.booted_s) - UNWRITTEN_S) > 0:
+            at_ms = int((self.booted_s + ran_s) * 1000)
+            self.boots.append({"boot_id": self.boot_id, "at": at_ms, "uptime_s": ran_s})
+        self.boot_id, self.booted_s = str(uuid.uuid4()), now_s
 
     @property
     def log_dirs(self) -> list[Path]:

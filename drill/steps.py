@@ -277,13 +277,13 @@ class Drill:
         """A capture of all nodes in a new folder."""
         targets = [Target(id=node.id, at="local:", path=str(node.home)) for node in self.cluster.nodes.values()]
         collect(targets, Wishes(), path, int(time.time() * 1000), lambda line: None)
-        # All nodes share this machine; the drill says what their own machines' boot ids, uptimes and disks would have
-        # been, whatever this one's are.
+        # All nodes share this machine; the drill says what their own machines' boot ids, uptimes, journals and disks
+        # would have been, whatever this one's are.
         manifest = json.loads((path / MANIFEST).read_text())
         for told in manifest["nodes"]:
             node = self.cluster.nodes[told["id"]]
             (path / told["path"] / "boot_id").write_text(f"{node.boot_id}\n")
-            told["uptime_s"] = int(told["captured_at"] / 1000 - node.booted_s)
+            told |= {"uptime_s": int(told["captured_at"] / 1000 - node.booted_s), "boots": node.boots}
             for disk in told.get("disks", ()):
                 disk.pop("transport", None)
                 disk.update(file_system="ext4", is_system_disk=True)
