@@ -168,8 +168,8 @@ def is_same_boot(readings: Sequence[BootReading], since_ms: int, until_ms: int, 
     A reading from before and one from after have the same id, and so have all readings between them. Or one from after
     shows that it had started before, and that it is the machine on which the broker ran: its disks are its own.
     """
-    started = (r for r in readings if r.captured_at_ms >= until_ms + error_ms and _had_started(r, since_ms, error_ms))
-    if any(not _was_elsewhere(readings, reading, since_ms - error_ms) for reading in started):
+    later = (r for r in readings if r.captured_at_ms >= until_ms + error_ms)
+    if any(_ran_since(readings, r, since_ms, error_ms) for r in later):
         return True
     readings = [r for r in readings if r.boot_id is not None]
     before = bisect_right(readings, since_ms - error_ms, key=lambda r: r.read_by_ms) - 1
@@ -186,22 +186,18 @@ def ran_until_read(readings: Sequence[BootReading], since_ms: int, run: tuple[in
 
     run: when it began and was done. A run of `collect` is one process on the node, which ends with its machine.
     """
-    found = (r for r in readings if (r.captured_at_ms, r.read_by_ms) == run and _had_started(r, since_ms, error_ms))
-    return any(not _was_elsewhere(readings, reading, since_ms - error_ms) for reading in found)
+    read = (r for r in readings if (r.captured_at_ms, r.read_by_ms) == run)
+    return any(_ran_since(readings, r, since_ms, error_ms) for r in read)
 
 
-def _had_started(reading: BootReading, since_ms: int, error_ms: int) -> bool:
-    """Whether the machine of the logs had started by then, and not again up to the reading."""
-    booted_by_ms = reading.booted_by_ms
-    return bool(reading.local_disks and booted_by_ms is not None and booted_by_ms + error_ms + _UPTIME_MS <= since_ms)
-
-
-def _was_elsewhere(readings: Sequence[BootReading], last: BootReading, since_ms: int) -> bool:
-    """Whether the broker's logs may have come to the machine of the last reading, which had run on by itself, after
-    since_ms: a reading since then, or the last one before, is of another machine, or of another run of it since that
-    one's start. Disks, or what is on them, are moved to a machine that runs, or has: its journal says so later."""
-    others = readings[max(bisect_right(readings, since_ms, key=lambda r: r.read_by_ms) - 1, 0) :]
-    booted_by_ms = last.booted_by_ms or 0
-    since_its_start = [r.boot_id for r in others if booted_by_ms <= r.captured_at_ms <= last.captured_at_ms]
-    named = {other.machine_id for other in others}, {*since_its_start, last.boot_id}
-    return any(len(each - {None}) > 1 for each in named)
+def _ran_since(readings: Sequence[BootReading], last: BootReading, since_ms: int, error_ms: int) -> bool:
+    """Whether the machine of the last reading had started by since_ms, not again up to it, and had the broker's logs:
+    no reading since then, nor the last one before, is of another machine, or of another run of it since that start.
+    Disks, or what is on them, are moved to a machine that runs; or that ran, as its journal says later."""
+    booted_by_ms = last.booted_by_ms
+    if not last.local_disks or booted_by_ms is None or booted_by_ms + error_ms + _UPTIME_MS > since_ms:
+        return False
+    others = readings[max(bisect_right(readings, since_ms - error_ms, key=lambda r: r.read_by_ms) - 1, 0) :]
+    since_its_start = {r.boot_id for r in others if booted_by_ms <= r.captured_at_ms <= last.captured_at_ms}
+    named = {r.machine_id for r in others}, since_its_start | {last.boot_id}
+    return all(len(each - {None}) < 2 for each in named)
