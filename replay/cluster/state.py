@@ -166,10 +166,11 @@ def _refuse_conflicts(batches: LogBatches) -> None:
         return
     place = min(overlaps.tolist(), key=lambda row: int(after[row]))
     other, batch = batches[int(before[place])], batches[int(after[place])]
+    files = " and ".join(f"{row['path']} of {row['capture']}" for row in (other, batch))
     raise ConflictError(
-        f"offset {batch['base_offset']} of epoch {batch['epoch']} has different bytes in {other['path']} and "
-        f"{batch['path']}. Raft never writes that: the files are from different clusters, or one was altered. "
-        "Nothing is replayed; ingest the captures into separate lakes.",
+        f"offset {batch['base_offset']} of epoch {batch['epoch']} has different bytes in {files}. Raft never writes "
+        "that: the files are from different clusters, one was altered, or most controllers were formatted anew in "
+        "between. Nothing is replayed; ingest the files of each into a lake of its own.",
         (other, batch),
     )
 

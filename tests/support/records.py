@@ -16,7 +16,7 @@ def batch(
     base: int, last: int, epoch: int = 1, crc: int | None = None, path: str = "a", nodes: Sequence[int] = ()
 ) -> Row:
     place = {"base_offset": base, "last_offset": last, "crc": base if crc is None else crc}
-    return {"epoch": epoch, **place, "path": path, "nodes": list(nodes)}
+    return {"epoch": epoch, **place, "capture": "c", "path": path, "nodes": list(nodes)}
 
 
 def topic(offset: int, name: str, topic_id: str) -> Row:

@@ -112,7 +112,7 @@ def test_what_a_cluster_is(entry: Entry) -> None:
 @pytest.mark.parametrize("base", [10, 15])
 def test_one_epoch_with_two_contents_is_refused(base: int) -> None:
     """A CRC does not cover the offset: the same batch, moved by a flipped bit, must not be applied twice."""
-    with pytest.raises(ConflictError, match=f"offset {base} of epoch 1 has different bytes in a and b"):
+    with pytest.raises(ConflictError, match=f"offset {base} of epoch 1 has different bytes in a of c and b of c"):
         log_shape([batch(10, 19), batch(base, base + 9, crc=99, path="b")], [])
 
 
