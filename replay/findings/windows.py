@@ -97,7 +97,7 @@ def _bounds(window: JudgedWindow) -> Iterator[Row]:
     judgement = window.judgement
     floor, ceiling = judgement.floor, judgement.ceiling
     least, most = judgement.log_end_min.value, judgement.log_end_max.value
-    if floor.value is not None and floor.row is not None:
+    if floor.value and floor.row is not None:  # at least 0 is no news
         code = floor.inference or "high_watermark_at_least"
         broker = floor.row["broker_id"]  # None: whoever led told a client
         yield statement(code, brokers=[] if broker is None else [broker], value=floor.value)
@@ -107,11 +107,11 @@ def _bounds(window: JudgedWindow) -> Iterator[Row]:
         yield statement(ceiling.inference, brokers=[ceiling.row["broker_id"]], value=ceiling.value)
     if most is not None:
         yield statement("log_end" if least == most else "log_end_at_most", value=most)
-    if least is not None and least != most:
+    if least and least != most:
         yield statement("log_end_at_least", value=least)
     if judgement.verdict == EXCLUDED and least and not judgement.by_protocol:
         yield statement("premise_epochs_written_once")
-    if floor.value is None and most is None and judgement.verdict != EXCLUDED:
+    if not floor.value and most is None and judgement.verdict != EXCLUDED:
         yield statement("nothing_bounds")
 
 
