@@ -4,7 +4,7 @@ import json
 import os
 import pickle
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -65,6 +65,7 @@ class Follower:
         self._file, self._told = folder / "kept.pickle", folder / "told.jsonl"
         self.kept = self._read() or Kept(live)
         self._done: Mapping[str, tuple[int, int]] = {}
+        self.observers: Collection[str] = ()
         self.tables = WatchTables(folder)
 
     def _read(self) -> Kept | None:
@@ -94,9 +95,9 @@ class Follower:
         """The offset up to which (exclusive) the log in a folder was read, in batches that Spark reads no more."""
         return self._done.get(str(folder), (-1, -1))[1] + 1
 
-    def configure(self, static: Mapping[int, Mapping[str, str]]) -> None:
-        """Use nodes' server.properties as they are now."""
-        live = self.kept.live
+    def configure(self, static: Mapping[int, Mapping[str, str]], observers: Collection[str] = ()) -> None:
+        """Use nodes' server.properties as they are now. observers: folders of logs that no vote counts."""
+        live, self.observers = self.kept.live, observers
         self.kept = replace(self.kept, live=replace(live, static={**(live.static or {}), **static}))
 
     def begin_anew(self) -> None:
@@ -127,7 +128,7 @@ class Follower:
             rows = rows if opened is None else pa.concat_tables([opened.cast(rows.schema), rows])
         voters = _voters(rows) or kept.voters
         live, piece, waiting = step(live, rows)
-        committed = _committed(live, ends, voters)
+        committed = _committed(live, {f: end for f, end in ends.items() if f not in self.observers}, voters)
         is_withdrawn = any(alarm["kind"] == PLAN_CHANGED for alarm in withdrawn)
         plan, alarms = self._plan(live, piece, None if is_withdrawn else kept.plan)
         now_ms = time.time_ns() // 1_000_000

@@ -67,7 +67,7 @@ def watch(
     """
     into.mkdir(parents=True, exist_ok=True)
     follower = Follower(into, begin(folders, *identity(folders)), lambda end: _reread(folders, end), tell)
-    follower.configure(_static(folders, follower))
+    follower.configure(_static(folders, follower), observers(folders))
     if following is not None:
         following.read_up_to = follower.read_up_to
     session = build_session(settings)
@@ -107,7 +107,7 @@ def _followed(session: SparkSession, folders: Sequence[Path], follower: Follower
         try:
             rows = batch.toArrow()
             if not folders_of(rows) <= follower.kept.ends.keys():
-                follower.configure(_static(folders, follower))
+                follower.configure(_static(folders, follower), observers(folders))
             follower.process(rows, number)
         except KraftForensicsError as error:  # Spark makes text of it
             failed.append(error)
@@ -156,6 +156,13 @@ def identity(folders: Sequence[Path]) -> tuple[str, dict[int, dict[str, str]]]:
             if server.get("node.id", "").isdecimal():
                 static[int(server["node.id"])] = server
     return next(iter(clusters), "unknown"), static
+
+
+def observers(folders: Sequence[Path]) -> set[str]:
+    """The folders of logs of brokers alone: no vote counts what they have (KIP-595)."""
+    logs = {file.parent for folder in folders for file in _logs(folder, METADATA_SEGMENT)}
+    roles = {str(log): _nearest(log, "server.properties").get("process.roles", "controller") for log in logs}
+    return {log for log, named in roles.items() if "controller" not in named}
 
 
 def _nearest(log: Path, name: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from evidence.wire.batches import scan_batches
 from jobs.spark.kraft_source import read_rows
 from jobs.watch.follower import Follower, WatchError, step, surviving_rows
-from jobs.watch.stream import _reread, begin, identity, rows_before
+from jobs.watch.stream import _reread, begin, identity, observers, rows_before
 from jobs.watch.tables import ALARMS, STATES
 from replay.live import Live
 from tests.support.paths import CAPTURES
@@ -188,6 +188,21 @@ def test_tables_that_are_tidied_have_the_same_rows(tmp_path: Path) -> None:
 
     assert written(tmp_path) == before
     assert len(list((tmp_path / STATES / "_delta_log").glob("*.checkpoint.parquet"))) == 1
+
+
+def test_a_brokers_log_does_not_count_for_what_is_committed(tmp_path: Path) -> None:
+    """It may have records that only the leader has of all voters."""
+    for log in (places := folders(CHURN))[1:]:
+        (log / "server.properties").write_text("process.roles=broker\n")
+    found = []
+    for name, ignored in (("all", set[str]()), ("voters", observers(places))):
+        followed = follower(tmp_path / name, CHURN, [])
+        followed.configure({}, ignored)
+        followed.process(rows_of_batches(CHURN, 4)[0], 0)
+        found.append({row["commit_state"] for row in followed.tables.rows(STATES)})
+    for log in places[1:]:
+        (log / "server.properties").unlink()
+    assert ("committed" in found[0], found[1]) == (True, {"unknown"})
 
 
 def test_a_gap_is_an_error(tmp_path: Path) -> None:
