@@ -11,7 +11,6 @@ Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControl
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
-from operator import itemgetter
 from typing import Any
 
 from replay.arrow.runs import groups
@@ -30,18 +29,17 @@ from replay.plan.step import (
     What,
     about,
     broker_state,
+    by_layer,
     count,
     is_active,
     is_legal,
     joined,
     say,
+    set_config,
     some,
     step,
     visible,
 )
-
-# Layers of a config that the default of all brokers overrides (KafkaConfigSchema.resolveEffectiveTopicConfig).
-_BELOW_CLUSTER = ("cluster", "static", "default", "assumed_default")
 
 
 def make_plan(given: PlanInput) -> list[PlanStep]:
@@ -124,25 +122,17 @@ def _turn_off_unclean(given: PlanInput) -> Iterator[PlanStep]:
     unknown = {(visible(each.topic, each.topic_id), each.layer) for each in risky if each.unclean != ON}
     if not (both := on | unknown):
         return
-    own = {topic for topic, layer in both if layer not in _BELOW_CLUSTER}
-    whole = len(own) < len({topic for topic, _ in both})
-    where = [*([some(sorted(own), 5)] if own else []), *(["all brokers"] if whole else [])]
     by_controller = given.has_no_majority or not any(is_active(given.brokers, b) for b in given.brokers)
-    names = [*([None] if whole else []), *filter(is_legal, sorted(own))]
+    where, actions = set_config(both, UNCLEAN, "false", by_controller)
     yield step(
         "turn_off_unclean",
-        where=" and ".join(where),
-        facts=_by_layer(on, "unclean_on"),
-        assumptions=_by_layer(unknown, "unclean_assumed"),
+        where=where,
+        facts=by_layer(on, "unclean_on"),
+        assumptions=by_layer(unknown, "unclean_assumed"),
         predictions=(say("first_back", when="While" if on else "If"), *(_would_lose(given, risky) if risky else ())),
-        actions=(Action(What.SET_CONFIG, t, name=UNCLEAN, value="false", by_controller=by_controller) for t in names),
+        actions=actions,
         of=about_waiting(given, risky),
     )
-
-
-def _by_layer(topics: Collection[tuple[str, str]], sentence: str) -> Iterator[str]:
-    for layer, rows in groups(sorted(topics), itemgetter(1)).items():
-        yield say(sentence, topics=some([topic for topic, _ in rows]), layer=layer)
 
 
 def _would_lose(given: PlanInput, waiting: Sequence[Waiting]) -> tuple[str, ...]:

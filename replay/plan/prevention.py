@@ -11,14 +11,14 @@ from replay.plan.step import (
     UNCLEAN,
     Action,
     PlanStep,
-    Row,
     What,
     about,
-    is_legal,
+    by_layer,
     place,
     say,
-    some,
+    set_config,
     step,
+    target,
     visible,
 )
 
@@ -36,24 +36,23 @@ def prevention(given: PlanInput, done: Collection[str | None]) -> Iterator[PlanS
     """done: topics (null: all brokers) whose unclean election an earlier step turns off."""
     texts, facts, assumptions, predictions, actions = list[str](), list[str](), list[str](), list[str](), list[Action]()
     for name, bad, good, then in _UNSAFE:
-        rows = [
-            row
+        topics = {
+            (visible(row["resource_name"]), row["source"])
             for row in given.configs
             # One replica is always in sync with itself (Partition.effectiveMinIsr, 3.9.1 to 4.3.1).
             if row["resource_name"] not in given.single
             and (row["resource_type"], row["name"], row["effective_value"]) == ("topic", name, bad)
-            and (name != UNCLEAN or not _is_done(row, done))
-        ]
-        topics = sorted({r["resource_name"] for r in rows})
+            and (name != UNCLEAN or target(row["resource_name"], row["source"]) not in done)
+        }
         if not topics:
             continue
-        texts.append(f"set {name}={good} for {some([visible(topic) for topic in topics], 5)}")
-        for source, found in groups(rows, lambda r: r["source"]).items():
-            named = some(sorted({visible(r["resource_name"]) for r in found}))
-            kind = assumptions if source == "assumed_default" else facts
-            kind.append(say("config", name=name, value=bad, topics=named, layer=source))
+        where, how = set_config(topics, name, good)
+        texts.append(f"set {name}={good} for {where}")
+        assumed = {each for each in topics if each[1] == "assumed_default"}
+        facts += by_layer(topics - assumed, "config", name=name, value=bad)
+        assumptions += by_layer(assumed, "config", name=name, value=bad)
         predictions.append(say(then))
-        actions += [Action(What.SET_CONFIG, topic, name=name, value=good) for topic in topics if is_legal(topic)]
+        actions += how
     if given.features and given.features.get(_ELR, 0) == 0:
         level = given.features.get(_METADATA)
         able, is_newer = (level is not None and level >= least for least in (_ELR_NEEDS, _NOT_4_0))
@@ -81,8 +80,3 @@ def prevention(given: PlanInput, done: Collection[str | None]) -> Iterator[PlanS
             actions=actions,
             of=about([*given.known_bugs, *longest]),
         )
-
-
-def _is_done(config: Row, done: Collection[str | None]) -> bool:
-    """Whether an earlier step sets the topic's config, or that of all brokers, which counts for it."""
-    return config["resource_name"] in done or (None in done and config["source"] not in ("topic", "broker"))

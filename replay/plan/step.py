@@ -2,12 +2,15 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum, auto
 from importlib.resources import files
+from operator import itemgetter
 from typing import Any
+
+from replay.arrow.runs import groups
 
 Row = Mapping[str, Any]
 
@@ -115,6 +118,30 @@ def step(
 def say(sentence: str, **figures: object) -> str:
     """A sentence of steps.toml."""
     return str(_TEXTS["sentences"][sentence].format(**figures))
+
+
+def target(topic: str, layer: str) -> str | None:
+    """Where a topic's config is set: on it, or, if its value is of a layer that the default of all brokers overrides
+    (KafkaConfigSchema.resolveEffectiveTopicConfig), as that, None."""
+    return None if layer in ("cluster", "static", "default", "assumed_default") else topic
+
+
+def set_config(
+    topics: Iterable[tuple[str, str]], name: str, value: str, by_controller: bool = False
+) -> tuple[str, list[Action]]:
+    """(Where a config is set for topics, as words, how). topics: each with the layer of its value."""
+    found = {target(*each) for each in topics}
+    own, whole = sorted(filter(None, found)), [None] if None in found else []
+    where = [*([some(own, 5)] if own else []), *("all brokers" for _ in whole)]
+    places = (*whole, *filter(is_legal, own))
+    actions = [Action(What.SET_CONFIG, at, name=name, value=value, by_controller=by_controller) for at in places]
+    return " and ".join(where), actions
+
+
+def by_layer(topics: Collection[tuple[str, str]], sentence: str, **figures: object) -> Iterator[str]:
+    """A sentence for each layer of topics: as for `set_config`."""
+    for layer, rows in groups(sorted(topics), itemgetter(1)).items():
+        yield say(sentence, topics=some([topic for topic, _ in rows]), layer=layer, **figures)
 
 
 def about(rows: Iterable[Row]) -> dict[str, Any]:
