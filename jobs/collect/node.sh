@@ -400,23 +400,24 @@ look_at() { # DIR NAME
 # Which machine this is. Not in a container: its files are its image's, its name is its own. The namespaces that Linux
 # starts with have fixed numbers (include/linux/proc_ns.h: PROC_UTS_INIT_INO, PROC_PID_INIT_INO).
 machine() {
-  is_machine=
+  is_machine=; machine_id=
   case $(ls -l /proc/self/ns/uts /proc/self/ns/pid 2>/dev/null) in
   *'uts:[4026531838]'*'pid:[4026531836]'*|*'pid:[4026531836]'*'uts:[4026531838]'*)
     case $(mounted /) in *' overlay '*|'') ;; *) is_machine=yes ;; esac ;;
   esac
   if [ -n "$is_machine" ]; then
     read -r name 2>/dev/null </proc/sys/kernel/hostname && fact node_name "$name"
-    read -r name 2>/dev/null </etc/machine-id && fact machine_id "$name" && boots "/var/log/journal/$name"
+    read -r machine_id 2>/dev/null </etc/machine-id && fact machine_id "$machine_id"
   fi
   # Only x86 says so.
   fact is_virtual "$(awk '/^flags/ { print / hypervisor( |$)/ ? "yes" : "no"; exit }' /proc/cpuinfo 2>/dev/null)"
 }
 
-# The machine's last runs, by its journal in DIR: the boot id of the last entry of each, when that was, and how long the
+# The machine's last runs, by its journal: the boot id of the last entry of each, when that was, and how long the
 # machine had run (us). Only from the disks of the system: a journal on others may have been another machine's.
 boots() {
-  [ -z "$want_light" ] && place=$(cd -P "$1" 2>/dev/null && pwd -P) && system=$(leaves_of $(mounted /)) || return 0
+  [ -n "$machine_id" ] && place=$(cd -P "/var/log/journal/$machine_id" 2>/dev/null && pwd -P) || return 0
+  system=$(leaves_of $(mounted /))
   [ -n "$system" ] && [ "$(leaves_of $(mounted "$place"))" = "$system" ] || return 0
   fact boots "$(journalctl -q --list-boots 2>/dev/null | awk '$1 > -20 && length($2) == 32 { print $2 }' | while read -r id; do
     journalctl -q -b "$id" -n 1 -o export 2>/dev/null | awk -F= '
@@ -639,6 +640,8 @@ main() {
   each_dir tails
   each_dir replica_logs
   each_dir marker_after
+  # A large journal takes its time.
+  [ -n "$want_light$want_disk" ] || boots
   printf 'D\n'
 }
 [ -n "$want_follow" ] || main </dev/null

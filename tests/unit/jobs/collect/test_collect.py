@@ -197,8 +197,9 @@ def test_the_journal_says_when_the_machine_ran_before(tmp_path: Path, monkeypatc
         f"case $* in *--list-boots) printf 'IDX BOOT ID\\n{listed}' ;; *) {last} ;; esac",
     )
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    found = f"is_machine=yes; leaves_of() {{ echo disk; }}; boots {tmp_path}"
-    (tmp_path / "sed").write_text(f's|^  if .* "$is_machine" .*; then$|{found}; if false; then|\n')
+    found = "is_machine=yes; machine_id=id; leaves_of() { echo disk; }; if false; then"
+    (tmp_path / "sed").write_text(f's|^  if .* "$is_machine" .*; then$|{found}|; s|/var/log/journal/|{tmp_path}/|\n')
+    (tmp_path / "id").mkdir()
     via = f"sh -c 'sed -u -f {tmp_path}/sed | sh -s' {{host}}"
     done = collect(tmp_path / "capture", "--via", via, "--node", f"7=via:x:{broker(tmp_path / 'kafka')}")
     assert (done.exit_code, done.stderr) == (0, "node 7: done, 30 files\n")
