@@ -23,7 +23,7 @@ from replay.terms.facts import TOPIC
 from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 from replay.terms.liveness import Session
 from replay.terms.premises import held_when_reached
-from replay.terms.read_again import is_first
+from replay.terms.read_again import is_first, none_began
 
 LOGGED_FLOOR, LOGGED_CUT, LOGGED_SHRINK = "floor_logged", "floor_logged_truncation", "floor_logged_shrink"
 LAST_HIGH_WATERMARK, LAST_LOG_END = "ceiling_logged_high_watermark", "ceiling_logged_log_end"
@@ -403,8 +403,12 @@ class LineReader:
             return None
         knew = came_from is not None and came_from[1] >= last_epoch
         followed = self._is_of_its_process(term, at)
+        # What was written while no process ran, the next one reads piece by piece, and so it may know the term, too.
+        alone = none_began(
+            self.facts, self.terms.sessions, self.terms.cluster, line.broker, term.end, line.row["captured_at_ms"]
+        )
         end = Bound(line.log_end, line.row, inference=LAST_LOG_END)
-        if term.unbroken and (followed or (led and self._is_first(line.broker, term.end, line.row))):
+        if term.unbroken and (followed or (led and alone)):
             # What earlier leaders had promised is in its log too, below where its epoch begins.
             exact = start is not None and start <= line.high_watermark
             # A log that is moved goes on with what its new copy had fetched of the high watermark
@@ -444,7 +448,8 @@ class LineReader:
         epoch that it had known before.
         """
         session, known_epoch = term.session, line.leader_epoch
-        is_registered = _was_alone(session, int(self.facts.timestamp_ms[at]))
+        began_ms = int(self.facts.timestamp_ms[at])
+        is_registered = session is not None and session.ran_until(began_ms + PROPAGATION_MS)
         if line is self.lines.began.get((line.broker, line.leader_epoch)) and line.came_from is not None:
             known_epoch = line.came_from[1]
             is_begin = known_epoch < self.states.leader_epoch[term.first]
@@ -484,11 +489,11 @@ class LineReader:
         return self.terms.first + int(np.searchsorted(self._epochs, self._epochs[at - self.terms.first]))
 
     def _is_of_its_process(self, term: LeaderTerm, at: int) -> bool:
-        """Whether the process that led logged a line about that row: it ran on after the state had gone. One
-        that starts later begins with a later state."""
+        """Whether the process that led logged a line about that row: it ran on after the state had gone. One that
+        starts later begins with a later state."""
         if not term.unbroken or term.session is None or at + 1 >= self.terms.end:
             return False
-        return term.session.was_alone_until(int(self.facts.timestamp_ms[at + 1]) + PROPAGATION_MS)
+        return term.session.ran_until(int(self.facts.timestamp_ms[at + 1]) + PROPAGATION_MS)
 
     def _kept_until(self, term: LeaderTerm, at: int, knew: bool) -> bool:
         """Whether no process of the leader had less than the one before, up to the one that logged about that row: its
@@ -522,7 +527,3 @@ def of_the_next(loads: Sequence[Load], broker: int, logged: LoggedProcess) -> li
     """Those lines of the process after that one; none if they differ."""
     loads = [load for load in loads if load.broker == broker and logged.is_of_the_next(load.at_ms)]
     return loads if len({load.value for load in loads}) == 1 else []
-
-
-def _was_alone(session: Session | None, timestamp_ms: int) -> bool:
-    return session is not None and session.was_alone_until(timestamp_ms + PROPAGATION_MS)

@@ -24,15 +24,22 @@ def is_first(
     """Whether no process of the broker but the one that ran at a time (UTC, in ms) knew the state in a row of the
     history: no other one had begun since, or the machine had not started again and kept its directories, without an
     error of a disk, and so its copy of the metadata log. at_ms None: unknown, but in the known log."""
-    session, error_ms = sessions.at(broker, int(facts.batch[row])), cluster.clock.error_ms
-    begin_ms = int(facts.timestamp_ms[row])
-    if at_ms is not None and at_ms + error_ms <= begin_ms + SOON_MS:
+    if none_began(facts, sessions, cluster, broker, row, at_ms):
         return True
-    if at_ms is not None and session is not None and session.was_alone_until(at_ms + error_ms):
-        return True
+    begin_ms, error_ms = int(facts.timestamp_ms[row]), cluster.clock.error_ms
     until_ms = (cluster.end_ms(facts.timestamp_ms) if at_ms is None else at_ms) + PROPAGATION_MS
     kept = kept_its_copy(cluster, broker, begin_ms, until_ms)
     return kept and is_same_boot(cluster.boots.get(broker, ()), begin_ms, until_ms, error_ms)
+
+
+def none_began(
+    facts: StateFacts, sessions: Sessions, cluster: ClusterFacts, broker: int, row: int, at_ms: int | None
+) -> bool:
+    """Whether no process of the broker had begun from the state in a row to a time (UTC, in ms; None: unknown)."""
+    session, error_ms = sessions.at(broker, int(facts.batch[row])), cluster.clock.error_ms
+    if at_ms is not None and at_ms + error_ms <= int(facts.timestamp_ms[row]) + SOON_MS:
+        return True
+    return at_ms is not None and session is not None and session.was_alone_until(at_ms + error_ms)
 
 
 def kept_its_copy(cluster: ClusterFacts, broker: int, since_ms: int, until_ms: int) -> bool:
