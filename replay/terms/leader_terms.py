@@ -169,21 +169,24 @@ class LeaderTerms(ReplicaLogs):
             yield Unserved(first, ended_ms, *self._until_served(broker, since))
 
     def _unserved_in(self, term: LeaderTerm) -> Unserved | None:
-        if term.unbroken:
-            return None
         facts, session = self.facts, term.session
-        alive_ms = term.begin_ms if session is None else max(session.alive_until_ms, session.alone_until_ms)
+        alive_ms = term.begin_ms if session is None else session.alive_until_ms
+        alone_ms = -1 if session is None else session.alone_until_ms
+        # The next process may read of the term when it has gone, if the one that led had not read that far.
+        later = term.unbroken and alive_ms < term.end_ms <= alone_ms
+        if term.unbroken and not later:
+            return None
         waits = session is not None and session.waits_for_min_isr
         rows = np.arange(term.first, term.end)
         held = self._surely_below[rows - self.first] & (facts.layer[rows] == TOPIC) & (waits | facts.elr_on[rows])
         alone = (self.states.isr_size[rows] == 1) & ~held
         until = np.append(facts.timestamp_ms[rows[1:]], term.end_ms + PROPAGATION_MS)
-        found = rows[alone & (until + PROPAGATION_MS > alive_ms)]
+        found = rows[alone & (until + PROPAGATION_MS > (alive_ms if later else max(alive_ms, alone_ms)))]
         if not len(found):
             return None
-        first = int(found[0])
+        first = term.end if later else int(found[0])
         end, end_ms = self._until_served(term.leader, term.end)
-        return Unserved(first, max(alive_ms, int(facts.timestamp_ms[first])), end, end_ms)
+        return Unserved(first, max(alive_ms, alone_ms, int(facts.timestamp_ms[found[0]])), end, end_ms)
 
     @cached_property
     def _raised(self) -> Array:
