@@ -320,7 +320,7 @@ def _gap_text(found: Row) -> Iterable[str]:
         more = number - len(found["gaps"])
         left = [f"{more} more: kraft-forensics findings --kind evidence_gap"] if more > 0 else []
         yield f"The places: {'; '.join([*(gap['text'] for gap in found['gaps']), *left])}."
-    if not found["replayed_states"]:
+    if not found["replayed_states"] and not found["conflicts"]:
         yield (
             "No state of a partition could be replayed. Capture the folder __cluster_metadata-0 of every controller; "
             "with --topic or --incident, name what the captured log shows."
