@@ -254,7 +254,7 @@ def _report_ingested(result: Ingested) -> None:
     if not result.has_metadata_log:
         show_message(f"{result.capture}: this capture has no metadata log", WARNING)
     for message in result.quarantined[:_MOST_MESSAGES]:
-        show_message(f"{result.capture}: quarantined: {message}", WARNING)
+        show_message(f"{result.capture}: {message}", WARNING)
     if (more := len(result.quarantined) - _MOST_MESSAGES) > 0:
         query = 'kraft-forensics sql "select message from quarantine"'
         show_message(f"{result.capture}: quarantined: {more} more, which `{query}` prints", WARNING)

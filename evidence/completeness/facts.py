@@ -179,7 +179,7 @@ def _undecoded(facts: Facts, scanned: Scanned, path: str, batch: pa.RecordBatch)
     if len(lost) and path not in (named for named, *_ in facts.damaged):
         files = [*(log.file for log in scanned.logs), *(snapshot.file for snapshot in scanned.snapshots)]
         node = next(file.node_id for file in files if file.path == path)
-        facts.damaged.append((path, node, lost[0]["message"].as_py()))
+        facts.damaged.append((path, node, lost[0]["message"].as_py().removeprefix(f"{path}: ")))
 
 
 def _wanted(facts: Facts, table: pa.Table) -> Iterator[tuple[Any, ...]]:
@@ -261,5 +261,6 @@ def _damage(facts: Facts, capture: Capture, accounts: dict[str, Account]) -> Non
     for file in capture.files:
         account = accounts.get(file.path)
         if account is not None and account.quarantined_bytes:
-            message = account.note or next((d.message for d in account.damage), "damaged")
+            place = next((d.describe("") for d in account.damage if d.length_bytes), "")
+            message = place.removeprefix(": ") or account.note or "damaged"
             facts.damaged.append((file.path, file.node_id, message))

@@ -53,8 +53,8 @@ _UNUSED = ("sha256", "position", "length_bytes")
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """The result of ingesting one capture. added: number of rows by table; quarantined: messages; refused: (archive
-    member, reason)."""
+    """The result of ingesting one capture. added: number of rows by table; quarantined: messages, each with what became
+    of the bytes; refused: (archive member, reason)."""
 
     capture: str
     cluster_id: str
@@ -168,7 +168,8 @@ class _Writer:
         if other := next(whole, None):
             raise CaptureError(f"{other}. Leave that file out of the capture.")
         self.append("quarantine", pa.Table.from_pylist(rows, schema=tables.QUARANTINE))
-        self.messages += [str(row["message"]) for row in rows]
+        for row in rows:  # a damage of no bytes is a remark on bytes that are used
+            self.messages.append(f"{'quarantined' if row['length_bytes'] else 'remark'}: {row['message']}")
 
     def decoded(self, name: str, found: Decodings) -> None:
         """Commit what tasks decoded. The damage comes first: after a crash in between, whole batches are known and are
