@@ -5,7 +5,7 @@ the metadata records and write them: of a batch that several nodes hold, one cop
 evidence_files is written last, so an interrupted ingest is repeated by ingesting the capture again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -107,7 +107,9 @@ def _ingest(write: "_Writer", capture: Capture, settings: Settings, progress: Pr
     boot_ids = read_boot_ids(capture, duration_ms)
     accounts = scanned.accounts | offsets.accounts | logs_of_brokers.accounts | boot_ids.accounts
     read = [(file, account) for file in capture.files if (account := accounts.get(file.path))]
-    write.quarantine([row for file, account in read for row in quarantine_rows(capture.name, file, account.damage)])
+    noted = {file.path for file, account in read if not account.quarantined_bytes}  # as the torn end of a log
+    rows = [row for file, account in read for row in quarantine_rows(capture.name, file, account.damage)]
+    write.quarantine(rows, noted)
     progress(f"{capture.name}: decoding records")
     write.decoded(SNAPSHOTS, decode_snapshots(lake, cluster, capture.name, scanned, settings))
     write.append("quorum_reports", offsets.quorum_reports)
@@ -162,14 +164,16 @@ class _Writer:
     def count(self, name: str, rows: int) -> None:
         self.added[name] = self.added.get(name, 0) + rows
 
-    def quarantine(self, rows: list[Row]) -> None:
-        """Errors: CaptureError for a log of another frame version, as a whole: nothing says what its format means."""
+    def quarantine(self, rows: list[Row], noted: Collection[str] = ()) -> None:
+        """noted: paths of files of which no byte is quarantined. Errors: CaptureError for a log of another frame
+        version, as a whole: nothing says what its format means."""
         whole = (r["message"] for r in rows if r["reason"] == FRAME_VERSION and r["position"] == 0)
         if other := next(whole, None):
             raise CaptureError(f"{other}. Leave that file out of the capture.")
         self.append("quarantine", pa.Table.from_pylist(rows, schema=tables.QUARANTINE))
         for row in rows:  # a damage of no bytes is a remark on bytes that are used
-            self.messages.append(f"{'quarantined' if row['length_bytes'] else 'remark'}: {row['message']}")
+            is_lost = row["length_bytes"] and row["path"] not in noted
+            self.messages.append(f"{'quarantined' if is_lost else 'note'}: {row['message']}")
 
     def decoded(self, name: str, found: Decodings) -> None:
         """Commit what tasks decoded. The damage comes first: after a crash in between, whole batches are known and are

@@ -88,9 +88,11 @@ def test_damage_is_quarantined_with_its_place_and_the_rest_is_ingested(tmp_path:
     assert torn["position"] + torn["length_bytes"] == file["size_bytes"]
     assert file["trailing_bytes"] == torn["length_bytes"]
     assert (Path(strange["path"]).name, strange["position"], strange["length_bytes"]) == (other.name, 0, 270)
-    write_files(tmp_path / "packed", {SEGMENT: log_of("log 1; batch topic:a base_offset=1 codec=lz4")})
-    (remark,) = ingested(Lake(tmp_path / "other"), tmp_path / "packed").quarantined
-    assert remark.startswith(f"remark: {SEGMENT}: byte 91 (offset 1): compressed with lz4")
+    write_files(tmp_path / "packed", {SEGMENT: log_of("log 1; batch topic:a base_offset=1 codec=lz4; junk 20")})
+    torn_end, packed = ingested(Lake(tmp_path / "other"), tmp_path / "packed").quarantined
+    assert torn_end.endswith(": 20 bytes left, a batch head has 61")
+    assert packed.startswith(f"note: {SEGMENT}: byte 91 (offset 1): compressed with lz4")
+    assert torn_end.startswith(f"note: {SEGMENT}: byte ")
 
 
 def test_a_hole_in_the_only_copy_is_a_finding_but_not_a_mismatch(tmp_path: Path) -> None:
