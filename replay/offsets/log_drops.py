@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import accumulate
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import INT64_MAX, PAD, Array
-from replay.arrow.runs import highest_so_far, run_starts
+from replay.arrow.runs import groups, highest_so_far, run_starts
 from replay.cluster.facts import Clock
 from replay.offsets.evidence import METRICS, Evidence, Row, read_by
 from replay.offsets.partition_rows import keys_of
@@ -163,12 +164,7 @@ def drops(rows: Sequence[Row], column: str, clock: Clock) -> list[Drop]:
 def _rounds(rows: Sequence[Row], column: str) -> list[Row]:
     """The row with the highest value of each source and round of capturing: while a replica moves between log
     directories, its successor may be listed too."""
-    best: dict[tuple[str, int], Row] = {}
-    for row in rows:
-        key = (row["source"], row["captured_at_ms"])
-        if key not in best or best[key][column] < row[column]:
-            best[key] = row
-    return list(best.values())
+    return [max(own, key=itemgetter(column)) for own in groups(rows, itemgetter("source", "captured_at_ms")).values()]
 
 
 def line_drops(
@@ -183,7 +179,9 @@ def line_drops(
     """
     shorter = {id(drop.after) for drop in known}
     result: list[Drop] = []
-    lowest = [(epoch, line) for epoch, line in sorted(_lowest(lines).items(), key=lambda p: p[0]) if epoch in opened]
+    # By leader epoch, the line with the lowest start offset; of equal ones, the first that was read.
+    by_epoch = sorted(groups(lines, itemgetter("leader_epoch")).items())
+    lowest = [(epoch, min(own, key=_rank)) for epoch, own in by_epoch if epoch in opened]
     # If clocks went back between two epochs, the earlier epoch began no later than the later one.
     begun = list(accumulate((opened[epoch] for epoch, _ in reversed(lowest)), min))[::-1]
     best: Row | None = None
@@ -200,16 +198,6 @@ def line_drops(
             high, low = best["log_end_offset"], line["epoch_start_offset"]
             result.append(Drop(line["broker_id"], high, low, best, None, line, end))
             best = None
-    return result
-
-
-def _lowest(lines: Sequence[Row]) -> dict[int, Row]:
-    """By leader epoch, the line with the lowest start offset; of equal ones, the first that was read."""
-    result: dict[int, Row] = {}
-    for line in lines:
-        known = result.get(line["leader_epoch"])
-        if known is None or _rank(line) < _rank(known):
-            result[line["leader_epoch"]] = line
     return result
 
 
