@@ -7,6 +7,7 @@ Sources: KIP-595 (branches), KIP-868 (transactions), Kafka's TopicsDelta, Config
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import Array, Row, bools
+from replay.arrow.runs import groups
 from replay.arrow.schemas import BATCH_AND_PROVENANCE, TOPIC_EVENTS
 from replay.cluster.branches import Branch, branches, surviving
 from replay.cluster.brokers import (
@@ -239,12 +241,8 @@ def resolve_cluster(
 def _bases(shape: LogShape, snapshot: Sequence[Row]) -> dict[tuple[int, int], str]:
     """The lowest SHA-256 among the files of each snapshot that a run starts from, so that input order has no effect."""
     wanted = {run.snapshot for run in shape.runs}
-    found: dict[tuple[int, int], str] = {}
-    for row in snapshot:
-        place = (row["snapshot_end_offset"], row["snapshot_epoch"])
-        if place in wanted:
-            found[place] = min(found.get(place, row["sha256"]), row["sha256"])
-    return found
+    files = groups(snapshot, itemgetter("snapshot_end_offset", "snapshot_epoch"))
+    return {place: min(row["sha256"] for row in own) for place, own in files.items() if place in wanted}
 
 
 def _in_order(
