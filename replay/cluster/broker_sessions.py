@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from replay.arrow import schemas
 from replay.arrow.ragged import INT64_MAX, Array, Row, bools, to_lengths, to_matrix
 from replay.arrow.runs import Events, place_in_run, ranges, run_starts
-from replay.arrow.sets import all_within
+from replay.arrow.sets import all_within, has
 from replay.cluster.brokers import BROKER_TYPES, BrokerState, broker_of, broker_timeline
 from replay.cluster.features import ELR_VERSION
 from replay.cluster.histories import place, with_validity
@@ -102,10 +102,7 @@ def _taken_off(history: pa.Table, registered: pa.Table) -> tuple[Array, Array]:
     both = history.take(pa.array(np.concatenate([rows - 1, rows])))
     half = len(rows)
     isr, elr, replicas = (to_matrix(both[n]) for n in ("isr", "elr", "replicas"))
-    in_isr = (isr[np.concatenate([change, half + change])] == np.tile(broker, 2)[:, None]).any(axis=1)
-    in_elr = (elr[np.concatenate([change, half + change])] == np.tile(broker, 2)[:, None]).any(axis=1)
-    was_isr, is_isr = np.split(in_isr, 2)
-    was_elr, is_elr = np.split(in_elr, 2)
+    was_isr, is_isr, was_elr, is_elr = (has(of[at], broker) for of in (isr, elr) for at in (change, half + change))
     isr_size, elr_size = to_lengths(both["isr"]), to_lengths(both["elr"])
     directories = pc.fill_null(pc.binary_join(both["directories"].combine_chunks(), ","), "")
     steady = (replicas[:half] == replicas[half:]).all(axis=1)
