@@ -60,7 +60,6 @@ class _FileRows:
     sources: set[str | None] = field(default_factory=set)
     latest_ms: int = 0
     boots: BootTracker = field(default_factory=BootTracker)
-    count: int = 0
     is_whole: bool = False
     is_contiguous: bool = True
 
@@ -94,16 +93,17 @@ def read_broker_logs(
             place = {name: value for name, value in provenance(capture, file, 0).items() if name != "position"}
             scanner = _scan(stream, patterns, found, place, file)
         accounts[file.path] = _account(file, stream, scanner, found)
-        counts[file.path] = (scanner.events if scanner else 0, found.count)
         _flush(found)
+        counts[file.path] = (scanner.events if scanner else 0, sum(map(len, found.batches)))
         found.is_whole = is_collected and scanner is not None and not scanner.quarantined_bytes
         found.is_whole &= stream.broken_at is None
         if scanner is None or scanner.damage or stream.broken_at is not None:
             found.is_contiguous = False
         speakers[file.path] = frozenset(found.speakers)
-        node = None if len(found.sources) > 1 else _only(found.speakers) if found.speakers else file.node_id
+        is_of_one = len(found.speakers) <= 1 and len(found.sources) <= 1
+        node = next(iter(found.speakers), file.node_id) if is_of_one else None
         events += [_of_file(batch, node, found.is_whole) for batch in found.batches]
-        if file.kind == kinds.SERVER_LOG and len(found.speakers) <= 1 and len(found.sources) <= 1:
+        if file.kind == kinds.SERVER_LOG and is_of_one:
             place |= {"node_id": node, "whole_until_ms": _whole_until_ms(file) if found.is_whole else None}
             for row in found.boots.rows:
                 begins = row["begins_in_file"] and (found.is_whole or found.is_contiguous)
@@ -208,7 +208,6 @@ def _add(row: Row, line: Line, scanner: LineScanner, found: _FileRows) -> None:
     found.boots.add(row, before)
     row["node_id"] = speaker
     found.rows.append(row)
-    found.count += 1
     if len(found.rows) >= _CHUNK_ROWS:
         _flush(found)
 
@@ -251,10 +250,6 @@ def _of_file(batch: pa.RecordBatch, node: int | None, is_whole: bool) -> pa.Reco
     batch = with_column(batch, "file_is_whole", pa.repeat(pa.scalar(is_whole), len(batch)))
     nodes = batch["node_id"]
     return batch if node is None else with_column(batch, "node_id", nodes.fill_null(pa.scalar(node, pa.int32())))
-
-
-def _only(speakers: Counter[int]) -> int | None:
-    return next(iter(speakers)) if len(speakers) == 1 else None
 
 
 def _account(file: EvidenceFile, stream: TextStream, scanner: LineScanner | None, found: _FileRows) -> Account:
