@@ -23,8 +23,8 @@ from replay.plan.clients import OFFSETS, TRANSACTIONS
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
 from replay.plan.prevention import MOST_LONGEST
-from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Copy, Waiting, to_elect
-from replay.plan.step import MOST_PLACES, UNCLEAN, PlanStep, is_active
+from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, Copy, Waiting, to_elect
+from replay.plan.step import MOST_PLACES, PlanStep, is_active
 
 Copies = Mapping[tuple[str, int], Mapping[int, Copy]]
 
@@ -66,7 +66,7 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
     parts = lake.parts("partition_history", cluster, _STATE, WANTED, as_codes=True)
     last_seen, copies = _logs(lake, cluster)
     brokers = {row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)}
-    waiting, alone, alone_count = states_that_wait(parts, configs, copies, brokers)
+    waiting, alone, alone_count = states_that_wait(parts, copies, brokers)
     quorum = (lake.rows("quorum_history", cluster, ("offset", "voters")) or [{}])[-1]
     of = lake, cluster
     lost, bugs = (
@@ -101,18 +101,12 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
 
 def states_that_wait(
     parts: Iterable[pa.Table],
-    configs: Iterable[Row] = (),
     copies: Copies = MappingProxyType({}),
     brokers: Mapping[int, Row] = MappingProxyType({}),
 ) -> tuple[list[Waiting], list[Row], dict[int, int]]:
-    """`waiting`, `alone` and `alone_count` of PlanInput. parts: PARTITION_HISTORY, those of `WANTED`. configs:
-    CONFIG_HISTORY in force. copies: (topic_id, partition) -> broker -> its log, as read since the state began. brokers:
-    of PlanInput. All partitions count: one that is left out may be the one whose records an order of starts loses."""
-    in_force = {
-        row["resource_name"]: (row["effective_value"] == "true", row["source"])
-        for row in configs
-        if (row["resource_type"], row["name"]) == ("topic", UNCLEAN) and row["source"] is not None
-    }
+    """`waiting`, `alone` and `alone_count` of PlanInput. parts: PARTITION_HISTORY, those of `WANTED`. copies:
+    (topic_id, partition) -> broker -> its log, as read since the state began. brokers: of PlanInput. All partitions
+    count: one that is left out may be the one whose records an order of starts loses."""
     waiting: dict[Waiting, list[int]] = {}
     alone: list[Row] = []
     alone_count = Counter[int]()
@@ -121,8 +115,7 @@ def states_that_wait(
             for state in batch.to_pylist():
                 if state["leader"] < 0:
                     own = copies.get((state["topic_id"], state["partition"]), {})
-                    config = in_force.get(state["topic"], (False, "assumed_default"))
-                    waiting.setdefault(_waiting(state, own, brokers, *config), []).append(state["partition"])
+                    waiting.setdefault(_waiting(state, own, brokers), []).append(state["partition"])
                 held = [*state["isr"], *state["elr"]]
                 if len(held) == 1 and len(state["replicas"]) > 1:
                     alone_count[held[0]] += 1
@@ -134,9 +127,7 @@ def states_that_wait(
     return sorted(found, key=lambda each: (each.topic or "", each.topic_id, each.members)), alone, dict(alone_count)
 
 
-def _waiting(
-    state: Row, copies: Mapping[int, Copy], brokers: Mapping[int, Row], may_be_unclean: bool, layer: str
-) -> Waiting:
+def _waiting(state: Row, copies: Mapping[int, Copy], brokers: Mapping[int, Row]) -> Waiting:
     """What partitions of one class share: all but their numbers. The ELR keeps a broker that a reassignment took from
     the replicas, and only these are elected; the last known leader is, if it is alone in its list and nobody is in the
     ELR (PartitionChangeBuilder.maybePopulateTargetElr, electAnyLeader, canElectLastKnownLeader, 4.3.1)."""
@@ -149,10 +140,9 @@ def _waiting(
     passed_over = tuple(b for b in members if is_active(brokers, b) and _is_online(state, brokers[b]))
     if (best := to_elect(state["replicas"], may_lead, copies)) is not None:
         by, members = BY_LOG, [best]
-    unclean = ON if may_be_unclean else UNKNOWN if layer == "assumed_default" else OFF
     return Waiting(
         *(state["topic_id"], state["topic"], tuple(sorted(state["replicas"])), tuple(members)),
-        *(by, unclean, layer, passed_over),
+        *(by, passed_over),
         last_known=known[0] if len(known) == 1 else -1,
     )
 

@@ -20,7 +20,7 @@ from replay.plan.copies import copy, find_old_copies
 from replay.plan.inputs import PlanInput, about_waiting, logs_of, members_of, named
 from replay.plan.prevention import prevention
 from replay.plan.replicas import reassignments
-from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, Waiting, start_order
+from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, Waiting, start_order
 from replay.plan.step import (
     MOST_PLACES,
     UNCLEAN,
@@ -40,6 +40,9 @@ from replay.plan.step import (
     step,
     visible,
 )
+
+# unclean.leader.election.enable of a topic of which no config in the evidence says it: whether it is on, and its layer.
+_ASSUMED_OFF = (False, "assumed_default")
 
 
 def make_plan(given: PlanInput) -> list[PlanStep]:
@@ -111,15 +114,17 @@ def _turn_off_unclean(given: PlanInput) -> Iterator[PlanStep]:
     """Before any start: while it is on, the first replica that comes back is elected, also one that ran without its
     directory, or if the one copy that is left goes. A member, too, may be one that must not lead: with its registration
     after an unclean stop it leaves the ELR."""
-    risky = [each for each in given.waiting if each.unclean != OFF and len(each.replicas) > 1]
-    alone = {row["topic"] for row in given.alone}
-    on = {
-        (visible(config["resource_name"]), config["source"])
-        for config in given.configs
-        if config["resource_name"] in alone and (config["name"], config["effective_value"]) == (UNCLEAN, "true")
+    several = [each for each in given.waiting if len(each.replicas) > 1]
+    names = {row["topic"]: visible(row["topic"]) for row in given.alone}
+    names |= {each.topic: visible(each.topic, each.topic_id) for each in several}
+    found = dict.fromkeys(names, _ASSUMED_OFF) | {
+        row["resource_name"]: (row["effective_value"] == "true", row["source"])
+        for row in given.configs
+        if row["resource_name"] in names and row["name"] == UNCLEAN and row["source"] is not None
     }
-    on |= {(visible(each.topic, each.topic_id), each.layer) for each in risky if each.unclean == ON}
-    unknown = {(visible(each.topic, each.topic_id), each.layer) for each in risky if each.unclean != ON}
+    risky = [each for each in several if found[each.topic][0] or found[each.topic] == _ASSUMED_OFF]
+    on = {(names[topic], layer) for topic, (is_on, layer) in found.items() if is_on}
+    unknown = {(names[each.topic], _ASSUMED_OFF[1]) for each in risky if not found[each.topic][0]}
     if not (both := on | unknown):
         return
     by_controller = given.has_no_majority or not any(is_active(given.brokers, b) for b in given.brokers)

@@ -17,7 +17,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 ISR, ELR, LAST_KNOWN, BY_LOG, NOBODY = "isr", "elr", "last_known", "by_log", "nobody"
-ON, OFF, UNKNOWN = "on", "off", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +25,10 @@ class Waiting:
 
     replicas: ids, sorted; members: those whose return Kafka answers with an election while unclean election is off:
     the ISR, else the ELR, else the last known leader, as `by` says; none for NOBODY. BY_LOG: the one replica that is to
-    be elected by hand, as the captured logs have it (`to_elect`). unclean: ON, OFF, or UNKNOWN if no
-    config in the evidence sets unclean.leader.election.enable; layer: where it is set. passed_over: those whom Kafka
-    may elect that were active, in a directory that was online, and did not lead: it was assigned after the last
-    election, in place of the one that had their log. last_known: the one last known leader, -1 for none. partitions:
-    the first ones, of BY_LOG all; count: how many there are.
+    be elected by hand, as the captured logs have it (`to_elect`). passed_over: those whom Kafka may elect that were
+    active, in a directory that was online, and did not lead: it was assigned after the last election, in place of the
+    one that had their log. last_known: the one last known leader, -1 for none. partitions: the first ones, of BY_LOG
+    all; count: how many there are.
     """
 
     topic_id: str
@@ -38,8 +36,6 @@ class Waiting:
     replicas: tuple[int, ...]
     members: tuple[int, ...]
     by: str
-    unclean: str
-    layer: str
     passed_over: tuple[int, ...] = ()
     last_known: int = -1
     partitions: tuple[int, ...] = (0,)

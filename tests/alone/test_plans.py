@@ -82,10 +82,11 @@ def planned(world: World, with_logs: bool) -> list[PlanStep]:
     config = {"resource_type": "topic", "resource_name": "t", "name": UNCLEAN}
     copies = {b: copy_of(log, world.brokers[b].disk.marks) for b, log in world.logs(state).items() if with_logs}
     config |= {"effective_value": unclean, "source": "topic"}
-    waiting, alone, alone_count = states_that_wait([table], [config], {(state.topic_id, 0): copies})
+    waiting, alone, alone_count = states_that_wait([table], {(state.topic_id, 0): copies})
     down = {"incarnation_id": "i", "fenced": True, "in_controlled_shutdown": False, "offset": 9, "broker_epoch": 2}
     brokers = dict.fromkeys(world.brokers, down)
-    return make_plan(PlanInput(waiting=waiting, alone=alone, alone_count=alone_count, brokers=brokers))
+    of = {"waiting": waiting, "alone": alone, "alone_count": alone_count, "configs": [config]}
+    return make_plan(PlanInput(**of, brokers=brokers))
 
 
 def of_members(world: World) -> set[int]:

@@ -29,7 +29,8 @@ from replay.incident.departures import GONE, KILLED, PAUSED, REBOOTED, STOPPED, 
 from replay.incident.page_one import page_one
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
-from replay.plan.start_order import ELR, ON, Waiting
+from replay.plan.start_order import ELR, Waiting
+from replay.plan.step import UNCLEAN
 from tests.support.golden import FOLDER
 
 TOPIC_ID = "HS26_evqTuGXhSeNomuVKg"
@@ -252,10 +253,11 @@ def policy(name: str, **values: Any) -> dict[str, Any]:
 def small_plan() -> dict[str, Any]:
     """A plan with facts, assumptions, predictions and commands."""
     config = {"resource_type": "topic", "resource_name": "audit", "effective_value": "1"}
-    min_isr = config | {"name": "min.insync.replicas", "source": "assumed_default"}
-    waiting = Waiting(TOPIC_ID, "ledger", (1, 2, 3), (3,), ELR, ON, "topic")
+    configs = [config | {"name": "min.insync.replicas", "source": "assumed_default"}]
+    configs.append(config | {"resource_name": "ledger", "name": UNCLEAN, "effective_value": "true", "source": "topic"})
+    waiting = Waiting(TOPIC_ID, "ledger", (1, 2, 3), (3,), ELR)
     down = {"incarnation_id": "i", "fenced": True, "in_controlled_shutdown": True, "offset": 98, "broker_epoch": 20}
-    return as_row(make_plan(PlanInput([waiting], configs=[min_isr], brokers=dict.fromkeys((1, 2, 3), down))))
+    return as_row(make_plan(PlanInput([waiting], configs=configs, brokers=dict.fromkeys((1, 2, 3), down))))
 
 
 def window_reason() -> list[dict[str, Any]]:

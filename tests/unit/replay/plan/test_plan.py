@@ -11,7 +11,7 @@ from jobs.incident.plan import as_row
 from replay.findings.statements import statement
 from replay.plan.inputs import PlanInput
 from replay.plan.plan import make_plan
-from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, OFF, ON, UNKNOWN, Waiting
+from replay.plan.start_order import BY_LOG, ELR, ISR, LAST_KNOWN, NOBODY, Waiting
 from replay.plan.step import Phase, PlanStep
 from tests.support.paths import ROOT
 from tests.support.report_rows import TOPIC_ID, exposure, finding, other_kind, state
@@ -21,10 +21,9 @@ UNCLEAN = "unclean.leader.election.enable"
 BY = {"isr": ISR, "elr": ELR, "last": LAST_KNOWN, "log": BY_LOG, "nobody": NOBODY}
 
 
-def waiting(by: str = ELR, members: tuple[int, ...] = (3,), unclean: str = ON, **values: Any) -> Waiting:
-    layer = "assumed_default" if unclean == UNKNOWN else "topic"
-    given = {"topic_id": TOPIC_ID, "topic": "ledger", "replicas": (1, 2, 3), "layer": layer}
-    return Waiting(**{**given, "members": members, "by": by, "unclean": unclean, **values})
+def waiting(by: str = ELR, members: tuple[int, ...] = (3,), **values: Any) -> Waiting:
+    given = {"topic_id": TOPIC_ID, "topic": "ledger", "replicas": (1, 2, 3)}
+    return Waiting(**{**given, "members": members, "by": by, **values})
 
 
 def broker(fenced: bool = True, epoch: int = 20, **values: Any) -> dict[str, Any]:
@@ -58,13 +57,14 @@ def plan_input(items: list[str]) -> PlanInput:
         if word == "waiting":
             topic = values.get("topic", "ledger")
             more = {"topic": topic, "topic_id": TOPIC_ID if topic == "ledger" else topic[0]}
-            more |= {"layer": values["layer"]} if "layer" in values else {}
             more |= {"passed_over": (int(values["passed"]),)} if "passed" in values else {}
             more |= {"last_known": int(values["known"])} if "known" in values else {}
             more |= {"count": int(values["count"])} if "count" in values else {}
             more |= {"replicas": tuple(ids(values["replicas"]))} if "replicas" in values else {}
-            unclean = {"on": ON, "off": OFF, "?": UNKNOWN}[given[2]]
-            found["waiting"].append(waiting(BY[given[0]], tuple(ids(given[1])), unclean, **more))
+            if given[2] != "?":
+                value = {"on": "true", "off": "false"}[given[2]]
+                found["configs"].append(config(topic, UNCLEAN, value, values.get("layer", "topic")))
+            found["waiting"].append(waiting(BY[given[0]], tuple(ids(given[1])), **more))
         elif word in ("up", "down"):
             brokers |= dict.fromkeys(ids(given[0]), broker(fenced=word == "down"))
         elif word == "broker":

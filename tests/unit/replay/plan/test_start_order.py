@@ -17,9 +17,6 @@ from replay.plan.start_order import (
     ISR,
     LAST_KNOWN,
     NOBODY,
-    OFF,
-    ON,
-    UNKNOWN,
     Copy,
     Waiting,
     start_order,
@@ -35,9 +32,13 @@ def down(*ids: int) -> dict[int, dict[str, Any]]:
     return dict.fromkeys(ids, row)
 
 
-def waiting(members: list[int], replicas: list[int], by: str = ELR, unclean: str = ON, topic: str = "t") -> Waiting:
-    layer = "assumed_default" if unclean == UNKNOWN else "topic"
-    return Waiting(topic, topic, tuple(sorted(replicas)), tuple(sorted(members)), by, unclean, layer)
+def waiting(members: list[int], replicas: list[int], by: str = ELR, topic: str = "t") -> Waiting:
+    return Waiting(topic, topic, tuple(sorted(replicas)), tuple(sorted(members)), by)
+
+
+def config(topic: str | None, value: str, source: str = "topic") -> dict[str, Any]:
+    row = {"resource_type": "topic", "resource_name": topic, "name": UNCLEAN}
+    return {**row, "effective_value": value, "value": value, "source": source}
 
 
 def random_rows(random: Random) -> list[Waiting]:
@@ -47,12 +48,12 @@ def random_rows(random: Random) -> list[Waiting]:
         by = random.choice((ISR, ELR, ELR, ELR, LAST_KNOWN, NOBODY))
         most = {ISR: len(replicas), ELR: len(replicas), LAST_KNOWN: 1, NOBODY: 0}[by]
         members = random.sample(replicas, random.randint(min(most, 1), most))
-        rows.append(waiting(members, replicas, by, random.choice((ON, ON, OFF, UNKNOWN)), f"t{number}"))
+        rows.append(waiting(members, replicas, by, f"t{number}"))
     return rows
 
 
-def planned(rows: list[Waiting]) -> dict[str, PlanStep]:
-    steps = make_plan(PlanInput(waiting=rows, brokers=down(*BROKERS)))
+def planned(rows: list[Waiting], configs: list[dict[str, Any]]) -> dict[str, PlanStep]:
+    steps = make_plan(PlanInput(waiting=rows, configs=configs, brokers=down(*BROKERS)))
     assert len({step.code for step in steps}) == len(steps) <= 10
     return {step.code: step for step in steps}
 
@@ -61,13 +62,14 @@ def test_brokers_start_once_and_members_before_outsiders_wherever_an_order_does_
     random = Random(31)
     for _ in range(500):
         rows = random_rows(random)
-        plan = planned(rows)
+        is_on = [random.choice(("true", "true", "false", None)) for _ in rows]
+        plan = planned(rows, [config(row.topic, on) for row, on in zip(rows, is_on, strict=True) if on])
         order, rest = (plan[code].brokers if code in plan else () for code in ("start", "elect"))
         assert len({*order, *rest}) == len(order) + len(rest)
         assert {*order, *rest} == {b for row in rows for b in row.replicas}
         assert (early(rows, order) == 0) == (min(early(rows, other) for other in permutations(order)) == 0)
         # The config comes before any start where a start could elect an outsider.
-        assert ("turn_off_unclean" in plan) == any(row.unclean != OFF for row in rows)
+        assert ("turn_off_unclean" in plan) == any(on != "false" for on in is_on)
         assert next(iter(plan)) == "turn_off_unclean" or "turn_off_unclean" not in plan
 
 
@@ -119,13 +121,13 @@ def test_a_replica_that_is_elected_by_hand_starts_first_even_if_it_is_an_outside
     assert start_order(rows, (2, 3)) == (2, 3)
 
 
-def waits(*brokers: Any, configs: Any = (), copies: Any = None, count: int = 1, **values: Any) -> Waiting:
+def waits(*brokers: Any, copies: Any = None, count: int = 1, **values: Any) -> Waiting:
     """The row of partitions of replicas 1, 2 and 3 without a leader. copies: broker -> log of each."""
     state = {"topic_id": "i", "topic": "t", "leader": -1, "replicas": [1, 2, 3]}
     state |= {"isr": [], "elr": [], "last_known_elr": [], **values}
     states = [{"partition": number, **state} for number in range(count)]
     of_all = {("i", number): copies or {} for number in range(count)}
-    ((row,), _, _) = states_that_wait([pa.Table.from_pylist(states)], configs, of_all, *brokers)
+    ((row,), _, _) = states_that_wait([pa.Table.from_pylist(states)], of_all, *brokers)
     return row
 
 
@@ -134,19 +136,6 @@ def test_each_partition_that_is_elected_by_hand_has_its_command() -> None:
     logs = {2: Copy(1, 20, 1, 20), 3: Copy(1, 8, 1, 20)}
     assert [len(waits(isr=[3], copies=of, count=25).partitions) for of in (logs, {})] == [25, 20]
     assert (waits(isr=[3], copies=logs).by, waits(count=25).left_out) == (BY_LOG, 5)
-
-
-@pytest.mark.parametrize(
-    ("value", "source", "unclean"),
-    [("true", "topic", ON), ("true", "cluster", ON), ("false", "topic", OFF), ("false", "assumed_default", UNKNOWN)],
-)
-def test_a_config_that_was_set_while_there_was_no_leader_counts(value: str, source: str, unclean: str) -> None:
-    """Drill plan_isr on 4.3.1: the state has the config of its begin, and the plan left out a topic that had been
-    changed since."""
-    config = {"resource_type": "topic", "resource_name": "t", "name": UNCLEAN}
-    config |= {"effective_value": value, "source": source}
-    rows = [waits(configs=[config | {"resource_name": topic}]) for topic in ("t", "u")]
-    assert [(row.unclean, row.layer) for row in rows] == [(unclean, source), (UNKNOWN, "assumed_default")]
 
 
 @pytest.mark.parametrize(
