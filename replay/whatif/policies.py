@@ -25,17 +25,13 @@ POLICIES = {
     BEFORE_ELR_UNCLEAN: "ELR off, unclean.leader.election.enable on",
 }
 _RECOVERING = (NONE, BALANCED, AGGRESSIVE, ALL_REPLICAS)
-# The values of unclean.recovery.strategy, and the KIP's older names of two of them.
+# The values of unclean.recovery.strategy.
 _STRATEGIES = {"none": NONE, "balanced": BALANCED, "aggressive": AGGRESSIVE}
-_OLDER = {"manual": NONE, "proactive": AGGRESSIVE}
 
 
 def policy_of_strategy(name: str) -> str:
-    """The policy of an unclean.recovery.strategy; the older names (Manual, Proactive) are accepted too.
-
-    Errors: ValueError for a name that is not a strategy.
-    """
-    policy = (_STRATEGIES | _OLDER).get(name.lower())
+    """The policy of an unclean.recovery.strategy. Errors: ValueError for a name that is not a strategy."""
+    policy = _STRATEGIES.get(name.lower())
     if policy is None:
         raise ValueError(f"{name!r} is not a strategy of KIP-966 (expected one of {', '.join(_STRATEGIES)})")
     return policy

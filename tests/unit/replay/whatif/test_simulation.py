@@ -315,9 +315,8 @@ def test_an_unclean_election_where_none_was_recorded_has_no_bound() -> None:
     assert all(r["loss_min_would_be"] >= 0 for r in rows if r["loss_min_would_be"] is not None)
 
 
-def test_strategies_have_older_names() -> None:
-    assert policy_of_strategy("Proactive") == policy_of_strategy("aggressive") == "unclean_recovery_aggressive"
-    assert policy_of_strategy("manual") == "unclean_recovery_none"
+def test_strategies_have_names() -> None:
+    assert policy_of_strategy("aggressive") == "unclean_recovery_aggressive"
     assert policy_of_strategy("Balanced") in POLICIES
     with pytest.raises(ValueError, match="'bold' is not a strategy"):
         policy_of_strategy("bold")
