@@ -162,32 +162,26 @@ def _start(given: PlanInput) -> Iterator[PlanStep]:
     failed = _failed(given, helped)
     if not (order or by_log or failed):
         return
-    one = len(order) == 1
-    starts = f"start broker {order[0]}" if one else f"start brokers in the order {', '.join(map(str, order))}"
-    # Had it died with a majority of the controllers, the log would not show it.
-    alone = sorted(led.difference(order))
-    text = f"Once {joined(alone)} run{'s' * (len(alone) == 1)}, {starts}" if alone else starts.capitalize()
-    if not order:
-        text, then = "", ""
-    elif by_log or not set(order).isdisjoint(members_of(helped)):
-        then = f"; wait for the leaders {'of the partitions that need it' if one else 'after each'}."
-    elif given.alone_count:
-        then = f": {count(sum(given.alone_count.values()), 'partition')} had one copy left in the ISR or ELR."
-    else:
-        then = "."
-    if failed:
-        again = f"Restart {joined(sorted(failed))} once the failed log directories work again."
-        text = f"{again} {text}" if order else again
+    texts = [f"Restart {joined(sorted(failed))} once the failed log directories work again."] if failed else []
+    if order:
+        one = len(order) == 1
+        starts = f"start broker {order[0]}" if one else f"start brokers in the order {', '.join(map(str, order))}"
+        # Had it died with a majority of the controllers, the log would not show it.
+        alone = sorted(led.difference(order))
+        text = f"Once {joined(alone)} run{'s' * (len(alone) == 1)}, {starts}" if alone else starts.capitalize()
+        if by_log or not set(order).isdisjoint(members_of(helped)):
+            text += f"; wait for the leaders {'of the partitions that need it' if one else 'after each'}"
+        elif given.alone_count:
+            text += f": {count(sum(given.alone_count.values()), 'partition')} had one copy left in the ISR or ELR"
+        texts.append(f"{text}.")
     if by_log:
         number = sum(each.count for each in by_log)
         if_none = "if it gets none" if number == 1 else "if they get none"
-        leaders = f"leader{'s' * (number > 1)} of {count(number, 'partition')}"
-        then += f"{' ' * bool(text)}Elect the {leaders} by hand {if_none}."
+        texts.append(f"Elect the leader{'s' * (number > 1)} of {count(number, 'partition')} by hand {if_none}.")
     by_hand = tuple(_by_hand(given, by_log, order))
     yield step(
         "start",
-        starts=text,
-        then=then,
+        starts=" ".join(texts),
         facts=(
             *(say("directory_failed", broker=b, places=named(rows)) for b, rows in sorted(failed.items())),
             *_waited_for(given, order),
@@ -309,16 +303,14 @@ def _no_unclean_election(given: PlanInput) -> Iterator[PlanStep]:
             no_min_isr=" and change no min ISR" if elr else "",
             number=count(number, "partition"),
             wait="waits" if number == 1 else "wait",
-            facts=_members_facts(rows),
+            facts=(
+                say(f"was_{by}", members=", ".join(map(str, members)), places=named(own))
+                for (by, members), own in groups(rows, lambda each: (each.by, each.members)).items()
+            ),
             predictions=(say("lost_for_good"), *([say("empties_elr")] if elr else [])),
             brokers=members_of(rows),
             of=about_waiting(given, rows),
         )
-
-
-def _members_facts(waiting: Sequence[Waiting]) -> Iterator[str]:
-    for (by, members), rows in groups(waiting, lambda each: (each.by, each.members)).items():
-        yield say(f"was_{by}", members=", ".join(map(str, members)), places=named(rows))
 
 
 def _keep_disks(given: PlanInput) -> Iterator[PlanStep]:
