@@ -274,31 +274,25 @@ def is_safe(found: Iterable[str]) -> bool:
     return set(found) <= {ONE_LEFT}
 
 
-def changed_rows(before: Now, then: Now, found: Sequence[Sequence[str]]) -> Array:
-    """Numbers of the partitions that a step changes, or makes worse."""
-    was, now = before.cases, then.cases
-    same = (was.leader == now.leader) & same_set(was.isr, now.isr) & same_set(was.elr, now.elr)
-    return np.flatnonzero(~same | np.array([bool(f) for f in found], dtype=bool))
-
-
 def rows_of(before: Now, then: Now, step: ClusterAction, condition: str | None) -> Iterator[Row]:
     """The partitions that a step changes: rows {step, condition: predicted only if this holds, null: in any case;
     topic_id, topic, partition, recorded_leader: before the step, leader: after it, -1: none; isr, elr: after it;
     effects: names of EFFECTS; loss_max: acknowledged offsets that the step itself loses at most}. loss_max is 0 where
     nobody leads or the leader is of ISR or ELR, with its own directory, else null: a caller that knows log ends may
     bound it."""
-    found = effects(before, then, step)
-    rows = changed_rows(before, then, found)
+    found, was, now = effects(before, then, step), before.cases, then.cases
+    same = (was.leader == now.leader) & same_set(was.isr, now.isr) & same_set(was.elr, now.elr)
+    rows = np.flatnonzero(~same | np.array([bool(f) for f in found], dtype=bool))
     names = before.names.select([f.name for f in PARTITION]).take(pa.array(rows)).to_pylist()
     for row, name in zip(rows.tolist(), names, strict=True):
         yield {
             "step": str(step),
             "condition": condition,
             **name,
-            "recorded_leader": int(before.cases.leader[row]),
-            "leader": int(then.cases.leader[row]),
-            "isr": sorted(members_of(then.cases.isr[row])),
-            "elr": sorted(members_of(then.cases.elr[row])),
+            "recorded_leader": int(was.leader[row]),
+            "leader": int(now.leader[row]),
+            "isr": sorted(members_of(now.isr[row])),
+            "elr": sorted(members_of(now.elr[row])),
             "effects": found[row],
             "loss_max": 0 if _LOSES.isdisjoint(found[row]) else None,
         }
