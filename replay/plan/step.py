@@ -218,11 +218,8 @@ def moment(timestamp_ms: int | None) -> str:
 
 def size_text(count: int) -> str:
     """A number of bytes in its largest unit, up to TiB."""
-    value, units = float(count), ["TiB", "GiB", "MiB", "KiB", "B"]
-    while value >= 1024 and len(units) > 1:
-        value /= 1024
-        units.pop()
-    return f"{count} B" if units[-1] == "B" else f"{value:.1f} {units[-1]}"
+    exponent = min((max(count, 1).bit_length() - 1) // 10, 4)
+    return f"{count} B" if not exponent else f"{count / 1024**exponent:.1f} {'KMGT'[exponent - 1]}iB"
 
 
 def count(number: int, noun: str) -> str:
