@@ -67,7 +67,7 @@ def watch(
     """
     into.mkdir(parents=True, exist_ok=True)
     follower = Follower(into, begin(folders, *identity(folders)), lambda end: _reread(folders, end), tell)
-    follower.configure(_static(folders, follower), observers(folders))
+    configure(folders, follower)
     if following is not None:
         following.read_up_to = follower.read_up_to
     session = build_session(settings)
@@ -107,7 +107,7 @@ def _followed(session: SparkSession, folders: Sequence[Path], follower: Follower
         try:
             rows = batch.toArrow()
             if not folders_of(rows) <= follower.kept.ends.keys():
-                follower.configure(_static(folders, follower), observers(folders))
+                configure(folders, follower)
             follower.process(rows, number)
         except KraftForensicsError as error:  # Spark makes text of it
             failed.append(error)
@@ -158,13 +158,6 @@ def identity(folders: Sequence[Path]) -> tuple[str, dict[int, dict[str, str]]]:
     return next(iter(clusters), "unknown"), static
 
 
-def observers(folders: Sequence[Path]) -> set[str]:
-    """The folders of logs of brokers alone: no vote counts what they have (KIP-595)."""
-    logs = {file.parent for folder in folders for file in _logs(folder, METADATA_SEGMENT)}
-    roles = {str(log): _nearest(log, "server.properties").get("process.roles", "controller") for log in logs}
-    return {log for log, named in roles.items() if "controller" not in named}
-
-
 def _nearest(log: Path, name: str) -> dict[str, str]:
     """The properties file of that name that is nearest to a log; nothing without one."""
     files = (above / part / name for above in (log, *list(log.parents)[:3]) for part in ("", "config"))
@@ -191,12 +184,15 @@ def begin(folders: Sequence[Path], cluster: str, static: dict[int, dict[str, str
     return live
 
 
-def _static(folders: Sequence[Path], follower: Follower) -> dict[int, dict[str, str]]:
-    """Node id -> server.properties. Errors: WatchError for logs of another cluster than is followed."""
+def configure(folders: Sequence[Path], follower: Follower) -> None:
+    """Use nodes' files as they are now. No vote counts the log of a broker alone (KIP-595). Errors: WatchError for logs
+    of another cluster than is followed."""
     cluster, static = identity(folders)
     if follower.kept.live.cluster_id != cluster:
         raise WatchError(f"{follower.folder}: follows cluster {follower.kept.live.cluster_id}, not {cluster}")
-    return static
+    logs = {file.parent for folder in folders for file in _logs(folder, METADATA_SEGMENT)}
+    roles = {str(log): _nearest(log, "server.properties").get("process.roles", "controller") for log in logs}
+    follower.configure(static, {log for log, named in roles.items() if "controller" not in named})
 
 
 def _reread(folders: Sequence[Path], end: int) -> tuple[Live, pa.Table]:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from evidence.wire.batches import scan_batches
 from jobs.spark.kraft_source import read_rows
 from jobs.watch.follower import Follower, WatchError, step, surviving_rows
-from jobs.watch.stream import _reread, begin, identity, observers, rows_before
+from jobs.watch.stream import _reread, begin, configure, identity, rows_before
 from jobs.watch.tables import ALARMS, STATES
 from replay.live import Live
 from tests.support.paths import CAPTURES
@@ -192,12 +192,11 @@ def test_tables_that_are_tidied_have_the_same_rows(tmp_path: Path) -> None:
 
 def test_a_brokers_log_does_not_count_for_what_is_committed(tmp_path: Path) -> None:
     """It may have records that only the leader has of all voters."""
-    for log in (places := folders(CHURN))[1:]:
-        (log / "server.properties").write_text("process.roles=broker\n")
-    found = []
-    for name, ignored in (("all", set[str]()), ("voters", observers(places))):
-        followed = follower(tmp_path / name, CHURN, [])
-        followed.configure({}, ignored)
+    found, places = [], folders(CHURN)
+    for name in ("controllers", "brokers"):
+        for log in places[1:] if name == "brokers" else ():
+            (log / "server.properties").write_text("process.roles=broker\n")
+        configure(places, followed := follower(tmp_path / name, CHURN, []))
         followed.process(rows_of_batches(CHURN, 4)[0], 0)
         found.append({row["commit_state"] for row in followed.tables.rows(STATES)})
     for log in places[1:]:
