@@ -1,6 +1,7 @@
 """Compare the rows of two tables by a key of several columns. Null equals null, and text its code in a dictionary."""
 
 import atexit
+import tempfile
 from collections.abc import Sequence
 from functools import cache
 
@@ -38,6 +39,7 @@ def _places(query: str, rows: pa.Table, known: pa.Table, key: Sequence[str]) -> 
 
 @cache
 def database() -> duckdb.DuckDBPyConnection:
-    """One for all queries of the process: to open one takes longer than most of them."""
+    """One for all queries of the process: to open one takes longer than most of them. What needs more memory than there
+    is goes to the temporary folder, not to the one that the command was called in."""
     atexit.register(database.cache_clear)  # DuckDB complains of what is left when the interpreter has ended
-    return duckdb.connect()
+    return duckdb.connect(config={"temp_directory": tempfile.gettempdir()})

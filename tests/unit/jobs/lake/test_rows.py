@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from jobs.lake import row_groups
 from jobs.lake.row_groups import WITHOUT_TOPIC, SlicedFile, Slices, TopicBucket, power_of_two, read_bucket, slice_count
-from jobs.lake.row_keys import matches, new_rows
+from jobs.lake.row_keys import database, matches, new_rows
 from jobs.lake.storage import Storage
 
 SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string()), ("other", pa.int32())])
@@ -57,6 +57,16 @@ def keyed(found: list[Keyed], encoded: bool, chunks: int = 1) -> pa.Table:
 def test_new_rows(added: list[Keyed], known: list[Keyed], encoded: bool, chunks: int) -> None:
     found = new_rows(keyed(added, encoded, chunks), keyed(known, encoded=False), KEY)
     assert found.to_pylist() == by_hand(added, known)
+
+
+def test_a_query_takes_the_room_that_it_needs_in_the_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with database.__wrapped__() as connection:
+        connection.execute("set memory_limit = '20MB'")
+        connection.execute("create temp table t as select repeat('x', 50) || range as text from range(400_000)")
+        assert [*tmp_path.glob("duckdb_temp_*")]
 
 
 @given(rows=rows, known=rows, encoded=st.booleans(), chunks=st.integers(1, 3))
