@@ -17,7 +17,7 @@ from evidence import kinds
 from evidence.capture.files import Capture, open_capture
 from evidence.capture.remote import Location
 from jobs.config.settings import Settings
-from jobs.custody.tables import MOST_ROWS, Difference, asked, key_of, only_in
+from jobs.custody.tables import MOST_ROWS, Difference, key_of, only_in
 from jobs.detect.stage import run_detect
 from jobs.ingest.captures import files_digest
 from jobs.ingest.records import RECORDS, SNAPSHOTS
@@ -29,6 +29,7 @@ from jobs.replay.buckets import HISTORY, BucketFiles, buckets, read_changes, rea
 from jobs.replay.cluster_state import LogConflictError, load_cluster_state, replayed_from
 from jobs.replay.stage import replay
 from jobs.replay.task import reduced
+from jobs.views.in_duckdb import rows_of
 
 _LOGS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.DUMP_LOG)
 # Of a record or batch that several files hold, the lake names the first that was read. Its commit state, and the nodes
@@ -111,7 +112,7 @@ def _compare(
     place = """if("offset" is null, sha256 || '@' || position, null)""" if has_offset else "null::text"
     query = text.format(key=key, place=place, columns=", ".join(f'"{column}"' for column in columns))
     values = {"capture": capture, "files": [*of_files], "changed": [*changed, ""], "most": MOST_ROWS}
-    for row in asked(query, values, stored=stored, derived=again.dataset(name)):
+    for row in rows_of(query, values, {"stored": stored, "derived": again.dataset(name)}):
         if row["number"] <= MOST_ROWS:
             yield Difference(name, row["what"], _TEXTS[row["what"]], row["path"], key_of(name, row["key"]))
         else:

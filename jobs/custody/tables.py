@@ -3,10 +3,8 @@
 Everything is read, nothing is written. Rows are compared only where the files are not those that the commits name.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -19,6 +17,7 @@ from jobs.lake.lake import Lake, Row
 from jobs.lake.marks import OWN_OPERATIONS, author, link_of, metadata_of, stage_of
 from jobs.lake.storage import LakeError
 from jobs.lake.tables import CLUSTER_ID, INGESTED, STAGES, TABLES
+from jobs.views.in_duckdb import rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +163,5 @@ def only_in(one: pa.Table | Dataset, other: pa.Table | Dataset, columns: Sequenc
     names = ", ".join(f'"{name}"' for name in columns)
     query = f"select {names} from one except all select {names} from other"
     first = f"select *, count(*) over () as rows_in_all from ({query}) order by all limit {MOST_ROWS}"
-    found = asked(first, one=one, other=other)
+    found = rows_of(first, None, {"one": one, "other": other})
     return [{name: row[name] for name in columns} for row in found], found[0]["rows_in_all"] if found else 0
-
-
-def asked(query: str, values: Mapping[str, Any] | None = None, **tables: pa.Table | Dataset) -> list[Row]:
-    """The rows of a query that may need more room than there is memory. values: of its parameters."""
-    with TemporaryDirectory(prefix="kraft-forensics-") as folder, duckdb.connect() as connection:
-        connection.execute(f"set temp_directory = '{folder}'")
-        for name, rows in tables.items():
-            connection.register(name, rows)
-        found: list[Row] = connection.sql(query, params=values).to_arrow_table().to_pylist()
-    return found

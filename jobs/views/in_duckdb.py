@@ -1,6 +1,7 @@
 """The tables and views of lakes in DuckDB, which reads them through Arrow; the queries of rooms. Needs no Spark."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.dataset import Dataset, dataset
 
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.lake.row_keys import database
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import READ, views
@@ -41,39 +42,44 @@ def connect(lakes: Sequence[Lake], cluster: str | None = None) -> duckdb.DuckDBP
 
 def ask(
     query: str, of: tuple[Lake, str] | None = None, values: Mapping[str, Any] | None = None, **given: pa.Table | Dataset
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """The rows of a query. Sums of integers never overflow.
 
     query: `incident/terms` is jobs/incident/terms.sql. of: a lake and a cluster, whose tables it reads. values: of its
     parameters, `$name`. given: further tables, by the names that the query has for them.
     """
-    with database().cursor() as connection:
-        found = connection.execute(_text(connection, query, of, given), values)
+    text = _text(query)
+    if of is not None:
+        lake, cluster = of
+        names = set(READ.findall(text)) & TABLES.keys() - given.keys()
+        given |= {name: lake.dataset(name).filter(pc.field("cluster_id") == cluster) for name in names}
+    return rows_of(text, values, given)
+
+
+def rows_of(text: str, values: Mapping[str, Any] | None, given: Mapping[str, pa.Table | Dataset]) -> list[Row]:
+    """As `ask`, of a query that is in no file."""
+    with _registered(given) as connection:
+        found = connection.execute(text, values)
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def ask_table(query: str, values: Mapping[str, Any] | None = None, **given: pa.Table) -> pa.Table:
     """As `ask`, for many rows."""
+    with _registered(given) as connection:
+        return connection.sql(_text(query), params=values).to_arrow_table()
+
+
+def _text(query: str) -> str:
+    return files("jobs").joinpath(f"{query}.sql").read_text("utf-8")
+
+
+@contextmanager
+def _registered(given: Mapping[str, pa.Table | Dataset]) -> Iterator[duckdb.DuckDBPyConnection]:
     with database().cursor() as connection:
-        return connection.sql(_text(connection, query, None, given), params=values).to_arrow_table()
-
-
-def _text(
-    connection: duckdb.DuckDBPyConnection,
-    query: str,
-    of: tuple[Lake, str] | None,
-    given: Mapping[str, pa.Table | Dataset],
-) -> str:
-    """The text of a query, whose tables are made known."""
-    text = files("jobs").joinpath(f"{query}.sql").read_text("utf-8")
-    if of is not None:
-        lake, cluster = of
-        for name in set(READ.findall(text)) & TABLES.keys() - given.keys():
-            connection.register(name, lake.dataset(name).filter(pc.field("cluster_id") == cluster))
-    for name, rows in given.items():
-        connection.register(name, rows)
-    return text
+        for name, rows in given.items():
+            connection.register(name, rows)
+        yield connection
 
 
 def _literal(text: str) -> str:
