@@ -352,7 +352,7 @@ class _Partition:
             leader=winner,
             leader_epoch=int(states.leader_epoch[row]),
             elected_ms=elected_ms,
-            knows_by_ms=self.cluster.heard_by_ms(elected_ms) + PROPAGATION_MS,
+            knows_by_ms=self._knows_by_ms(row, session),
             until_ms=until_ms,
             closed=bool(facts.closed[row]),
             session=session,
@@ -371,6 +371,14 @@ class _Partition:
             is_first=lambda found: self._is_first(found, row),
             is_passed_over=is_passed_over(self.terms, row),
         )
+
+    def _knows_by_ms(self, row: int, session: Session | None) -> int:
+        """Since when the elected process certainly knew that it leads: its exporter shows a state that it cannot be
+        about before. It may have led before, and not know yet who led in between, as its metadata publisher waits."""
+        leader, elected_ms = int(self.states.leader[row]), int(self.facts.timestamp_ms[row])
+        texts = (s for s in self.evidence.scrapes.get(leader, ()) if self._gone_by(leader, session, s) >= row)
+        shown_ms = min((s.captured_at_ms - self.clock.error_ms - 1 for s in texts), default=INT64_MAX)
+        return max(self.cluster.heard_by_ms(elected_ms) + PROPAGATION_MS, shown_ms)
 
     def _shows_its_log(self, term: LeaderTerm) -> bool:
         """Whether what is read of the leader in the term is of the log that it led with: its exporter names topics, and
