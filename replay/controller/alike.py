@@ -105,7 +105,7 @@ class _Codes:
 
     def add_values(self, values: Array) -> None:
         """values: bool or integers."""
-        self.add(_numbered(values)[0])
+        self.add(values if values.dtype == bool else _numbered(values)[0])
 
     def kinds(self) -> tuple[Array, Array]:
         """(the kind of each row, numbered in the order of their first rows; these first rows)."""
