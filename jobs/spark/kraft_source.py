@@ -11,10 +11,9 @@ list. Each file gives its own rows: the logs of three controllers give a record 
 is. Read one controller's folder for one log. The other options are in kraft_options.toml. Secrets are redacted.
 
 Records of a snapshot are numbered from 0 and have a `snapshot_end_offset`; records of the log do not. With `.schema()`
-only its columns are given. With the option pushFilters, comparisons of `offset`, `timestamp_ms` and `type` with
-constants are pushed down: whole batches outside of them are not decoded. That is for a DataFrame with one query: Spark
-4.2 keeps what was pushed down last (PythonScanBuilder.pushFilters), so that other queries on it, or on its view, lack
-rows.
+only its columns are given. Batches outside of `startOffset` and `endOffset` are not decoded. Filters are not pushed
+down: Spark 4.2 keeps with a DataFrame what was pushed down last (PythonScanBuilder.pushFilters), so that other queries
+on it, or on its view, would lack rows.
 
 A stream gives the records of segments as files grow, up to the last whole batch; what is torn or damaged after it waits
 for the next whole one. Spark's checkpoint has the place in each file, so a restart neither repeats nor skips a record:
@@ -27,10 +26,9 @@ import glob
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
-from functools import reduce
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -77,15 +75,15 @@ _OPTIONS = tomllib.loads(files(__package__).joinpath("kraft_options.toml").read_
 
 @dataclass(frozen=True)
 class _Options:
-    """What to read. ranges: the lowest and the highest wanted value of some columns. types: None: all."""
+    """What to read. first, last: of the wanted offsets. types: None: all."""
 
     places: list[str]
-    ranges: dict[str, tuple[int, int]]
+    first: int
+    last: int
     types: frozenset[str] | None
     fail_fast: bool
     split_bytes: int
     columns: tuple[str, ...]
-    push_filters: bool = False
     fail_on_loss: bool = True
 
 
@@ -100,8 +98,7 @@ class _Split(datasource.InputPartition):
 
 
 class KraftDataSource(datasource.DataSource):
-    """The data source `kraft` (see the module docstring). `register` also lets the session push filters down, without
-    which Spark refuses the option pushFilters."""
+    """The data source `kraft` (see the module docstring)."""
 
     @classmethod
     def name(cls) -> str:
@@ -111,16 +108,14 @@ class KraftDataSource(datasource.DataSource):
         return spark_schema(_SCHEMA)
 
     def reader(self, schema: StructType) -> datasource.DataSourceReader:
-        options = _options(self.options, schema)
-        return _FilteredReader(options) if options.push_filters else _Reader(options)
+        return _Reader(_options(self.options, schema))
 
     def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:
         return _StreamReader(_options(self.options, schema))
 
 
 def register(session: SparkSession) -> None:
-    """Make `kraft` known to a session, and let it push filters down to Python data sources."""
-    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    """Make `kraft` known to a session."""
     session.dataSource.register(KraftDataSource)
 
 
@@ -151,12 +146,12 @@ def _options(given: Mapping[str, str], schema: StructType) -> _Options:
     first, end, split_bytes = (min(int(values[n]), INT64_MAX + 1) for n in ("startOffset", "endOffset", "splitBytes"))
     return _Options(
         places=[place.removeprefix("file:") for place in places],
-        ranges={"offset": (min(first, INT64_MAX), end - 1), "timestamp_ms": (-INT64_MAX - 1, INT64_MAX)},
+        first=min(first, INT64_MAX),
+        last=end - 1,
         types=types or None,
         fail_fast=values["mode"].upper() == "FAILFAST",
         split_bytes=max(1, split_bytes),
         columns=_columns(schema),
-        push_filters=values["pushFilters"].lower() == "true",
         fail_on_loss=values["failOnDataLoss"].lower() == "true",
     )
 
@@ -182,44 +177,6 @@ class _Reader(datasource.DataSourceReader):
 
     def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition, self.options)
-
-
-class _FilteredReader(_Reader):
-    def pushFilters(self, filters: list[datasource.Filter]) -> Iterable[datasource.Filter]:
-        """Narrow the options by filters. Spark applies all of them again, so that rows of damage follow them, too."""
-        for each in filters:
-            self.options = _narrowed(self.options, each)
-        return filters
-
-
-def _narrowed(options: _Options, given: datasource.Filter) -> _Options:
-    match given:
-        case datasource.EqualTo(("type",), str(name)):
-            return _of_types(options, [name])
-        case datasource.In(("type",), names):
-            return _of_types(options, names)
-        case datasource.EqualTo((column,), int(value)):
-            return _within(options, column, value, value)
-        case datasource.In((column,), (int(), *_) as values) if None not in values:
-            return _within(options, column, min(values), max(values))
-        case datasource.GreaterThan((column,), int(value)) | datasource.GreaterThanOrEqual((column,), int(value)):
-            return _within(options, column, value, INT64_MAX)
-        case datasource.LessThan((column,), int(value)) | datasource.LessThanOrEqual((column,), int(value)):
-            return _within(options, column, -INT64_MAX - 1, value)
-    return options
-
-
-def _of_types(options: _Options, names: Iterable[str | None]) -> _Options:
-    wanted = frozenset(name for name in names if name is not None)
-    return replace(options, types=wanted if options.types is None else wanted & options.types)
-
-
-def _within(options: _Options, column: str, lowest: int, highest: int) -> _Options:
-    """Options for these values of a column; as they are for a column that narrows nothing."""
-    if column not in options.ranges:
-        return options
-    low, high = options.ranges[column]
-    return replace(options, ranges={**options.ranges, column: (max(low, lowest), min(high, highest))})
 
 
 class _StreamReader(datasource.DataSourceStreamReader):
@@ -366,22 +323,18 @@ def _whole_rows(split: _Split, options: _Options) -> Iterator[pa.RecordBatch]:
         # Damage with no bytes is a note on a record that is still used.
         bad = (_corrupt(path, d["message"], d, options) for d in damaged if d["length_bytes"])
         yield from arrow_batches(bad, _SCHEMA)
-        bounds = [(batch.column(name), *of) for name, of in options.ranges.items()]
-        wanted = [pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high)) for column, low, high in bounds]
+        offset = batch.column("offset")
+        rows = batch.filter(pc.and_(pc.greater_equal(offset, options.first), pc.less_equal(offset, options.last)))
         if options.types is not None:
-            wanted.append(pc.is_in(batch.column("type"), pa.array(sorted(options.types), pa.string())))
-        rows = batch.filter(reduce(pc.and_, wanted))
+            rows = rows.filter(pc.is_in(rows.column("type"), pa.array(sorted(options.types), pa.string())))
         rows = with_text(rows) if _PAYLOAD.name in options.columns else rows
         columns = [rows.column(n) if n in DECODED.names else pa.nulls(len(rows), pa.string()) for n in _SCHEMA.names]
         yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
 def _wanted(batch: Batch, options: _Options) -> bool:
-    """Whether a batch can have wanted records. Its largest timestamp is what Kafka looks times up by, too
-    (FileRecords.searchForTimestamp); that of its first record bounds nothing."""
-    first, last = options.ranges["offset"]
-    from_ms, _ = options.ranges["timestamp_ms"]
-    return batch.last_offset >= first and batch.base_offset <= last and batch.max_timestamp_ms >= from_ms
+    """Whether a batch can have wanted records."""
+    return batch.last_offset >= options.first and batch.base_offset <= options.last
 
 
 def _corrupt(path: str, message: str, damage: Row, options: _Options) -> Row:

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from evidence.metadata_log.inspect import inspect_file
 from evidence.metadata_log.rows import to_json
-from replay.arrow.ragged import INT64_MAX
 from tests.support.paths import ORACLE, controllers
 from tests.support.small_captures import SEGMENT
 
@@ -67,7 +66,7 @@ def test_damage_is_a_row_or_an_error_depending_on_the_mode(spark: SparkSession, 
     ("name", "value", "message"),
     [
         ("mode", "LAX", "neither PERMISSIVE nor FAILFAST"),
-        ("pushFilters", "ture", "pushFilters 'ture' is neither true nor false"),
+        ("failOnDataLoss", "ture", "failOnDataLoss 'ture' is neither true nor false"),
         ("startOfset", "5", r"no option startofset\. The options are"),
         ("endOffset", "ten", "endOffset 'ten' is no whole number"),
         ("types", "topic_record,PARTITON_RECORD", r"PARTITON_RECORD is no record type \(PARTITION_RECORD is\)"),
@@ -80,7 +79,7 @@ def test_wrong_options_are_errors(spark: SparkSession, name: str, value: str, me
 
 def test_unknown_columns_and_folders_without_a_log_are_errors(spark: SparkSession, tmp_path: Path) -> None:
     reader = spark.read.format("kraft")
-    assert reader.option("pushFilters", "False").load(EVERY_RECORD).count()
+    assert reader.option("failOnDataLoss", "False").load(EVERY_RECORD).count()
     with pytest.raises(PySparkException, match="no metadata segment or snapshot"):
         spark.read.format("kraft").load(str(tmp_path)).collect()
     for schema, message in (
@@ -97,49 +96,6 @@ def test_a_query_does_not_narrow_other_queries_on_the_same_frame(spark: SparkSes
     first, last = frame.where("offset < 10"), frame.where("offset >= 730")
     assert first.union(last).count() == 20
     assert [last.count(), frame.count()] == [10, 740]
-
-
-FILTERS = [
-    "offset = 10",
-    "offset in (3, 700, 12)",
-    "offset > 10 and offset <= 20",
-    "offset >= 730",
-    "offset < 5 and type <> 'TOPIC_RECORD'",
-    "type = 'TOPIC_RECORD'",
-    "type in ('TOPIC_RECORD', 'CONFIG_RECORD') and offset < 200",
-    "timestamp_ms > {middle}",
-    "timestamp_ms <= {middle} and timestamp_ms >= {first} + 1",
-    "offset is null",
-    f"offset <= {INT64_MAX} and offset > 735",
-    f"offset > {INT64_MAX} or offset = {INT64_MAX}",
-    "path = 'nowhere'",
-    "version = 1 and not is_control",
-]
-
-
-@pytest.fixture(scope="module")
-def whole(spark: SparkSession) -> DataFrame:
-    """The records as rows that Spark itself filters: nothing is pushed down."""
-    columns = ("offset", "type", "timestamp_ms", "path", "version", "is_control")
-    return spark.createDataFrame(spark.read.format("kraft").load(EVERY_RECORD).select(*columns).toArrow())
-
-
-@pytest.mark.parametrize("condition", FILTERS)
-def test_filters_that_are_pushed_down_change_no_row(spark: SparkSession, whole: DataFrame, condition: str) -> None:
-    times = sorted(row["timestamp"] for row in inspect_file(Path(EVERY_RECORD)))
-    where = condition.format(first=times[0], middle=times[len(times) // 2])
-    frame = spark.read.format("kraft").option("pushFilters", "true").load(EVERY_RECORD)
-    pushed = frame.where(where).select("offset", "type").collect()
-    assert sorted(pushed) == sorted(whole.where(where).select("offset", "type").collect())
-
-
-def test_filters_leave_batches_undecoded(spark: SparkSession) -> None:
-    def splits(condition: str) -> int:
-        frame = spark.read.format("kraft").option("splitBytes", 1).option("pushFilters", "true").load(EVERY_RECORD)
-        return frame.where(condition).rdd.getNumPartitions()
-
-    assert splits("offset >= 700") < splits("true") / 10
-    assert splits("timestamp_ms > 4102444800000") < splits("true")
 
 
 def test_no_wanted_batch_gives_no_rows(spark: SparkSession) -> None:
