@@ -248,9 +248,12 @@ def _refusal(file: EvidenceFile, data: Bytes, batches: Batches) -> Damage | None
     if not isinstance(item, Damage) or item.reason not in ("not_kraft", FRAME_VERSION):
         return None
     message = f"by its first record, at byte {item.position}: {item.message}"
-    if PurePosixPath(file.path).parent.name != kinds.METADATA_LOG_DIR:
+    folder = PurePosixPath(file.path).parent.name
+    if item.reason == FRAME_VERSION and folder in ("", kinds.METADATA_LOG_DIR):
+        return Damage(0, len(data), item.offset, FRAME_VERSION, message)
+    if folder != kinds.METADATA_LOG_DIR:
         return Damage(0, len(data), item.offset, "not_metadata_log", f"not the metadata log, {message}")
-    return Damage(0, len(data), item.offset, FRAME_VERSION, message) if item.reason == FRAME_VERSION else None
+    return None
 
 
 def _scan_snapshot(scanned: Scanned, file: EvidenceFile) -> None:

@@ -122,6 +122,7 @@ def test_an_empty_folder_and_a_missing_path_are_errors(tmp_path: Path) -> None:
         ("empty", "no files"),
         ("nowhere", "nowhere"),
         ("preview", r"\.log: byte 0 \(offset 1\): by its first record, at byte 152: frame version 0"),
+        (f"preview/{SEGMENT}", r"\.log: byte 0 \(offset 1\): by its first record, at byte 152: frame version 0"),
     ):
         with pytest.raises(CaptureError, match=message):
             load(tmp_path / "lake", tmp_path / name)
