@@ -10,7 +10,7 @@ def main() -> None:
     """Run the command that the arguments name."""
     answer_signals()
     # By default Python's collector looks at all modules and rows that stay again and again.
-    gc.set_threshold(10_000, 20, 100)
+    gc.set_threshold(100_000, 20, 100)
     from jobs.cli import commands  # takes a third of a second
 
     commands.main()
