@@ -17,7 +17,7 @@ from replay.arrow import schemas as replay
 from replay.invariants import catalogue
 
 # Raise this when the meaning of a column changes. New tables and columns change LAYOUT by themselves.
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 CLUSTER_ID = "cluster_id"
 APPEND_ONLY = "delta.appendOnly"
 _CLUSTER = column(CLUSTER_ID, pa.string(), "Kafka cluster id; unknown-<capture> when no file names it")

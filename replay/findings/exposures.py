@@ -26,7 +26,7 @@ from replay.partitions.elections import States
 
 # By kind: severity if the end is known, severity if it is not.
 _SEVERITY = {LEADERLESS: ("medium", "medium"), LAST_REPLICA: ("low", "medium")}
-_RULE_VERSION = 4
+_RULE_VERSION = 5
 # findings.end_reason by the code of the statement that says it.
 _END_REASON = {
     "ended_from_isr": "elected_from_isr",

@@ -31,7 +31,8 @@ from replay.terms.liveness import Session
 from replay.terms.premises import LOG_START, NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
 
 RULE = "hwm_regression"
-RULE_VERSION = 24
+RULE_VERSION = 25
+BOUNDS = Premise("bounds_contradict", False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +148,11 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
     """
     ceiling = lower(high_watermark_ceiling(evidence, election.term, clock), election.logged.ceiling)
     ceiling = lower(ceiling, election.by_members)
-    is_below = ceiling.value is not None and floor.value is not None and ceiling.value < floor.value
-    if is_below or election.cut_by_itself:
-        ceiling = OPEN  # it contradicts the floor, or the log end that the leader had had, so it bounds nothing
+    if election.cut_by_itself:
+        ceiling = OPEN  # it contradicts the log end that the leader had had
+    contradict = [BOUNDS] if _lacks(floor, ceiling) else []
+    if contradict:
+        ceiling = floor = OPEN
     log_end_max = election.logged.log_end  # exact: an upper bound adds nothing to it
     if log_end_max.value is None:
         log_end_max = log_end_ceiling(
@@ -161,8 +164,9 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
             clock,
         )
     log_end_min = higher(log_end_min, election.logged.shared)
-    above = log_end_min.value is not None and log_end_max.value is not None and log_end_min.value > log_end_max.value
-    if above or any(premise.code == LOG_START for premise in election.membership.premises):
+    if _lacks(log_end_min, log_end_max):
+        log_end_min, log_end_max, contradict = OPEN, OPEN, [BOUNDS]
+    elif any(premise.code == LOG_START for premise in election.membership.premises):
         log_end_min = OPEN
     loss_min = 0 if election.is_passed_over else _lacks(floor, log_end_max)
     loss_max = None
@@ -186,7 +190,7 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
     log_start = election.log_start if loss_min and (election.log_start.value or 0) > (log_end_max.value or 0) else OPEN
     unacked = _unacked(election, evidence, bounds, clock)
     judgement = Judgement(verdict, loss_min, loss_max, *bounds, *unacked, log_start)
-    failing = [p for p in election.membership.premises if not p.holds]
+    failing = [*contradict, *(p for p in election.membership.premises if not p.holds)]
     if verdict != EXCLUDED and log_end_min.value is None:
         failing += [doubt for doubt in election.doubts if doubt not in failing]
     return replace(judgement, by_protocol=held and verdict == EXCLUDED, against=(*failing, *contradictions))
