@@ -26,9 +26,6 @@ from typing import Any
 
 import pyarrow as pa
 
-# A task makes and drops arrays of megabytes, whose pages come from the system full of zeros: large pages take less time
-# (glibc 2.35, malloc.hugetlb). Arrow's own allocator would keep what it freed beside what the C library keeps.
-MEMORY = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 # What tasks need: imported before the first task comes.
 TASK_MODULES = ("jobs.ingest.records", "jobs.replay.task", "jobs.detect.task", "jobs.quality.source")
 # Spark's workers run others' functions, too, so these have what Arrow knows of pandas.
@@ -51,7 +48,7 @@ class Workers:
     def __init__(self, count: int, modules: tuple[str, ...] = _OWN_MODULES) -> None:
         self._known_by = count, modules
         path = os.pathsep.join(sys.path)
-        environment = {**MEMORY, **os.environ, "PYTHONPATH": path}
+        environment = {**os.environ, "PYTHONPATH": path}
         command = [sys.executable, "-m", __name__, *modules]
         self._processes = [
             Popen(command, stdin=PIPE, stdout=PIPE, env=environment, process_group=0) for _ in range(count)
