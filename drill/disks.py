@@ -76,14 +76,16 @@ class DiskCopy:
 
 
 def read_copy(folder: Path) -> DiskCopy:
-    """What the client of a drill wrote into a replica."""
+    """What the client of a drill, or a coordinator in its own form, wrote into a replica."""
     end, records = (-1, 0), dict[int, str]()
     for segment in sorted(folder.glob("*.log")):
         data = segment.read_bytes()
         for batch in _batches(data):
             end = batch.epoch, batch.last_offset + 1
             found = () if batch.is_control else read_data(data, batch)
-            records |= {r.offset: (r.value or b"").decode() for r in found if isinstance(r, DataRecord)}
+            records |= {
+                r.offset: (r.value or b"").decode(errors="backslashreplace") for r in found if isinstance(r, DataRecord)
+            }
     return DiskCopy(end, records)
 
 

@@ -21,10 +21,10 @@ COPIES = {
 def test_a_copy_has_the_clients_records_and_no_markers(tmp_path: Path) -> None:
     first = writer.batch([b"v0", b"v1"], 0, 1)
     marker = writer.control_batch(1, b"\0\0", 2, 1)
-    second = writer.batch([b"v3"], 3, 4)
+    second = writer.batch([b"\xea3"], 3, 4)  # a coordinator's
     (tmp_path / f"{0:020d}.log").write_bytes(first + marker)
     (tmp_path / f"{3:020d}.log").write_bytes(second + second[:20])
-    assert read_copy(tmp_path) == DiskCopy((4, 4), {0: "v0", 1: "v1", 3: "v3"})
+    assert read_copy(tmp_path) == DiskCopy((4, 4), {0: "v0", 1: "v1", 3: "\\xea3"})
 
 
 @pytest.mark.parametrize(
