@@ -27,7 +27,9 @@ from replay.offsets.evidence import (
     Scrape,
     higher,
     index_rows,
+    log_end_ceiling,
     log_start,
+    lower,
     own_lines,
     read_by,
 )
@@ -164,7 +166,7 @@ class _Partition:
         if known:  # what survives is of use for them alone
             of_rows = zip(steps, step_rows, strict=True)
             steps = [
-                s if s.carries or row in lost_inside else replace(s, survives=self._survives(row)) for s, row in of_rows
+                s if s.carries or row in lost_inside else self._passing(s, row) for s, row in of_rows
             ]
         floor_before = dict(zip(step_rows, floors(steps, known), strict=True))
         for row, is_exposed in rows.items():
@@ -561,10 +563,25 @@ class _Partition:
             int(self.states.leader_epoch[row]), int(self.facts.timestamp_ms[row]), carries and not lost_inside
         )
 
-    def _survives(self, row: int) -> Bound:
+    def _passing(self, step: LeaderChange, row: int) -> LeaderChange:
+        """The step with what its winner's log had: everything that was promised, if it kept that, up to the log end
+        that anything shows of it; else what that log shared with the last leader's."""
         if self.facts.anchored[row]:
-            return OPEN
-        return higher(self._shared_log(row)[0], self.reader.bounds(row).shared)
+            return step
+        bounds = self.reader.bounds(row)
+        if not self._kept_all(row):
+            return replace(step, survives=higher(self._shared_log(row)[0], bounds.shared))
+        led_ms = (self.cluster.heard_by_ms(step.at_ms) + PROPAGATION_MS, int(self.facts.until_ms[row]))
+        shown = log_end_ceiling(
+            self.evidence,
+            int(self.states.leader[row]),
+            step.leader_epoch,
+            led_ms,
+            lambda found: not self.clock.surely_before(found, step.at_ms),
+            self.clock,
+        )
+        end = lower(bounds.log_end, shown)
+        return replace(step, carries=end.value is None, survives=end)
 
     def _shared_log(self, row: int) -> tuple[Bound, tuple[Premise, ...]]:
         """Up to where the winner's log was the partition's, and why that is open: the leaders that may have been more
