@@ -165,9 +165,7 @@ class _Partition:
         known = [report for report in self._reports(steps) if report.leader_epoch not in epochs]
         if known:  # what survives is of use for them alone
             of_rows = zip(steps, step_rows, strict=True)
-            steps = [
-                s if s.carries or row in lost_inside else self._passing(s, row) for s, row in of_rows
-            ]
+            steps = [s if s.carries or row in lost_inside else self._passing(s, row) for s, row in of_rows]
         floor_before = dict(zip(step_rows, floors(steps, known), strict=True))
         for row, is_exposed in rows.items():
             term, winner = self.terms.last_term(row), membership(self.terms, int(states.leader[row]), row)
