@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from evidence.errors import UsageError
+from evidence.errors import KraftForensicsError, UsageError
 from jobs.collect.frames import PIECE_BYTES
 
 _NODE = re.compile(r"(?P<id>[0-9]{1,10})=(?P<transport>[a-z]+):(?P<rest>.*)", re.DOTALL)
@@ -100,13 +100,13 @@ def parse_node(text: str) -> Target:
 
 
 def read_nodes(file: Path) -> tuple[list[Target], str | None]:
-    """The nodes of a TOML file, and its `via`. Errors: UsageError naming the file and the entry."""
+    """The nodes of a TOML file, and its `via`. Errors: KraftForensicsError naming the file and the entry."""
     try:
         nodes = _Nodes.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
     except ValidationError as error:
-        raise UsageError(f"{file}: {_first(error)} (docs/collect.md has an example)") from error
+        raise KraftForensicsError(f"{file}: {_first(error)} (docs/collect.md has an example)") from error
     except (OSError, ValueError) as error:
-        raise UsageError(f"{file}: the file of nodes cannot be read: {error}") from error
+        raise KraftForensicsError(f"{file}: the file of nodes cannot be read: {error}") from error
     return list(nodes.node), nodes.via
 
 

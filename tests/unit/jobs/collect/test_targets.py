@@ -16,7 +16,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from evidence.capture.files import open_capture
-from evidence.errors import UsageError
+from evidence.errors import KraftForensicsError, UsageError
 from jobs.collect.targets import (
     Target,
     check_targets,
@@ -115,7 +115,7 @@ logs = "/var/log/kafka"
 )
 def test_a_file_of_nodes_with_a_slip(text: str, tmp_path: Path) -> None:
     (tmp_path / "nodes.toml").write_text(text)
-    with pytest.raises(UsageError, match=r"nodes\.toml: "):
+    with pytest.raises(KraftForensicsError, match=r"nodes\.toml: "):
         read_nodes(tmp_path / "nodes.toml")
 
 
