@@ -42,6 +42,7 @@ from replay.terms.liveness import Session
 from replay.terms.premises import (
     LOG_START,
     NO_MEMBER,
+    NO_SIGN_OF_LIFE,
     Membership,
     Premise,
     earlier_leaders_unknown,
@@ -224,7 +225,9 @@ class _Partition:
 
     def _kept_all(self, row: int) -> bool:
         own = membership(self.terms, int(self.states.leader[row]), row)
-        kept = own.holds or (self.terms.carries(row) and not self.terms.lost_inside(row))
+        kept = (
+            own.holds or own.but_for(NO_SIGN_OF_LIFE) or (self.terms.carries(row) and not self.terms.lost_inside(row))
+        )
         return kept and not any(self._contradictions(row, own))
 
     def _is_of_this_topic(self, row: Row) -> bool:
@@ -569,6 +572,8 @@ class _Partition:
         bounds = self.reader.bounds(row)
         if not self._kept_all(row):
             return replace(step, survives=higher(self._shared_log(row)[0], bounds.shared))
+        if is_passed_over(self.terms, row):
+            return replace(step, carries=True)
         led_ms = (self.cluster.heard_by_ms(step.at_ms) + PROPAGATION_MS, int(self.facts.until_ms[row]))
         shown = log_end_ceiling(
             self.evidence,

@@ -22,7 +22,7 @@ from replay.offsets.watermark_floor import Report
 from replay.terms.facts import TOPIC
 from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 from replay.terms.liveness import Session
-from replay.terms.premises import held_when_reached
+from replay.terms.premises import LOG_START, NO_SIGN_OF_LIFE, membership
 from replay.terms.read_again import is_first, none_began
 
 LOGGED_FLOOR, LOGGED_CUT, LOGGED_SHRINK = "floor_logged", "floor_logged_truncation", "floor_logged_shrink"
@@ -279,7 +279,7 @@ class LineReader:
         watermark of the epoch before, if the leader was elected as a member. None if there is none."""
         row = self._first_row(leader_epoch)
         led = int(self.facts.led[row - 1])
-        if led < self.facts.stretch[row] or not held_when_reached(self.terms, leader, row):
+        if led < self.facts.stretch[row] or not membership(self.terms, leader, row).but_for(NO_SIGN_OF_LIFE, LOG_START):
             return None
         before = int(self.states.leader_epoch[led])
         return max(

@@ -77,8 +77,7 @@ class Election:
     def elected_clean(self) -> bool:
         """Whether the log shows the election of a member of the ISR or ELR, neither marked RECOVERING nor registered in
         the same batch."""
-        codes = {p.code for p in self.membership.premises if not p.holds}
-        distrusted = codes & {"not_held_marked", "not_held_registered_with_it"}
+        distrusted = self.membership.failing & {"not_held_marked", "not_held_registered_with_it"}
         return (self.membership.joined is not None or self.membership.taken_in) and not distrusted
 
     def of_its_process(self, row: Row, clock: Clock) -> bool:

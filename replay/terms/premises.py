@@ -54,7 +54,17 @@ class Membership:
     @property
     def holds(self) -> bool:
         """Whether, by protocol, it held everything below the high watermark."""
-        return (self.since is not None or self.taken_in) and all(p.holds for p in self.premises)
+        return (self.since is not None or self.taken_in) and not self.failing
+
+    @property
+    def failing(self) -> set[str]:
+        """The codes of the premises that fail."""
+        return {p.code for p in self.premises if not p.holds}
+
+    def but_for(self, *codes: str) -> bool:
+        """Whether it was a member, and of all premises only these may fail. But for NO_SIGN_OF_LIFE: whoever is reached
+        as the leader that was elected held everything; it may have been dead, and then nobody is reached."""
+        return self.joined is not None and self.failing <= set(codes)
 
 
 NO_MEMBER = Membership(None, ())
@@ -90,14 +100,6 @@ def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
         *_log_ends(terms, joined, row),
     ]
     return Membership(joined, premises)
-
-
-def held_when_reached(terms: LeaderTerms, broker: int, row: int) -> bool:
-    """Whether whoever can be reached as the leader that is elected in that row had everything below the high watermark
-    as a member. The elected process may be dead: then nobody is reached."""
-    promised = _promised(terms, broker, row)
-    needed = (premise for premise in promised.premises if premise.code != NO_SIGN_OF_LIFE)
-    return promised.joined is not None and all(premise.holds for premise in needed)
 
 
 def last_state(facts: StateFacts, row: int) -> int | None:
@@ -261,13 +263,21 @@ def _alive(terms: LeaderTerms, broker: int, row: int) -> Premise:
 
 
 def is_passed_over(terms: LeaderTerms, row: int) -> bool:
-    """Whether the process that was elected may have been dead, and another member of ISR or ELR leads next, as far as
-    is known. It has followed nobody since, and lacks nothing for what the elected broker's next process had lost."""
+    """Whether the process that was elected may have been dead, and what its log lacked is not lost at this election.
+
+    If the controller elected it as a member, and somebody leads next, it counts with the next election: the first
+    whose leader anybody reaches. If another member of ISR or ELR leads next, as far as is known, nothing is lost: that
+    one has followed nobody since, and lacks nothing for what the elected broker's next process had lost."""
     states, leader, own = terms.states, int(terms.states.leader[row]), terms.term_at(row)
-    following = next((term.leader for term in terms.terms_within(row, terms.end) if term.leader != leader), None)
+    if own is None or _alive(terms, leader, row).holds or terms.learned(own):
+        return False
+    was_member = mask_of(states.replicas[row - 1 : row], leader)[0] & states.holders[row - 1]
+    later = [term for term in terms.terms_within(row, terms.end) if term.first > row]
+    if later and was_member and not terms.facts.marked[row]:
+        return True
+    following = next((term.leader for term in later if term.leader != leader), None)
     bit = int(mask_of(states.replicas[row : row + 1], leader if following is None else following)[0])
-    others = int(states.holders[row]) & (~bit if following is None else bit)
-    return bool(others) and own is not None and not (_alive(terms, leader, row).holds or terms.learned(own))
+    return bool(int(states.holders[row]) & (~bit if following is None else bit))
 
 
 def _leaders(terms: LeaderTerms, broker: int, row: int) -> Premise:

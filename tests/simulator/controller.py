@@ -76,7 +76,7 @@ class Controller:
     setup: Setup
     now: Callable[[], int]
     noise: Callable[[], int]
-    elected: Callable[[State], None]
+    elected: Callable[[State, State], None]
     changed: Callable[[State | None, State], None]
     logs: Callable[..., None]
     wrote: Callable[[], None]
@@ -125,7 +125,7 @@ class Controller:
         self.changed(before, self.state)
         same = before is not None and before.topic_id == self.state.topic_id
         if same and before.leader_epoch != self.state.leader_epoch and self.state.leader >= 0:  # type: ignore[union-attr]
-            self.elected(self.state)
+            self.elected(before, self.state)  # type: ignore[arg-type]
         return self.state
 
     def _session(self, kind: str, broker: int, **data: Any) -> None:

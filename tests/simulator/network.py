@@ -95,8 +95,10 @@ class Network:
         disks = {b: self.brokers[b].disk for b in state.replicas}
         return {b: disk.log if disk.topic_id == state.topic_id else Log() for b, disk in disks.items()}
 
-    def _elected(self, state: State) -> None:
-        self.ledger(state.topic_id).elected(state.offset, state.leader_epoch, state.leader, self.logs(state))
+    def _elected(self, before: State, state: State) -> None:
+        is_member = state.leader in (*before.isr, *before.elr) and state.recovery == before.recovery
+        ledger = self.ledger(state.topic_id)
+        ledger.elected(state.offset, state.leader_epoch, state.leader, is_member, self.logs(state))
 
     def _wrote(self) -> None:
         """Whoever is connected hears of a batch within a second, most much sooner."""

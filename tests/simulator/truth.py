@@ -46,6 +46,7 @@ class _Election:
     offset: int
     epoch: int
     winner: int
+    is_member: bool
     at_election: Log
     had: frozenset[int] | None = None
     held: set[int] = field(default_factory=set)
@@ -122,12 +123,12 @@ class Ledger:
         if self.waiting_for == broker:
             self.elections[-1].seen.update(log.records)
 
-    def elected(self, offset: int, epoch: int, winner: int, logs: Mapping[int, Log]) -> None:
-        """The controller wrote an election. logs: of every replica at this time."""
+    def elected(self, offset: int, epoch: int, winner: int, is_member: bool, logs: Mapping[int, Log]) -> None:
+        """The controller wrote an election. is_member: of the ISR or ELR; logs: of every replica, at this time."""
         nominal: set[int] = set()
         if self.elections:
             before = self.elections[-1]
-            self._took_over(before, logs.get(before.winner, Log()))
+            self._took_over(before, logs.get(before.winner, Log()), is_followed=True)
             nominal = before.seen.union(logs[before.winner].records if before.winner in logs else ())
         would_lose = {b: len(self.pending - self.held(log)) for b, log in logs.items()}
         last = [r for r in self.reigns if r.epoch < epoch]
@@ -136,7 +137,9 @@ class Ledger:
             if its < epoch and all(its >= r.epoch for r in newest):
                 nominal |= records
         at_election = Log(logs[winner].records) if winner in logs else Log()
-        election = _Election(offset, epoch, winner, at_election, would_lose=would_lose, reigns=newest, nominal=nominal)
+        election = _Election(
+            offset, epoch, winner, is_member, at_election, would_lose=would_lose, reigns=newest, nominal=nominal
+        )
         self.elections.append(election)
 
     def leads(self, broker: int, epoch: int, log: Log) -> Reign:
@@ -151,7 +154,7 @@ class Ledger:
         self.reigns.sort(key=lambda r: r.epoch)
         return reign
 
-    def _took_over(self, election: _Election, log: Log) -> None:
+    def _took_over(self, election: _Election, log: Log, is_followed: bool = False) -> None:
         if election.had is None:
             never_led = () if election.led else election.held.union(election.at_election.records)
             election.had = frozenset(self.held(log, election.epoch)).union(never_led)
@@ -161,6 +164,8 @@ class Ledger:
             for earlier in self.elections:
                 if earlier is not election:
                     self.pending |= earlier.lost & back
+            if is_followed and election.is_member and not election.led:
+                return  # nobody missed anything: what its log lacks counts with the next election
             election.lost = self.pending - election.had
             self.pending -= election.lost | self._written_anew(log)
 
