@@ -3,7 +3,7 @@ which leaders a replica can have followed.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, takewhile, zip_longest
@@ -19,14 +19,13 @@ from replay.terms.liveness import Session
 from replay.terms.replica_logs import ReplicaLogs
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LeaderTerm:
     """A leader's time without a break: rows [first, end) of the history, and when it began and ended, in ms.
 
     session: the leader's session at the beginning; None if unknown. unbroken: one process led all that time; otherwise
     another one may have led in its own eyes from `session.alive_until_ms` on, and its files and lines may be that
-    one's. kept: whoever else has a record of the term has it from one log: one process led, only one was registered and
-    so reached by anybody, or the machine did not start again in that time.
+    one's.
     """
 
     leader: int
@@ -36,7 +35,13 @@ class LeaderTerm:
     end_ms: int
     session: Session | None
     unbroken: bool
-    kept: bool
+    _kept: Callable[[], bool] = field(repr=False, compare=False)
+
+    @cached_property
+    def kept(self) -> bool:
+        """Whether whoever else has a record of the term has it from one log: one process led, only one was registered
+        and so reached by anybody, or the machine did not start again in that time."""
+        return self.unbroken or self._kept()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,11 @@ class LeaderTerms(ReplicaLogs):
                 # Else it is in a directory that is no longer in log.dirs, or was put back.
                 is_current = not later or found_ms + self.cluster.clock.error_ms < later[0].begin_ms
                 unbroken |= is_current and found_ms - self.cluster.clock.error_ms >= end_ms
-        kept = unbroken or (known and self._served_by_one(leader, session, first, end))
-        kept = kept or (known and self.kept_log(leader, session, begin_ms, end_ms))
+
+        def kept() -> bool:
+            by_one = known and self._served_by_one(leader, session, first, end)
+            return by_one or (known and self.kept_log(leader, session, begin_ms, end_ms))
+
         return LeaderTerm(leader, first, end, begin_ms, max(begin_ms, end_ms), session, unbroken, kept)
 
     def served_by_one(self, term: LeaderTerm) -> bool:
