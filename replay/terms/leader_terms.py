@@ -6,12 +6,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice, takewhile, zip_longest
+from itertools import islice, pairwise, takewhile, zip_longest
 
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array, mask_of
-from replay.arrow.runs import last_true, run_starts
+from replay.arrow.runs import last_true, last_true_before, run_starts
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
 from replay.offsets.shared_log import Leaders
 from replay.terms.facts import TOPIC
@@ -130,6 +130,49 @@ class LeaderTerms(ReplicaLogs):
         election."""
         term = self.term_at(row)
         return term is not None and not term.kept and self.led_in_two(term)
+
+    def kept_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+        """Whether its machine `ran_on`, and no start emptied the log, which was the partition's at since_ms. One does
+        where it ends below what the file of log starts says: the broker had truncated it below where an earlier leader
+        had deleted up to, and was killed before it wrote that file again (LogLoader, UnifiedLog.truncateTo,
+        LogManager.checkpointLogStartOffsets, 3.9.1 to 4.3.1)."""
+        if not self.ran_on(broker, session, since_ms, until_ms):
+            return False
+        lost = [self.times[row - self.first] for row, _ in self.lost_by_others(broker, until_ms)]
+        if not lost:
+            return True
+        # It had truncated when a leader took it in, or when it had the partition's log.
+        joined = (int(self.facts.timestamp_ms[row]) for row in self.taken_in(broker))
+        cut_ms = min([since_ms, *(at for at in joined if at >= lost[-1])])
+        ended_ms = since_ms if session is None else max(since_ms, session.alive_until_ms + self.cluster.heard_ms)
+        rewritten = self.ran_as_replica(broker, ended_ms, self.rewritten_after_cut_ms, cut_ms)
+        return lost[-1] <= since_ms and rewritten
+
+    def lost_by_others(self, broker: int, until_ms: int) -> list[tuple[int, int]]:
+        """Those of `_may_have_lost` up to a time in which another broker leads."""
+        others = (each for each in self._may_have_lost if each[1] != broker)
+        return [each for each in others if self.times[each[0] - self.first] < until_ms]
+
+    @cached_property
+    def _may_have_lost(self) -> list[tuple[int, int]]:
+        """(row, leader) of leader epochs in which something below the high watermark may have been lost, as far as the
+        metadata log shows: of one in neither ISR nor ELR, or that registered anew as a member while ELR was off, or
+        with its election. And of snapshots, before which it does not."""
+        facts, states, found, away = self.facts, self.states, list[tuple[int, int]](), dict[int, Array]()
+        inside, rows = slice(self.first, self.end), np.arange(self.first, self.end)
+        rows = rows[(facts.changes[rows] & (states.leader[rows] >= 0) & (rows > self.first)) | facts.anchored[rows]]
+        for row, following in pairwise([*rows.tolist(), self.end]):
+            leader = -1 if facts.anchored[row] else int(states.leader[row])
+            if leader not in away:
+                held = mask_of(states.replicas[inside], leader) & states.holders[inside]
+                away[leader] = last_true_before(held == 0)
+            since = self.first + int(away[leader][row - self.first]) + 1
+            last = int(facts.batch[following]) - 1 if following < self.end else None
+            again = self.sessions.begun(leader, int(facts.batch[since]), last)
+            with_it = any(session.begin_batch == facts.batch[row] for session in again)  # KAFKA-19522
+            if since == row or with_it or (again and not facts.elr_on[since:following].all()):
+                found.append((row, leader))
+        return found
 
     def carries(self, row: int) -> bool:
         """Whether the row's leader led last, and still had the log of the process that led.
