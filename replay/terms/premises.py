@@ -15,7 +15,6 @@ from replay.arrow.ragged import mask_of
 from replay.offsets.evidence import PROPAGATION_MS
 from replay.terms.facts import StateFacts
 from replay.terms.leader_terms import LeaderTerms
-from replay.terms.replica_logs import NO_DIRECTORY
 
 OLD_LOG_ENDS, NO_SIGN_OF_LIFE = "not_held_old_log_ends", "not_held_no_sign_of_life"
 LOG_START = "not_held_log_start"
@@ -238,17 +237,7 @@ def _of_its_log(terms: LeaderTerms, broker: int, rows: tuple[int, int, int]) -> 
         yield Premise("premise_clean_registration", True, offset=begun[-1].begin_batch if begun else since)
     else:
         yield Premise("restarted", False)
-    first, last = terms.directory_of(joined, broker), terms.directory_of(before, broker)
-    brokers = terms.cluster.brokers
-    state = brokers.after_batch(broker, batch)
-    online = state is None or state.log_dirs is None or last is None or last in (*state.log_dirs, *NO_DIRECTORY)
-    session = terms.sessions.at(broker, since)
-    stayed = not begun or (session is not None and terms.stayed(broker, session.begin_ms, before))
-    same = first == last
-    if {first, last} <= {*NO_DIRECTORY, None}:
-        # It may be in any of them. Kafka makes an empty log in place of one whose directory is no longer in log.dirs.
-        same = brokers.kept_log_dirs(broker, *times)
-    if (same or not begun) and online and stayed:
+    if terms.kept_directory(broker, joined, row):
         yield Premise("premise_same_directory", True)
     else:
         yield Premise("not_held_directory_changed", False, brokers=(broker,))

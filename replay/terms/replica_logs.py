@@ -118,6 +118,22 @@ class ReplicaLogs:
         found = {self.directory_of(row, broker) for row in range(first, last + 1)}
         return len(found - {*NO_DIRECTORY, None}) <= 1
 
+    def kept_directory(self, broker: int, joined: int, row: int) -> bool:
+        """Whether from the row with which it joined to an election the broker's log stayed in one registered directory,
+        whenever it started again."""
+        (first, last), brokers = (self.directory_of(at, broker) for at in (joined, row - 1)), self.cluster.brokers
+        since, batch = int(self.facts.batch[joined]), int(self.facts.batch[row])
+        begun, session = self.sessions.begun(broker, since, batch), self.sessions.at(broker, since)
+        state = brokers.after_batch(broker, batch)
+        online = state is None or state.log_dirs is None or last is None or last in (*state.log_dirs, *NO_DIRECTORY)
+        stayed = not begun or (session is not None and self.stayed(broker, session.begin_ms, row - 1))
+        same = first == last
+        if {first, last} <= {*NO_DIRECTORY, None}:
+            # It may be in any of them. Kafka makes an empty log in place of one whose directory is no longer in
+            # log.dirs.
+            same = brokers.kept_log_dirs(broker, *self.facts.timestamp_ms[[joined, row]].tolist())
+        return (same or not begun) and online and stayed
+
     def has_no_other_log(self, broker: int, first: int, last: int) -> bool:
         """Whether in rows first to last no second log of the broker's replica, in another directory, can have taken the
         place of the first one (see `stayed`)."""
