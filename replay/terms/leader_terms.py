@@ -11,7 +11,7 @@ from itertools import islice, pairwise, takewhile, zip_longest
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array, mask_of
-from replay.arrow.runs import last_true, last_true_before, run_starts
+from replay.arrow.runs import last_true, run_starts
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
 from replay.offsets.shared_log import Leaders
 from replay.terms.facts import TOPIC
@@ -156,21 +156,26 @@ class LeaderTerms(ReplicaLogs):
     @cached_property
     def _may_have_lost(self) -> list[tuple[int, int]]:
         """(row, leader) of leader epochs in which something below the high watermark may have been lost, as far as the
-        metadata log shows: of one in neither ISR nor ELR, or that registered anew as a member while ELR was off, or
-        with its election. And of snapshots, before which it does not."""
-        facts, states, found, away = self.facts, self.states, list[tuple[int, int]](), dict[int, Array]()
-        inside, rows = slice(self.first, self.end), np.arange(self.first, self.end)
+        metadata log shows, or a start's line of damage: of a leader that was no member, or whose restarts since it
+        joined were not clean ones (H4, H5), or that lacks what a leader counted since (H10). And of snapshots, before
+        which the log does not show it."""
+        facts, states, found = self.facts, self.states, list[tuple[int, int]]()
+        rows = np.arange(self.first, self.end)
         rows = rows[(facts.changes[rows] & (states.leader[rows] >= 0) & (rows > self.first)) | facts.anchored[rows]]
         for row, following in pairwise([*rows.tolist(), self.end]):
-            leader = -1 if facts.anchored[row] else int(states.leader[row])
-            if leader not in away:
-                held = mask_of(states.replicas[inside], leader) & states.holders[inside]
-                away[leader] = last_true_before(held == 0)
-            since = self.first + int(away[leader][row - self.first]) + 1
+            if facts.anchored[row]:
+                found.append((row, -1))
+                continue
+            leader = int(states.leader[row])
+            since = max(int(self.absent(leader)[row - 1 - self.first]) + 1, self.first)
             last = int(facts.batch[following]) - 1 if following < self.end else None
             again = self.sessions.begun(leader, int(facts.batch[since]), last)
             with_it = any(session.begin_batch == facts.batch[row] for session in again)  # KAFKA-19522
-            if since == row or with_it or (again and not facts.elr_on[since:following].all()):
+            joined = since < row and self.in_isr(leader, since) and (states.leader[since] >= 0 or facts.anchored[since])
+            is_clean = bool(facts.elr_on[since:following].all()) and self.kept_directory(leader, since, row)
+            is_clean &= not self.cut_unasked(leader, *facts.timestamp_ms[[since, row]].tolist())
+            counted = self.counts_old_log_ends(since, row) is not None
+            if not joined or with_it or counted or (again and not is_clean):
                 found.append((row, leader))
         return found
 

@@ -307,17 +307,20 @@ def _may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Prem
     log's end on, and nothing makes it truncate once the leader has written beyond that (LogLoader.load,
     UnifiedLog.truncateTo, AbstractFetcherThread.partitionFetchState, 3.9.1 to 4.3.1). What it had deleted may be back
     then. Nor does one whose log ended below its leader's begin, so that it began anew there (fetchOffsetAndTruncate,
-    LeaderEpochFileCache.clearAndFlush): not one that was a member whenever somebody had led. A log that ends where the
-    other leader began, or before, has no offset that was written anew."""
+    LeaderEpochFileCache.clearAndFlush): not one that was a member whenever somebody had led. Nor does one that
+    truncated below its own log start to follow such a leader, and then follows a second one (UnifiedLog.truncateTo,
+    ReplicaManager.initialFetchOffset). A log that ends where the other leader began, or before, has no offset that was
+    written anew."""
     facts, states, began = terms.facts, terms.states, terms.lines.began
     has_begun = terms.sessions.begun(broker, int(facts.batch[terms.first]), int(facts.batch[row]))
     own = began.get((broker, int(states.leader_epoch[row])))
-    for lost, leader in reversed(terms.lost_by_others(broker, int(facts.timestamp_ms[row]))):
+    losses = terms.lost_by_others(broker, int(facts.timestamp_ms[row]))
+    for number, (lost, leader) in reversed(list(enumerate(losses))):
         led = np.flatnonzero(states.leader[terms.first : lost] >= 0)
         was_away = facts.anchored[lost] or (terms.absent(broker)[led] == led + terms.first).any()
         other = began.get((leader, int(states.leader_epoch[lost])))
         is_above = own is None or other is None or (own.log_end or 0) > (other.log_end or 0)
-        if is_above and (was_away or has_begun):
+        if is_above and (was_away or has_begun or number):
             yield Premise(LOG_START, False, offset=int(facts.offset[lost]))
             return
 
