@@ -364,7 +364,9 @@ class _Partition:
             term=self._last_term(row, term) if term is not None and has_log else None,
             cut_by_itself=term is not None and any(_is_of_its_leader(term, span) for span in self._truncated(row)),
             # After a crash another process may have led, with less: then this election did not lose what the first had.
-            unbroken_term=(term.leader, term.begin_ms, elected_ms) if term and self._shows_its_log(term) else None,
+            unbroken_term=(term.leader, self._leads_by_ms(term), elected_ms)
+            if term and self._shows_its_log(term)
+            else None,
             contradictions=tuple(self._contradictions(row, own)),
             doubts=doubts,
             likely_floor=OPEN if term is None else self._likely_floor(term, elected_ms),
@@ -378,10 +380,24 @@ class _Partition:
     def _knows_by_ms(self, row: int, session: Session | None) -> int:
         """Since when the elected process certainly knew that it leads: its exporter shows a state that it cannot be
         about before. It may have led before, and not know yet who led in between, as its metadata publisher waits."""
-        leader, elected_ms = int(self.states.leader[row]), int(self.facts.timestamp_ms[row])
+        heard_ms = self.cluster.heard_by_ms(int(self.facts.timestamp_ms[row])) + PROPAGATION_MS
+        return max(heard_ms, self._shown_ms(row, session))
+
+    def _shown_ms(self, row: int, session: Session | None) -> int:
+        """Since when its exporter shows that the row's leader leads by this row, or a later one."""
+        leader = int(self.states.leader[row])
         texts = (s for s in self.evidence.scrapes.get(leader, ()) if self._gone_by(leader, session, s) >= row)
-        shown_ms = min((s.captured_at_ms - self.clock.error_ms - 1 for s in texts), default=INT64_MAX)
-        return max(self.cluster.heard_by_ms(elected_ms) + PROPAGATION_MS, shown_ms)
+        return min((s.captured_at_ms - self.clock.error_ms - 1 for s in texts), default=INT64_MAX)
+
+    def _leads_by_ms(self, term: LeaderTerm) -> int:
+        """Since when the term's leader has truncated its log for nobody: one that was elected may wait for a disk, and
+        then follow whoever led before that it does not know yet. It took a replica in, or its exporter shows it."""
+        if not self.terms.may_have_cut(term.leader, term.first):
+            return term.begin_ms
+        sizes = self.states.isr_size[term.first : term.end]
+        grew = self.facts.timestamp_ms[term.first + 1 : term.end][sizes[1:] > sizes[:-1]].tolist()
+        shown_ms = self._shown_ms(term.first, term.session) - PROPAGATION_MS
+        return max(term.begin_ms, min([shown_ms, *grew]))
 
     def _shows_its_log(self, term: LeaderTerm) -> bool:
         """Whether what is read of the leader in the term is of the log that it led with: its exporter names topics, and
@@ -397,7 +413,7 @@ class _Partition:
             return OPEN
         has_cut = self.terms.may_have_cut(term.leader, term.first)
         cut_ms = self.terms.rewritten_after_cut_ms + self.cluster.heard_ms
-        since_ms = term.begin_ms + (cut_ms if has_cut else PROPAGATION_MS)
+        since_ms = self._leads_by_ms(term) + (cut_ms if has_cut else PROPAGATION_MS)
         if has_cut and (term.session is None or term.session.alive_until_ms < since_ms):
             return OPEN
         return log_start(self.evidence, term.leader, since_ms, elected_ms, self.clock)

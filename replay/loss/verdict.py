@@ -43,9 +43,10 @@ class Election:
     leader epoch ended. session: the winner's. membership: the winner's, right before the election. term: the last
     leader's term before it, None if there was no leader. cut_by_itself: the last leader's log went down in it although
     no leader truncates its log.
-    unbroken_term: (leader, when it began to lead, when the election was) of that term, in ms; None unless one
-    process led all of it. contradictions: what else in the lake contradicts the winner's log. doubts: why its log may
-    differ from the partition's although their lines are the same. likely_floor: see `watermark_floor.likely_floor`.
+    unbroken_term: (leader, since when its log is the term's, when the election was) of that term, in ms; None unless
+    one process led all of it. contradictions: what else in the lake contradicts the winner's log. doubts: why its log
+    may differ from the partition's although their lines are the same. likely_floor: see
+    `watermark_floor.likely_floor`.
     log_start: where the last leader's log began, as read in its term or after it.
     logged: what brokers' own log lines say of it. by_members: a ceiling by what members of the ISR kept. is_first:
     whether a row of the winner is of the first of its processes that knew of the election (`read_again`).
