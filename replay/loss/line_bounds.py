@@ -93,7 +93,7 @@ class LineReader:
                 result.append(Report(cut.high_watermark, 0, since, cut.row, LOGGED_CUT, before_epoch=epoch))
         for shrink in self.lines.shrinks:
             rows = range(self._first_row(shrink.since_epoch), self._first_row(shrink.until_epoch + 1))
-            if any(self.terms.is_unserved(shrink.row["broker_id"], row) for row in rows):
+            if any(self.terms.is_unserved(shrink.row["broker_id"], row, shrink.row) for row in rows):
                 continue
             since, before = max(created, shrink.since_epoch), shrink.until_epoch + 1
             since = since if self._is_its_own(shrink.row["broker_id"], shrink.row, since) else created
@@ -144,10 +144,13 @@ class LineReader:
     def _is_unserved(self, line: LoggedEnds) -> bool:
         """Whether the high watermark in the line may be of a process that led in its own eyes only.
 
-        The line of a process that knew an earlier leader epoch shows what it had before this one."""
+        The line of a process that knew an earlier leader epoch shows what it had before this one; the first one of a
+        process what it found in its checkpoint file."""
         at = self.row_of[line.partition_epoch]
-        if line.came_from is not None and line.row["source"] != UNCHANGED:
-            at = max(self._begin_of_epoch(at) - 1, self.terms.first)
+        if line.row["source"] == UNCHANGED:
+            return self.terms.is_unserved(line.broker, at, line.row)
+        if line.came_from is not None:
+            return self.terms.is_unserved(line.broker, max(self._begin_of_epoch(at) - 1, self.terms.first), line.row)
         return self.terms.is_unserved(line.broker, at)
 
     def _first_row(self, leader_epoch: int) -> int:

@@ -10,7 +10,7 @@ from itertools import islice, pairwise, takewhile, zip_longest
 
 import numpy as np
 
-from replay.arrow.ragged import PAD, Array, mask_of
+from replay.arrow.ragged import INT64_MAX, PAD, Array, mask_of
 from replay.arrow.runs import last_true, run_starts
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
 from replay.offsets.shared_log import Leaders
@@ -329,9 +329,14 @@ class LeaderTerms(ReplicaLogs):
             for each in scrapes
         )
 
-    def is_unserved(self, broker: int, row: int) -> bool:
-        """Whether the broker's high watermark in the row may be one that no client ever had."""
-        return any(each.first <= row < each.end for each in self.unserved(broker))
+    def is_unserved(self, broker: int, row: int, line: Row | None = None) -> bool:
+        """Whether the broker's high watermark in the row may be one that no client ever had. line: in which it says so;
+        a process that starts later may read of a state that has gone."""
+        read_ms = -1 if line is None else line["captured_at_ms"]
+        logged_ms = INT64_MAX if read_ms is None else read_ms + self.cluster.clock.error_ms
+        return any(
+            (each.first <= row or each.begin_ms <= logged_ms) and row < each.end for each in self.unserved(broker)
+        )
 
     def is_read_unserved(self, row: Row) -> bool:
         """The same of a row that was read from the broker or its disk."""
