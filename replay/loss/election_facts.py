@@ -262,8 +262,17 @@ class _Partition:
     def _latest_epoch(self, row: Row) -> int | None:
         """A leader epoch that the replica's log had reached when the row's high watermark was written; None
         if none is known."""
-        known = [e for e in (self.terms.settled(row), self._epoch_before_rewrite(row)) if e is not None]
+        known = [e for e in (self._settled(row), self._epoch_before_rewrite(row)) if e is not None]
         return max(known, default=None)
+
+    def _settled(self, row: Row) -> int | None:
+        """As `ReplicaLogs.settled`; but that epoch's leader itself has written the file since it certainly leads."""
+        epoch = self.terms.settled(row)
+        term = None if epoch is None else self.terms.term_at(self._first_row(epoch))
+        if term is None or term.leader != row["broker_id"]:
+            return epoch
+        written_ms = self._leads_by_ms(term) + self.cluster.checkpoint_interval_ms + PROPAGATION_MS
+        return epoch if self.clock.surely_after(row, written_ms) else None
 
     def _epoch_before_rewrite(self, row: Row) -> int | None:
         """The highest epoch that one of the broker's processes had learned, as the first one, a checkpoint interval
@@ -301,9 +310,13 @@ class _Partition:
 
     def _began_in(self, session: Session, leader_epoch: int) -> bool:
         """Whether the leader epoch began after the session's process had registered."""
-        epochs = np.maximum.accumulate(self.states.leader_epoch[self.first : self.end])
-        at = self.first + int(np.searchsorted(epochs, leader_epoch))
+        at = self._first_row(leader_epoch)
         return not self.facts.anchored[at] and int(self.facts.batch[at]) > session.begin_batch
+
+    def _first_row(self, leader_epoch: int) -> int:
+        """The first row of the first leader epoch that is not below this one."""
+        epochs = np.maximum.accumulate(self.states.leader_epoch[self.first : self.end])
+        return self.first + int(np.searchsorted(epochs, leader_epoch))
 
     def _kept_its_directories(self, session: Session, until_ms: int) -> bool:
         """Whether no log directory of the session's process failed while it ran on: with its only one it halts."""
@@ -396,13 +409,17 @@ class _Partition:
 
     def _leads_by_ms(self, term: LeaderTerm) -> int:
         """Since when the term's leader has truncated its log for nobody: one that was elected may wait for a disk, and
-        then follow whoever led before that it does not know yet. It took a replica in, or its exporter shows it."""
+        then follow whoever led before that it does not know yet. It took a replica in, or its exporter, or its own
+        leader-epoch-checkpoint, shows it."""
         if not self.terms.may_have_cut(term.leader, term.first):
             return term.begin_ms
-        sizes = self.states.isr_size[term.first : term.end]
-        grew = self.facts.timestamp_ms[term.first + 1 : term.end][sizes[1:] > sizes[:-1]].tolist()
-        shown_ms = self._shown_ms(term.first, term.session) - PROPAGATION_MS
-        return max(term.begin_ms, min([shown_ms, *grew]))
+        rows = slice(term.first, term.end)
+        sizes, times = self.states.isr_size[rows], self.facts.timestamp_ms[rows]
+        shown = [self._shown_ms(term.first, term.session) - PROPAGATION_MS, *times[1:][sizes[1:] > sizes[:-1]].tolist()]
+        for epoch in set(self.states.leader_epoch[rows].tolist()):
+            own = (line.row for line in self.evidence.entries.get(epoch, ()) if line.broker_id == term.leader)
+            shown += [read_by(row) + self.clock.error_ms for row in own if row["captured_at_ms"] is not None]
+        return max(term.begin_ms, min(shown))
 
     def _shows_its_log(self, term: LeaderTerm) -> bool:
         """Whether what is read of the leader in the term is of the log that it led with: its exporter names topics, and
