@@ -40,12 +40,11 @@ JUDGED = {
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """The results for a bucket: schemas.ELECTIONS, FINDINGS and COUNTERFACTUALS. checked: the comparison of its changes
-    with Kafka's rules; None without a question."""
+    """What is found about losses in a bucket: schemas.FINDINGS and COUNTERFACTUALS. checked: the comparison of its
+    changes with Kafka's rules; None without a question."""
 
     bucket: Bucket
     checked: Checked | None
-    elections: pa.Table
     findings: pa.Table
     counterfactuals: pa.Table
 
@@ -69,11 +68,13 @@ def judge(
     checked = detected.checked
     assert checked is not None  # because there is a question
     violations = partition_violations(detected.bucket, checked.elections)
-    broken = [
+    others = [
+        exposure_findings(detected.bucket),
+        led_on_findings(detected.bucket, facts.cluster_id),
         rule_mismatch_findings(checked.differences, facts.cluster_id),
         invariant_findings(violations, facts.cluster_id),
     ]
-    findings = pa.concat_tables([detected.findings, *broken])
+    findings = pa.concat_tables([detected.findings, *others])
     for kind in findings["kind"].unique().to_pylist():
         kind_of(kind)
     return {
@@ -105,14 +106,13 @@ def detect(
     bucket = Bucket(history, facts)
     if most_windows is not None:
         check_count(bucket, most_windows)
-    elections, checked, compared = build_elections(bucket.history, bucket.states, facts), None, None
+    checked, compared = None, None
     if question is not None:
         compared = predict_all(bucket, bucket.changed_rows)
-        checked = check_rules(bucket, compared, elections)
-        elections = checked.elections
+        checked = check_rules(bucket, compared, build_elections(bucket.history, bucket.states, facts))
     truncated = truncations(bucket, offsets)
     against = Contradictions(truncated.unexplained, checked.offsets_against if checked else frozenset())
-    judged = list(judged_windows(bucket, offsets, against, events, most_windows))
+    judged = list(judged_windows(bucket, offsets, against, events, most_windows, truncated.evidence))
     ids = [window_id(window, facts.cluster_id, HWM_REGRESSION) for window in judged]
     answers = counterfactuals(judged, ids, bucket, question, compared)
     windows = [
@@ -120,13 +120,12 @@ def detect(
         for window, recorded_id, own in zip(judged, ids, answers, strict=True)
         for row in window_findings(window, recorded_id, own, facts.cluster_id)
     ]
-    findings = [pa.Table.from_pylist(windows, schema=schemas.FINDINGS), exposure_findings(bucket), truncated.findings]
-    findings += [line_findings(bucket, events, facts.cluster_id), led_on_findings(bucket, facts.cluster_id)]
+    findings = [pa.Table.from_pylist(windows, schema=schemas.FINDINGS), truncated.findings]
+    findings += [line_findings(bucket, events, facts.cluster_id)]
     rows = [row for own in answers for row in own]
     return Detected(
         bucket=bucket,
         checked=checked,
-        elections=elections,
         findings=pa.concat_tables(findings),
         counterfactuals=pa.Table.from_pylist(rows, schema=schemas.COUNTERFACTUALS),
     )

@@ -46,11 +46,13 @@ class _Span:
 
 @dataclass(frozen=True, slots=True)
 class Truncations:
-    """findings: schemas.FINDINGS of both kinds. unexplained: by partition key (`States.key`), the times in which a
-    replica's log went down without an election that explains it."""
+    """findings: schemas.FINDINGS of both kinds. By partition key (`States.key`), of those in which a replica may have
+    shown less than before: unexplained: the times in which its log went down without an election that explains it;
+    evidence: that about the partition."""
 
     findings: pa.Table
     unexplained: dict[int, list[Span]]
+    evidence: dict[int, Evidence]
 
 
 def truncations(bucket: Bucket, offsets: pa.Table) -> Truncations:
@@ -58,7 +60,7 @@ def truncations(bucket: Bucket, offsets: pa.Table) -> Truncations:
     history, states, cluster = bucket.history, bucket.states, bucket.facts
     keys = suspected(history, states, offsets) if len(history) else np.empty(0, dtype=np.int64)
     if not len(keys):
-        return Truncations(FINDINGS.empty_table(), {})
+        return Truncations(FINDINGS.empty_table(), {}, {})
     evidence = evidence_of(history, states, offsets, keys)
     end_ms = cluster.end_ms(history["timestamp_ms"].to_numpy())
     rows: list[Row] = []
@@ -71,7 +73,7 @@ def truncations(bucket: Bucket, offsets: pa.Table) -> Truncations:
         unexplained[key] = [
             Span(drop.broker, drop.before["captured_at_ms"] - error, drop.end_ms) for drop in partition.unexplained
         ]
-    return Truncations(pa.Table.from_pylist(rows, schema=FINDINGS), unexplained)
+    return Truncations(pa.Table.from_pylist(rows, schema=FINDINGS), unexplained, evidence)
 
 
 class _Partition:

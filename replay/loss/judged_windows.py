@@ -6,6 +6,7 @@ The search for suspected elections is vectorised; only the suspected partitions 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, Electi
 from replay.loss.likely import Likely, likely
 from replay.loss.verdict import Judgement
 from replay.offsets.broker_lines import NO_LINES, below_logged, lines_of
-from replay.offsets.evidence import PROPAGATION_MS, Replica, Row, last_seen_with_epoch
+from replay.offsets.evidence import PROPAGATION_MS, Evidence, Replica, Row, last_seen_with_epoch
 from replay.offsets.partition_rows import evidence_of, keys_of
 from replay.partitions.elections import States
 from replay.partitions.windows import build_windows
@@ -75,9 +76,11 @@ def judged_windows(
     against: Contradictions = NO_CONTRADICTIONS,
     events: pa.Table | None = None,
     most: int | None = None,
+    known: Mapping[int, Evidence] = MappingProxyType({}),
 ) -> Iterator[JudgedWindow]:
     """Judge every window of a bucket. offsets: LOG_END_OFFSETS rows with their topic_id filled in; events: see
-    `replay.bucket.detect`. Errors: TooManyWindowsError if a topic has more than `most`."""
+    `replay.bucket.detect`; known: their evidence, by partition key, as far as it has been read. Errors:
+    TooManyWindowsError if a topic has more than `most`."""
     history, states, cluster = bucket.history, bucket.states, bucket.facts
     if not len(history):
         return
@@ -96,7 +99,7 @@ def judged_windows(
         _check_topics(history, windows.election, most)
     how = zip(windows.election.tolist(), windows.exposed.tolist(), doubtful[windows.election].tolist(), strict=True)
     exposed = {row: None if is_doubtful and not is_exposed else is_exposed for row, is_exposed, is_doubtful in how}
-    elections = _election_facts(history, states, facts, offsets, exposed, cluster, sessions, against, events)
+    elections = _election_facts(history, states, facts, offsets, exposed, cluster, sessions, against, events, known)
     kept = np.isin(windows.election, list(elections))
     start, election, end = (at[kept] for at in (windows.start, windows.election, windows.end))
     state = _states_around(history, [start, election - 1, election, end])
@@ -184,6 +187,7 @@ def _election_facts(
     sessions: Sessions,
     against: Contradictions,
     events: pa.Table | None,
+    known: Mapping[int, Evidence],
 ) -> dict[int, ElectionFacts]:
     """The elections that matter by row of the history. exposed: those to judge, in order, see `partition_elections`.
     Uses only evidence of the judged partitions."""
@@ -191,7 +195,8 @@ def _election_facts(
         return {}
     rows = np.fromiter(exposed, np.int64, len(exposed))
     judged = np.unique(states.key[rows])
-    evidence = evidence_of(history, states, offsets, judged)
+    unread = np.array([key for key in judged.tolist() if key not in known], dtype=np.int64)
+    evidence = {**known, **evidence_of(history, states, offsets, unread)}
     firsts = np.searchsorted(states.key, judged, "left").tolist()
     ends = np.searchsorted(states.key, judged, "right").tolist()
     groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
@@ -203,9 +208,9 @@ def _election_facts(
         recorded = Recorded(own["topic"][0].as_py(), own["directories"].to_pylist(), own["partition_epoch"].to_pylist())
         found, of_partition = evidence[key], lines.get(key, NO_LINES)
         found = replace(found, scrapes=sessions.of_current_processes(found.scrapes, cluster.clock))
-        known = sessions.extended(found.scrapes, cluster.clock)
+        extended = sessions.extended(found.scrapes, cluster.clock)
         logged = recorded, of_partition, found.scrapes
-        terms = LeaderTerms(facts, states, first, end, known, cluster, end_ms, found.stopped, *logged)
+        terms = LeaderTerms(facts, states, first, end, extended, cluster, end_ms, found.stopped, *logged)
         for election in partition_elections(terms, found, against, {row: exposed[row] for row in group.tolist()}):
             result[election.row] = election
     return result

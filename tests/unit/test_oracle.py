@@ -21,7 +21,7 @@ from evidence.metadata_log.inspect import inspect_file
 from replay.bucket import Detected, detect
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import ClusterFacts
-from replay.partitions.elections import RISKY
+from replay.partitions.elections import RISKY, build_elections
 from tests.support.detection import cluster_of, events_of, windows, windows_of, with_topic_ids
 from tests.support.oracle import assert_equals_replay, captured_replay
 from tests.support.paths import ORACLE, capture, captured_file, controllers
@@ -175,6 +175,12 @@ def detected(name: str) -> Detected:
     return detect(history, offsets, cluster, None, events)
 
 
+def elections_of(found: Detected) -> list[Row]:
+    bucket = found.bucket
+    elections: list[Row] = build_elections(bucket.history, bucket.states, bucket.facts).to_pylist()
+    return elections
+
+
 @cache
 def judged(name: str) -> list[Row]:
     return windows(detected(name).findings)
@@ -203,7 +209,7 @@ def test_every_election_in_a_window_has_a_finding_and_nothing_else(name: str) ->
     findings = judged(name)
     places = [(f["topic_id"], f["partition"], f["election_offset"]) for f in findings]
     assert len(set(places)) == len(places)
-    elections = {(e["topic_id"], e["partition"], e["offset"]): e for e in detected(name).elections.to_pylist()}
+    elections = {(e["topic_id"], e["partition"], e["offset"]): e for e in elections_of(detected(name))}
     assert all(elections[p]["leader"] >= 0 for p in places)
     risky = {p for p, e in elections.items() if e["cause"] in RISKY}
     assert bool(risky) == (name not in ("elr", "diverge"))
@@ -257,7 +263,7 @@ def test_without_any_broker_records_nobody_is_a_candidate() -> None:
     history, offsets, cluster, _ = given("unclean")
     found = detect(history, offsets, replace(cluster, brokers=BrokerTimeline()))
     assert proven(windows(found.findings)) == {}
-    assert {tuple(e["candidates"]) for e in found.elections.to_pylist()} == {()}
+    assert {tuple(e["candidates"]) for e in elections_of(found)} == {()}
 
 
 @pytest.mark.parametrize("name", LOST_WITH_LOGS)

@@ -4,14 +4,17 @@ code than made them."""
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from replay.bucket import Detected
 from replay.cluster.brokers import BrokerState
+from replay.findings.exposures import exposure_findings
+from replay.findings.faults import led_on_findings
 from replay.findings.kinds import FACT, LOG_TRUNCATION
 from replay.findings.statements import SENTENCES
 from tests.simulator.detection import detected
@@ -295,12 +298,17 @@ CHECKS: dict[str, Callable[[Said], bool]] = {
 }
 
 
+def with_exposures(found: Detected) -> Detected:
+    others = exposure_findings(found.bucket), led_on_findings(found.bucket, "simulated")
+    return replace(found, findings=pa.concat_tables([found.findings, *others]))
+
+
 @pytest.fixture(scope="module")
 def judged() -> list[tuple[list[Life], Detected]]:
     """Lives that share a cluster, and what is found of them. Only one that is a later one has `leader_restarted`."""
     lives = dict.fromkeys(FAULTS, LIVES) | {"moved replicas": SHARED}
     found = [groups(life(fault, seed) for seed in range(count)) for fault, count in lives.items()]
-    return [(group, detected(group)) for of_fault in found for group in of_fault]
+    return [(group, with_exposures(detected(group))) for of_fault in found for group in of_fault]
 
 
 def test_no_verdict_says_more_than_is_true(judged: list[tuple[list[Life], Detected]]) -> None:
