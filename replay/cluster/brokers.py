@@ -101,6 +101,11 @@ class BrokerTimeline:
         return [state for _, own in sorted(self.states.items()) for state in own]
 
     @cached_property
+    def had_zookeeper(self) -> bool:
+        """Whether the cluster ever migrated from it."""
+        return any(state.has_zookeeper for state in self.all_states)
+
+    @cached_property
     def by_offset(self) -> Events:
         """`all_states` by broker and metadata offset."""
         return self._events("offset")

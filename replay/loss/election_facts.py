@@ -204,14 +204,12 @@ class _Partition:
             return
         if self.cluster.is_used_again(self.terms.recorded.topic):
             return  # a broker may lead an earlier topic of that name in its own eyes
-        sessions = [session for own in self.sessions.by_broker.values() for session in own]
-        if any(session.has_zookeeper for session in sessions):
+        if self.cluster.brokers.had_zookeeper:
             return  # it serves before it is registered (KafkaServer.startup, 3.9.1)
-        led, is_one = {term.leader for term in self.terms.all_terms}, self.sessions.excludes_a_second_process
+        is_one = self.sessions.excludes_a_second_process
+        sessions = (s for led in {t.leader for t in self.terms.all_terms} for s in self.sessions.by_broker.get(led, ()))
         # An earlier process of a leader may run on elsewhere, and lead in its own eyes.
-        until_ms = min(
-            (s.begin_ms for s in sessions if s.broker_id in led and not is_one(s.broker_id, s)), default=INT64_MAX
-        )
+        until_ms = min((s.begin_ms for s in sessions if not is_one(s.broker_id, s)), default=INT64_MAX)
         for row in told:
             begin_ms = row["captured_at_ms"] - error_ms
             if begin_ms > self.terms.known_since_ms and read_by(row) + error_ms < until_ms:

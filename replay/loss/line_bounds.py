@@ -108,7 +108,8 @@ class LineReader:
         No process ran between the two, and the machine did not start again; the file is the log's own, and not what a
         process wrote that led in its own eyes only. created: the leader epoch of the creation; -1 if unknown."""
         terms = self.terms
-        for session in (session for own in terms.sessions.by_broker.values() for session in own):
+        brokers = dict.fromkeys(load.broker for load in self.lines.initial)
+        for session in (session for broker in brokers for session in terms.sessions.by_broker.get(broker, ())):
             broker, alive_ms = session.broker_id, session.alive_until_ms
             logged = terms.cluster.processes.get((broker, session.broker_epoch))
             initial = [] if logged is None else of_the_next(self.lines.initial, broker, logged)
