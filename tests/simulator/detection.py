@@ -29,9 +29,9 @@ def _events(lives: Sequence[Life], lifetimes: pa.Table) -> pa.Table:
     for is_complete in (True, False):
         chosen = [each for each in lives if (each.gap is None) == is_complete]
         lines = [row for each in chosen for row in each.lines if row["kind"] in KINDS or row["topic_id"] is not None]
-        table = table_of(lines, BROKER_LOG_EVENTS)
-        parts.append(events_with_topic_ids(table, lifetimes, is_complete))
-    return pa.concat_tables(parts)
+        if lines:
+            parts.append(events_with_topic_ids(table_of(lines, BROKER_LOG_EVENTS), lifetimes, is_complete))
+    return pa.concat_tables(parts) if parts else BROKER_LOG_EVENTS.empty_table()
 
 
 def registration_mismatches(lives: Sequence[Life], history: pa.Table) -> Iterator[list[dict[str, Any]]]:

@@ -21,6 +21,10 @@ class Events:
         self._number += 1
         heapq.heappush(self._heap, (self.now + wait_ms, self._number, action, arguments))
 
+    def clear(self) -> None:
+        """Nothing comes any more."""
+        self._heap.clear()
+
     def run_until(self, time_ms: int) -> None:
         heap = self._heap
         while heap and heap[0][0] <= time_ms:

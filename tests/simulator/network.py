@@ -1,6 +1,7 @@
 """Who exists, and who reaches whom: what replication and the brokers' sessions both stand on."""
 
 import random
+import weakref
 from typing import Any
 
 from tests.simulator.broker import Broker, Disk, Process
@@ -26,14 +27,15 @@ class Network:
         self.brokers = {
             b: Broker(b, place, Disk(f"d{b}", (f"d{b}", f"other{b}"))) for place, b in enumerate(setup.brokers)
         }
+        own = weakref.proxy(self)  # a life without circles is freed at once
         self.controller = Controller(
             setup=setup,
-            now=lambda: self.events.now,
-            noise=lambda: self.rng.randrange(3),
-            elected=self._elected,
-            changed=lambda before, state: self.of_sessions.extend(elections(self.events.now, before, state)),
-            logs=lambda kind, **values: self.log_session(ACTIVE, kind, **values),
-            wrote=self._wrote,
+            now=lambda: own.events.now,
+            noise=lambda: own.rng.randrange(3),
+            elected=lambda state: own._elected(state),
+            changed=lambda before, state: own.of_sessions.extend(elections(own.events.now, before, state)),
+            logs=lambda kind, **values: own.log_session(ACTIVE, kind, **values),
+            wrote=lambda: own._wrote(),
             min_isr=setup.min_isr,
             unclean=setup.unclean,
             elr=setup.elr,

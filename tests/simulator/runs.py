@@ -8,7 +8,7 @@ from tests.simulator.judge import Tally, judged
 
 
 def run(chunk: tuple[str, int, int]) -> Tally:
-    """(fault, first seed, number of lives). A life is a circle of objects; all are collected once they are judged."""
+    """(fault, first seed, number of lives)."""
     fault, first, count = chunk
     gc.disable()
     tally = judged(life(fault, seed) for seed in range(first, first + count))
