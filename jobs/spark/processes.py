@@ -26,6 +26,13 @@ from typing import Any
 
 import pyarrow as pa
 
+# Until `release`, a process that runs tasks keeps what it frees for what it makes next: pages that come anew are filled
+# with zeros first. Of the C library (mallopt(3)), in bytes; of Arrow's allocator, in milliseconds.
+MEMORY = {
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 25),
+    "MIMALLOC_PURGE_DELAY": str(100_000),
+}
 # What tasks need: imported before the first task comes.
 TASK_MODULES = ("jobs.ingest.records", "jobs.replay.task", "jobs.detect.task", "jobs.quality.source")
 # Spark's workers run others' functions, too, so these have what Arrow knows of pandas.
@@ -48,7 +55,7 @@ class Workers:
     def __init__(self, count: int, modules: tuple[str, ...] = _OWN_MODULES) -> None:
         self._known_by = count, modules
         path = os.pathsep.join(sys.path)
-        environment = {**os.environ, "PYTHONPATH": path}
+        environment = {**MEMORY, **os.environ, "PYTHONPATH": path}
         command = [sys.executable, "-m", __name__, *modules]
         self._processes = [
             Popen(command, stdin=PIPE, stdout=PIPE, env=environment, process_group=0) for _ in range(count)

@@ -26,6 +26,7 @@ from jobs.config.doctor import java
 from jobs.config.settings import SparkSettings
 from jobs.console.run_log import append, run_log
 from jobs.spark.kraft_source import register
+from jobs.spark.processes import MEMORY
 from jobs.spark.tasks import is_remote
 
 _starting = Lock()
@@ -99,6 +100,7 @@ def _configuration(settings: SparkSettings) -> SparkConf:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
+        **{f"spark.executorEnv.{name}": value for name, value in MEMORY.items()},
     }
     for key, value in own.items():
         conf.setIfMissing(key, value)
