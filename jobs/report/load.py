@@ -142,7 +142,8 @@ def _histories(lake: Lake, cluster: str, findings: list[Row]) -> tuple[dict[str,
     values, sought = {"most": MAX_STATES, "context": CONTEXT_STATES}, pa.Table.from_pylist(findings, _SOUGHT)
     # Arrow leaves out the other rows before DuckDB sees their lists.
     own = [among(name, sought[name].to_pylist()) for name in ("topic_id", "partition")]
-    history = lake.dataset("partition_history").filter((pc.field(CLUSTER_ID) == cluster) & own[0] & own[1])
+    where = (pc.field(CLUSTER_ID) == cluster) & own[0] & own[1]
+    history = lake.dataset("partition_history", as_codes=True).filter(where)
     states = ask("report/states", values=values, sought=sought, partition_history=history)
     shown = {tuple(row[name] for name in _STATE_KEY) for row in states}
     wanted = among("topic_id", (row["topic_id"] for row in states)) & among("offset", (row["offset"] for row in states))

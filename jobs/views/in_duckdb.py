@@ -52,7 +52,7 @@ def ask(
     if of is not None:
         lake, cluster = of
         names = set(READ.findall(text)) & TABLES.keys() - given.keys()
-        given |= {name: lake.dataset(name).filter(pc.field("cluster_id") == cluster) for name in names}
+        given |= {name: lake.dataset(name, as_codes=True).filter(pc.field("cluster_id") == cluster) for name in names}
     return rows_of(text, values, given)
 
 
