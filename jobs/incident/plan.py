@@ -33,7 +33,7 @@ MOST_READ = 5000
 _MOST_ROWS = 1 << 14
 _STATE = (
     *("topic_id", "topic", "partition", "leader", "replicas", "isr", "elr", "last_known_elr", "adding_replicas"),
-    *("removing_replicas", "directories"),
+    *("removing_replicas", "directories", "timestamp_ms"),
 )
 _CONFIG = ("resource_type", "resource_name", "name", "value", "effective_value", "source")
 _BROKER = ("offset", "broker_id", "broker_epoch", "incarnation_id", "fenced", "in_controlled_shutdown", "log_dirs")
@@ -63,10 +63,10 @@ def as_row(steps: Iterable[PlanStep]) -> Row:
 def load_input(lake: Lake, cluster: str) -> PlanInput:
     """What the plan of a cluster follows from."""
     configs = lake.rows("config_history", cluster, _CONFIG, _AT_END)
-    parts = lake.parts("partition_history", cluster, _STATE, WANTED, as_codes=True)
-    last_seen, copies = _logs(lake, cluster)
+    states = lake.read("partition_history", cluster, _STATE, WANTED)
+    last_seen, copies = _logs(lake, cluster, states)
     brokers = {row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)}
-    waiting, alone, alone_count = states_that_wait(parts, copies, brokers)
+    waiting, alone, alone_count = states_that_wait([states], copies, brokers)
     quorum = (lake.rows("quorum_history", cluster, ("offset", "voters")) or [{}])[-1]
     of = lake, cluster
     lost, bugs = (
@@ -165,16 +165,16 @@ def _sizes(lake: Lake, cluster: str, topics: set[str | None]) -> dict[tuple[str,
 
 
 def _logs(
-    lake: Lake, cluster: str
+    lake: Lake, cluster: str, states: pa.Table
 ) -> tuple[dict[tuple[str, int], dict[int, Row]], dict[tuple[str, int], dict[int, Copy]]]:
     """(`last_seen` of PlanInput, and the same logs as copies), of the first MOST_READ partitions without a leader. What
-    was read before that may have grown since, or be of an earlier topic of that name."""
+    was read before that may have grown since, or be of an earlier topic of that name. states: as of
+    `states_that_wait`, with their times."""
     keys = ("topic_id", "topic", "partition", "timestamp_ms")
-    states = lake.read("partition_history", cluster, keys, WANTED & (pc.field("leader") < 0))
     order = [(name, "ascending") for name in keys[:3]]
     since = {
         (row["topic"], row["partition"]): (row["topic_id"], row["timestamp_ms"])
-        for row in states.sort_by(order).slice(0, MOST_READ).to_pylist()
+        for row in states.filter(pc.field("leader") < 0).select(keys).sort_by(order).slice(0, MOST_READ).to_pylist()
     }
     errors = (row["clock_error_ms"] or 0 for row in lake.rows("captures", cluster, ("clock_error_ms",)))
     clock = Clock(max(errors, default=0))
