@@ -101,14 +101,16 @@ class Pipeline:
         for cluster in clusters:
             self._detect(cluster, describe, shown(page_of(report, cluster, clusters)))
         advance()
-        docs = [shown(self._quality(cluster, describe).docs) for cluster in clusters]
-        advance()
-        began = time.monotonic()
-        pages = write_pages(self.lake, clusters, report, describe, documents=self.documents)
+        with ThreadPoolExecutor(1) as pool:  # it waits for the process of Great Expectations
+            docs = [pool.submit(self._quality(cluster, describe).write_docs) for cluster in clusters]
+            advance()
+            began = time.monotonic()
+            pages = write_pages(self.lake, clusters, report, describe, documents=self.documents)
         for cluster in clusters:
             self.record.took("report", cluster, (time.monotonic() - began) / len(clusters))
         advance()
-        self.summary += [*(f"report:    {page}" for page in pages), *(f"data docs: {page}" for page in docs)]
+        self.summary += [f"report:    {page}" for page in pages]
+        self.summary += [f"data docs: {shown(each.result())}" for each in docs]
         self.summary.append(f"tables:    {shown(self.root)}")
         if self.record.engine is not None:
             self.summary.append(f"tasks:     {self.record.engine}")
@@ -211,7 +213,7 @@ class Pipeline:
                 checked = self._quality(cluster, describe)
             met = checked.expectations - len(checked.failed)
             show_message(
-                f"{cluster}: {met} of {checked.expectations} expectations met; data docs: {shown(checked.docs)}"
+                f"{cluster}: {met} of {checked.expectations} expectations met; data docs: {shown(checked.write_docs())}"
             )
 
     def _quality(self, cluster: str, describe: Callable[[str], None]) -> QualityResult:

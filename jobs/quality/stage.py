@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
@@ -25,9 +26,9 @@ from jobs.quality.source import source_of
 from jobs.report.rendering import rendered
 from jobs.views.in_duckdb import ask
 from quality.check import Check, Outcome, checks, fingerprint
-from quality.run import run
+from quality.run import Outcomes, run
 
-DOCS = "_data_docs"
+DOCS, _TREND = "_data_docs", "trend.html"
 RESULTS = "quality_results"
 # The tables of findings seen and acknowledged are checked, too, but nothing is checked again because of them.
 _INPUTS = (*INGESTED, *REPLAYED, *DETECTED)
@@ -37,44 +38,43 @@ _MOST_RUNS = 30  # of the page with the trend
 
 @dataclass(frozen=True, slots=True)
 class QualityResult:
-    """The result of a check. failed: the unmet expectations that fail a run, warned: the others; each as a line."""
+    """The result of a check. failed: the unmet expectations that fail a run, warned: the others; each as a line.
+    write_docs: to be called, in any thread: writes Data Docs, unless they are there; returns where they are."""
 
     cluster_id: str
     expectations: int
     failed: list[str]
     warned: list[str]
-    docs: Location
+    write_docs: Callable[[], Location]
     up_to_date: bool
 
 
 @undisturbed
 def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable[[str], None]) -> QualityResult:
-    """Check one cluster's tables, unless they are unchanged since the last check.
+    """Check one cluster's tables, unless they are unchanged since the last check and its Data Docs were written.
 
     Errors: SettingsError if quality.severity names an expectation that there is not.
     """
     suites, warns = {table: fingerprint(table) for table in TABLES}, _warns(settings)
     parameters = (*suites.values(), *sorted(warns.items()), settings.quality)
     since, inputs = lake.cluster_version(RESULTS, cluster), input_fingerprint(lake, cluster, _INPUTS, parameters)
-    up_to_date = is_up_to_date(lake, cluster, CHECKED, inputs)
+    up_to_date = is_up_to_date(lake, cluster, CHECKED, inputs) and lake.storage.has(f"{DOCS}/{cluster}/{_TREND}")
+    docs = partial(within, lake.root, f"{DOCS}/{cluster}/index.html")
     run_id = lake.made(RESULTS, cluster).get("run_id", "")
     if not up_to_date:
         progress(f"{cluster}: checking all tables")
         run_id = uuid4().hex[:16]
         prepare()
         found = run(checks(), source_of(lake, cluster, checks(), settings), settings.quality.model_dump())
-        with TemporaryDirectory() as folder:
-            met = run_suites(checks(), found, warns, Path(folder))
-            when = {"run_id": run_id, "run_at_ms": time.time_ns() // 1_000_000}
-            rows = [when | _row(check, found[check.full_name], met, warns, suites) for check in checks()]
-            file = write_file(lake.storage, RESULTS, pa.Table.from_pylist(rows, schema=QUALITY_RESULTS))
-            about = {"run_id": run_id, **completion(lake, cluster, _INPUTS, CHECKED, inputs)}
-            lake.commit(RESULTS, cluster, [file], about=about, since=since)
-            newest = ask("quality/newest_runs", (lake, cluster), {"most": _MOST_RUNS})
-            trend = rendered("trend.html.j2", cluster=cluster, rows=newest, most=_MOST_RUNS)
-            (Path(folder) / "trend.html").write_text(trend, encoding="utf-8")
-            lake.storage.empty(f"{DOCS}/{cluster}/validations")
-            lake.storage.copy_in(Path(folder), f"{DOCS}/{cluster}")
+        when = {"run_id": run_id, "run_at_ms": time.time_ns() // 1_000_000}
+        rows = [when | _row(check, found[check.full_name], warns, suites) for check in checks()]
+        file = write_file(lake.storage, RESULTS, pa.Table.from_pylist(rows, schema=QUALITY_RESULTS))
+        lake.storage.empty(f"{DOCS}/{cluster}")
+        about = {"run_id": run_id, **completion(lake, cluster, _INPUTS, CHECKED, inputs)}
+        lake.commit(RESULTS, cluster, [file], about=about, since=since)
+        newest = ask("quality/newest_runs", (lake, cluster), {"most": _MOST_RUNS})
+        trend = rendered(f"{_TREND}.j2", cluster=cluster, rows=newest, most=_MOST_RUNS)
+        docs = partial(_write_docs, lake, cluster, found, warns, trend)
     results = lake.rows(RESULTS, cluster, where=pc.field("run_id") == run_id)
     lines: dict[bool, list[str]] = {True: [], False: []}
     for row in sorted(results, key=lambda r: (r["table"], r["expectation"])):
@@ -82,8 +82,18 @@ def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable
             lines[row["severity"] == "warn"].append(_line(row))
     for line in lines[True]:
         show_message(f"quality: warning: {line}")
-    docs = within(lake.root, f"{DOCS}/{cluster}/index.html")
     return QualityResult(cluster, len(results), lines[False], lines[True], docs, up_to_date)
+
+
+def _write_docs(lake: Lake, cluster: str, found: Outcomes, warns: Mapping[str, bool], trend: str) -> Location:
+    """trend: the page that is written last: with it all are there."""
+    with TemporaryDirectory() as folder:
+        met = run_suites(checks(), found, warns, Path(folder))
+        assert met == {name: not outcome.broken for name, outcome in found.items()}
+        lake.storage.copy_in(Path(folder), f"{DOCS}/{cluster}")
+    with lake.storage.new(f"{DOCS}/{cluster}/{_TREND}") as target:
+        target.write(trend.encode())
+    return within(lake.root, f"{DOCS}/{cluster}/index.html")
 
 
 def _warns(settings: Settings) -> dict[str, bool]:
@@ -96,9 +106,7 @@ def _warns(settings: Settings) -> dict[str, bool]:
     return warns
 
 
-def _row(
-    check: Check, outcome: Outcome, met: Mapping[str, bool], warns: Mapping[str, bool], suites: Mapping[str, str]
-) -> Row:
+def _row(check: Check, outcome: Outcome, warns: Mapping[str, bool], suites: Mapping[str, str]) -> Row:
     """Of quality_results, but for the run."""
     return {
         "suite": check.table,
@@ -108,7 +116,7 @@ def _row(
         "kind": str(check.kind),
         "column": ",".join(check.key),
         "severity": "warn" if warns[check.full_name] else "error",
-        "success": met[check.full_name],
+        "success": not outcome.broken,
         "unexpected_count": outcome.broken,
         "element_count": outcome.checked,
         "sample": outcome.sample,

@@ -31,7 +31,9 @@ def with_quality(**values: object) -> Settings:
 
 def checked(lake: Lake, settings: Settings | None = None) -> QualityResult:
     (cluster,) = lake.clusters()
-    return run_quality(lake, cluster, settings or load_settings(), lambda _: None)
+    result = run_quality(lake, cluster, settings or load_settings(), lambda _: None)
+    assert result.write_docs().is_file()
+    return result
 
 
 def break_history(lake: Lake) -> None:
@@ -89,6 +91,15 @@ def test_every_run_is_kept_and_a_failing_one_names_rows_and_what_to_do(lake: Lak
     expectations = len(checks())
     assert newest == {"expectations": expectations, "failed": 3, "warned": 0, "run_at_ms": newest["run_at_ms"]}
     assert oldest == {"expectations": expectations, "failed": 0, "warned": 1, "run_at_ms": oldest["run_at_ms"]}
+
+
+def test_what_could_not_write_its_pages_is_checked_again(lake: Lake) -> None:
+    pages = Path(lake.storage.root) / "_data_docs"
+    pages.write_text("no folder")
+    with pytest.raises(NotADirectoryError):
+        checked(lake)
+    pages.unlink()
+    assert [checked(lake).up_to_date for _ in range(2)] == [False, True]
 
 
 def test_a_severity_of_no_expectation_is_refused(lake: Lake) -> None:
