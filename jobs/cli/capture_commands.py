@@ -94,7 +94,7 @@ def check(capture: str, form: DocumentFormat = "table") -> None:
     from replay.arrow.runs import groups
 
     settings = load_settings()
-    with open_capture(location(capture), settings.limits.of_captures()) as opened:
+    with open_capture(location(capture), settings.limits) as opened:
         assumed = settings.evidence
         facts = read_facts(
             opened,
@@ -153,7 +153,7 @@ def salvage(
         won = current or LiveCluster(str(bootstrap), client_config)
         files = lake_to_show(location(lake), cluster) if lake is not None else None
         known = (files, files.one_cluster(cluster)) if files else None
-        limits = load_settings().limits.of_captures()
+        limits = load_settings().limits
         summary = stage.salvage(source, won, partition or (), known, output, say, limits)
         if form == "json":
             print(json.dumps(summary))

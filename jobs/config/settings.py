@@ -5,7 +5,6 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable
-from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
@@ -94,25 +93,6 @@ class EvidenceSettings(_Section):
         return patterns
 
 
-class LimitSettings(_Section):
-    """[limits]: how much a capture may hold."""
-
-    capture_files: PositiveInt
-    capture_bytes: PositiveInt
-    compression_ratio: PositiveInt
-    text_file_bytes: PositiveInt
-    text_file_lines: PositiveInt
-    partition_lines: PositiveInt
-    damaged_lines: PositiveInt
-    topic_rows: PositiveInt
-    topic_windows: PositiveInt
-    findings: PositiveInt
-
-    def of_captures(self) -> Limits:
-        """Those that readers of captures check."""
-        return Limits(**{field.name: getattr(self, field.name) for field in fields(Limits)})
-
-
 class ReplaySettings(_Section):
     """[replay]: how work is divided."""
 
@@ -161,7 +141,7 @@ class Settings(BaseSettings):
     local_processes: int = Field(ge=0)
     spark: SparkSettings
     evidence: EvidenceSettings
-    limits: LimitSettings
+    limits: Limits
     replay: ReplaySettings
     quality: QualitySettings
     custody: CustodySettings

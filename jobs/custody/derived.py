@@ -52,7 +52,7 @@ def check_capture(
 ) -> Iterator[Difference]:
     """What differs between a capture and the lake. sample: how many files of the metadata log to decode, at random;
     None: all."""
-    with open_capture(location, settings.limits.of_captures()) as capture:
+    with open_capture(location, settings.limits) as capture:
         of_capture = pc.field("capture") == capture.name
         known = lake.rows("evidence_files", cluster, ("path", "sha256", "size_bytes"), of_capture)
         yield from _check_files(lake, cluster, capture, known)

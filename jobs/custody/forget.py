@@ -119,7 +119,7 @@ def check_given(plan: ForgetPlan, given: Sequence[Location], settings: Settings)
             "path of each with --capture."
         )
     for name, digest in plan.again.items():
-        with open_capture(places[name], settings.limits.of_captures()) as capture:
+        with open_capture(places[name], settings.limits) as capture:
             if files_digest((f.path, f.sha256, f.size_bytes) for f in capture.files) != digest:
                 raise KraftForensicsError(f"{places[name]}: its files are not those that were ingested as {name}")
     return [places[name] for name in plan.again]

@@ -71,7 +71,7 @@ def ingest(lake: Lake, location: Location, settings: Settings, progress: Progres
     if cluster := ingested_as(lake, mark):
         heads_of(lake, cluster, INGESTED)
         return Ingested(mark["capture"], cluster, {}, [], [], True)
-    with open_capture(location, settings.limits.of_captures()) as capture:
+    with open_capture(location, settings.limits) as capture:
         # refused members are reported each time
         return ingest_opened(lake, capture, settings, progress, {} if capture.refused else mark)
 

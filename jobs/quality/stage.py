@@ -38,13 +38,13 @@ _MOST_RUNS = 30  # of the page with the trend
 
 @dataclass(frozen=True, slots=True)
 class QualityResult:
-    """The result of a check. failed: the unmet expectations that fail a run, warned: the others; each as a line.
-    write_docs: to be called, in any thread: writes Data Docs, unless they are there; returns where they are."""
+    """The result of a check. failed: the unmet expectations that fail a run, each as a line; of the others there were
+    messages. write_docs: to be called, in any thread: writes Data Docs, unless they are there; returns where they are.
+    """
 
     cluster_id: str
     expectations: int
     failed: list[str]
-    warned: list[str]
     write_docs: Callable[[], Location]
     up_to_date: bool
 
@@ -76,13 +76,13 @@ def run_quality(lake: Lake, cluster: str, settings: Settings, progress: Callable
         trend = rendered(f"{_TREND}.j2", cluster=cluster, rows=newest, most=_MOST_RUNS)
         docs = partial(_write_docs, lake, cluster, found, warns, trend)
     results = lake.rows(RESULTS, cluster, where=pc.field("run_id") == run_id)
-    lines: dict[bool, list[str]] = {True: [], False: []}
-    for row in sorted(results, key=lambda r: (r["table"], r["expectation"])):
-        if not row["success"]:
-            lines[row["severity"] == "warn"].append(_line(row))
-    for line in lines[True]:
-        show_message(f"quality: warning: {line}")
-    return QualityResult(cluster, len(results), lines[False], lines[True], docs, up_to_date)
+    failed = []
+    for row in sorted((r for r in results if not r["success"]), key=lambda r: (r["table"], r["expectation"])):
+        if row["severity"] == "warn":
+            show_message(f"quality: warning: {_line(row)}")
+        else:
+            failed.append(_line(row))
+    return QualityResult(cluster, len(results), failed, docs, up_to_date)
 
 
 def _write_docs(lake: Lake, cluster: str, found: Outcomes, warns: Mapping[str, bool], trend: str) -> Location:

@@ -107,7 +107,7 @@ def with_bytes(evidence: Sequence[Row], location: Location) -> list[Row]:
     Errors: CaptureError, as `open_capture`.
     """
     result = [dict(row) for row in evidence]
-    with open_capture(location, load_settings().limits.of_captures()) as capture:
+    with open_capture(location, load_settings().limits) as capture:
         rows_of: dict[str, list[Row]] = defaultdict(list)
         for row in result:
             file, note = _find(capture, row)
