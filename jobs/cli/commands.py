@@ -7,11 +7,14 @@ lake is of another release, 130 Ctrl-C, 141 SIGPIPE, 143 SIGTERM.
 import atexit
 import io
 import os
+import re
 import signal
 import sys
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from evidence.errors import KraftForensicsError
 from jobs.cli import answer_commands, capture_commands, lake_commands, live_commands, stage_commands, tool_commands
@@ -27,19 +30,33 @@ _FUNCTIONS: dict[str, Any] = {
     name: each for m in _MODULES for name, each in vars(m).items() if getattr(each, "__module__", "") == m.__name__
 }
 
+
+class _InGroups(TyperGroup):
+    """Lists the commands in their groups, each with the first sentence of its help."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list to the formatter."""
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                rows = [(name, re.split(r"[.:;]\s", str(self.commands[name].help))[0].rstrip(".")) for name in names]
+                formatter.write_dl(rows)
+
+
 app = typer.Typer(
+    cls=_InGroups,
     name="kraft-forensics",
     help="Replay Kafka's KRaft metadata log and find where acknowledged records were lost.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # boxes take half of the screen, and break the examples
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group, names in GROUPS.items():
-    for name in names:
-        app.command(epilog=epilog(name), rich_help_panel=group)(with_options(_FUNCTIONS[name]))
 config = typer.Typer(name="config", help="Show the settings.", no_args_is_help=True)
+for name in chain.from_iterable(GROUPS.values()):
+    if name != config.info.name:
+        app.command(epilog=epilog(name))(with_options(_FUNCTIONS[name]))
 config.command("show", epilog=epilog("config show"))(with_options(tool_commands.config_show))
-app.add_typer(config, rich_help_panel="Set-up and tools")
+app.add_typer(config)
 
 
 def _show_version(wanted: bool) -> None:

@@ -125,5 +125,5 @@ for _line in files(__package__).joinpath("examples.txt").read_text("utf-8").spli
 
 
 def epilog(name: str) -> str:
-    """The examples of a command as the last paragraphs of its --help."""
-    return "\n\n".join(["Examples:", *EXAMPLES[name]])
+    """The examples of a command, at the end of its --help: whole lines, to copy."""
+    return "\n  ".join(["\b\nExamples:", *EXAMPLES[name]])
