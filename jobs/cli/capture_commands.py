@@ -90,7 +90,7 @@ def check(capture: str, form: DocumentFormat = "table") -> None:
     from evidence.completeness.facts import read_facts
     from evidence.completeness.lacks import lacks_of
     from jobs.config.settings import load_settings
-    from jobs.report.rendering import for_terminal, rendered
+    from jobs.report.rendering import prose
     from replay.arrow.runs import groups
 
     settings = load_settings()
@@ -109,7 +109,7 @@ def check(capture: str, form: DocumentFormat = "table") -> None:
         print(json.dumps({"capture": name, "cluster_id": cluster, "lacks": [asdict(lack) for lack in lacks]}))
     else:
         found = groups(lacks, attrgetter("needed", "what", "where", "rules"))
-        print(rendered("lacks.txt.j2", for_terminal, lacks=found), end="")
+        print(prose("lacks.txt.j2", lacks=found), end="")
     if any(lack.needed for lack in lacks):
         raise typer.Exit(EXIT_MISSING)
 
@@ -146,7 +146,7 @@ def salvage(
         from evidence.capture.remote import location
         from jobs.cli.lakes import lake_to_show
         from jobs.config.settings import load_settings
-        from jobs.report.rendering import for_terminal, rendered
+        from jobs.report.rendering import prose
         from jobs.salvage import stage
         from jobs.salvage.live import LiveCluster
 
@@ -158,8 +158,7 @@ def salvage(
         if form == "json":
             print(json.dumps(summary))
         else:
-            text = rendered("salvage.txt.j2", for_terminal, partitions=summary["partitions"], output=output)
-            typer.echo(text, nl=False)
+            print(prose("salvage.txt.j2", partitions=summary["partitions"], output=output), end="")
         for note in (note for row in summary["partitions"] for note in row["notes"]):
             show_message(printable(note), WARNING)
         if any(row["partial"] for row in summary["partitions"]):

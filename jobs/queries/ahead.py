@@ -22,7 +22,7 @@ from jobs.console.output import plain, print_table, printable, utc
 from jobs.detect.inputs import judging_inputs
 from jobs.detect.topic_ids import LIFETIME_COLUMNS, lifetimes_of, with_topic_ids
 from jobs.lake.lake import Lake, Row
-from jobs.report.rendering import for_terminal, rendered
+from jobs.report.rendering import prose
 from replay.arrow import schemas
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, is_usable
 from replay.cluster.facts import ClusterFacts
@@ -274,9 +274,8 @@ def print_answer(answer: AheadAnswer, form: DocumentFormat) -> None:
             show_message(f"{len(answer.rows) - _MOST} more rows are not shown: --format json has all of them")
     of_partitions = {(e, r["topic_id"], r["partition"]) for r in answer.rows for e in r["effects"]}
     worst_of = [(broker, _worst_first(rows)[0], rows) for broker, rows in answer.stuck.items()]
-    text = rendered(
+    text = prose(
         "ahead.txt.j2",
-        for_terminal,
         answer=answer,
         effects=model.EFFECTS,
         counts=sorted(Counter(effect for effect, *_ in of_partitions).items()),

@@ -12,7 +12,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from jobs.console.output import printable, utc
-from jobs.console.text import range_text, wrapped
+from jobs.console.text import known_width, range_text, wrapped
 from jobs.report import filters, rows, words
 from jobs.views.catalogue import literal
 from replay.incident.answer import deletion, proven_text, topic_text, undecided_text
@@ -80,6 +80,15 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
 def for_terminal(value: object) -> str:
     """How a value is written on a terminal, which a captured name must not control."""
     return printable(str(value))
+
+
+def prose(template: str, **values: Any) -> str:
+    """What a template of lines to read makes of the values; on a terminal folded to its width."""
+    text = rendered(template, for_terminal, **values)
+    if known_width() is None:
+        return text
+    lines = ((" " * (len(line) - len(line.lstrip())), line.strip()) for line in text.splitlines())
+    return "".join(f"{row}\n" for indent, line in lines for row in wrapped(line, indent, f"{indent}  ") or [""])
 
 
 def _folded(text: str, first: str = "  ", indent: str = "  ") -> Markup:
