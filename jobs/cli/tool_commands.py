@@ -24,9 +24,11 @@ def config_show(form: Format = Format.TABLE) -> None:
     from jobs.config.settings import effective_settings
 
     rows = effective_settings()
-    if form is Format.TABLE:  # one column of text, whatever the types of the values
-        rows = [{**row, "value": str(row["value"])} for row in rows]
-    print_rows(list(rows[0]), rows, form)
+    if form is Format.TABLE:  # long names and values, to copy
+        for row in rows:
+            print(f"{row['setting']} = {json.dumps(row['value'])}  # {row['origin']}")
+    else:
+        print_rows(list(rows[0]), rows, form)
 
 
 def bench(log: Path, runs: int = 5, form: Format = Format.TABLE) -> None:
