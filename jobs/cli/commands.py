@@ -21,7 +21,7 @@ from jobs.cli import answer_commands, capture_commands, lake_commands, live_comm
 from jobs.console import run_log
 from jobs.console.log import DEBUG, ERROR, is_verbose, show_message
 from jobs.console.options import GROUPS, epilog, with_options
-from jobs.console.run_log import AGAIN, is_of_the_statement, of_files, one_line
+from jobs.console.run_log import AGAIN, of_files, one_line
 from jobs.console.signals import ends_by_signal, watch_signals
 from jobs.console.version import tool_version
 
@@ -124,11 +124,9 @@ def main() -> None:
             show_message(f"log file: {run_log.existing()}", DEBUG)
         raise
     except KraftForensicsError as error:
-        if is_of_the_statement(error.__cause__) or error.exit_code != KraftForensicsError.exit_code:
+        if (file := run_log.existing()) and str(file) not in str(error):  # else what Spark printed has no part in it
             run_log.discard()
-        file = run_log.existing()
-        also = f" (what Spark printed: {file})" if file and str(file) not in str(error) else ""
-        show_message(f"{error}{also}", ERROR)
+        show_message(str(error), ERROR)
         raise SystemExit(error.exit_code) from error
     except BrokenPipeError:
         # The reader (head, less) has closed the pipe: print nothing more, and leave nothing to flush at exit.
