@@ -70,7 +70,7 @@ def findings(
 def verdict(
     lake: Any = DEFAULT_LAKE,
     cluster: str | None = None,
-    form: Literal["text", "md", "markdown", "json"] = "text",
+    form: Literal["text", "md", "json"] = "text",
     full: bool = False,
 ) -> None:
     """Print what was lost and what to do: as text, as a ticket in Markdown, or as verdict.json (docs/verdict.md)."""

@@ -44,7 +44,7 @@ Start = Literal["earliest", "newest-checkpoint"]
 Engine = Literal["spark", "local", "auto"]
 # --format of results that are not rows, of `report` and of `status`.
 DocumentFormat = Literal["table", "json"]
-PageFormat = Literal["html", "md", "markdown", "postmortem", "json"]
+PageFormat = Literal["html", "md", "postmortem", "json"]
 StatusFormat = Literal["table", "json", "openmetrics"]
 
 

@@ -40,7 +40,7 @@ MORE = {
     "explain_leaderless": ["explain", "3c2591"],
     "explain_possible": ["explain", "e45914"],
     "postmortem": ["report", "--format", "postmortem", "--output", "-"],
-    "ticket": ["verdict", "--format", "markdown"],
+    "ticket": ["verdict", "--format", "md"],
     "verdict_full": ["verdict", "--full"],
     "whatif": ["whatif", "--min-isr", "1"],
     "whatif_aggressive": ["whatif", "--strategy", "aggressive"],
