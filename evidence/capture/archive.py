@@ -119,7 +119,7 @@ def unpack(
         if isinstance(error, OSError) and error.errno in _FULL:
             where = f"{folder.parent}: {error.strerror}. Make room there, or set TMPDIR to another folder."
             raise CaptureError(f"{named}: cannot be unpacked in {where}") from error
-        why = str(error) or "it ends too early"
+        why = getattr(error, "strerror", None) or str(error) or "it ends too early"
         raise CaptureError(f"{named}: the archive cannot be read: {why}. Copy it again from its source.") from error
     return work.found, work.names.refused
 
