@@ -35,10 +35,12 @@ class Format(StrEnum):
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON types: bytes to base64, times to ISO 8601."""
+    """Convert a value to JSON types: bytes to base64, times to ISO 8601, as `utc` has them if they are whole ms."""
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
-    if isinstance(value, datetime | date):
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="auto" if value.microsecond % 1000 else "milliseconds").replace("+00:00", "Z")
+    if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)

@@ -10,6 +10,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,7 +19,7 @@ from rich.cells import cell_len
 
 from jobs.console.log import DEBUG, ERROR, WARNING, configure, show_message
 from jobs.console.options import FailOn, levels_from
-from jobs.console.output import print_table
+from jobs.console.output import plain, print_table
 from jobs.console.progress import progress_steps, progress_tasks
 from jobs.console.run_log import of_files
 from jobs.console.text import shortened, wrapped
@@ -63,6 +64,7 @@ def test_names_are_shortened_in_the_middle() -> None:
     assert shortened("abcdefghij", 5) == "ab…ij"
     assert shortened("abcdefghij", 1) == "…"
     assert cell_len(shortened("订单订单订单", 7)) <= 7
+    assert plain(datetime.fromtimestamp(1795221565.233, UTC)) == "2026-11-21T00:39:25.233Z", "24 columns: it has room"
 
 
 def test_prose_is_broken_at_spaces_only(monkeypatch: pytest.MonkeyPatch) -> None:
