@@ -88,7 +88,7 @@ def advance(
     history = build_history(counted, events, state.configs).table.cast(PARTITION_HISTORY)
     new = news(history, live.position)
     new = new.filter(pc.greater_equal(new["offset"], live.position))
-    facts = cluster_facts(live.cluster_id, state, Clock(), None, live.static or {})
+    facts = cluster_facts(live.cluster_id, state, Clock(), None)
     bucket = Bucket(history.select(PARTITION_HISTORY.names), facts)
     opened, alarms = _alarms(bucket, live)
     last = history.filter(pc.and_(pc.is_null(history["end_offset"]), pc.invert(history["removed"])))

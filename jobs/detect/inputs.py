@@ -12,7 +12,7 @@ from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS, NODE_CLOCKS
 from jobs.config.settings import Settings
 from jobs.detect.topic_ids import LIFETIME_COLUMNS, events_with_topic_ids, lifetimes_of
 from jobs.lake.lake import Lake
-from jobs.replay.cluster_state import load_cluster_state, replayed_from, static_files
+from jobs.replay.cluster_state import load_cluster_state, replayed_from
 from jobs.views.in_duckdb import ask, ask_table
 from replay.arrow.runs import groups
 from replay.cluster.boots import BOOT_COLUMNS, boots_of, processes_of
@@ -49,8 +49,8 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     logged = boots_in_utc(lake.read("node_boots", cluster, NODE_BOOTS.names), clocks)
     begun = state.brokers.new_incarnations
     processes = processes_of(logged.to_pylist(), state.brokers.incarnations, begun, clock.error_ms)
-    static, errors = static_files(lake, cluster), disk_errors(lake, cluster, clocks)
-    return state, cluster_facts(cluster, state, clock, end_ms, static, unclean, boots, processes, errors)
+    errors = disk_errors(lake, cluster, clocks)
+    return state, cluster_facts(cluster, state, clock, end_ms, unclean, boots, processes, errors)
 
 
 def disk_errors(lake: Lake, cluster: str, clocks: pa.Table) -> dict[int, list[int | None]]:

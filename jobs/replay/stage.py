@@ -19,7 +19,7 @@ from jobs.lake.lake import Lake
 from jobs.lake.marks import undisturbed
 from jobs.lake.tables import REPLAYED, TABLES
 from jobs.replay.buckets import HISTORY, BucketFiles, BucketItem, buckets
-from jobs.replay.cluster_state import EARLIEST, LogConflictError, load_cluster_state, static_files
+from jobs.replay.cluster_state import EARLIEST, LogConflictError, load_cluster_state
 from jobs.replay.task import ReplayedBucket, ReplayTask
 from jobs.spark.processes import release
 from jobs.spark.tasks import run_tasks
@@ -120,12 +120,11 @@ def _partitions(
 ) -> tuple[list[ReplayedBucket], list[DataFile], dict[str, object], int | None]:
     """Replay all buckets: their results, the files of partition_history that these replace, what its commit says of
     them, and `resumed_at` as in Replayed."""
-    static = static_files(lake, cluster)
-    point = resume_point(state, static)
+    point = resume_point(state)
     rules = {"code": integrity.CODE_VERSION, "start": start}
     made = {} if integrity.unchanged_heads(lake, cluster, [HISTORY]) is None else lake.made(HISTORY, cluster)
     earlier = ResumePoint(**made["resume"]) if made.get("resume") and rules.items() <= made.items() else None
-    from_offset = earlier.offset if earlier and can_resume(state, static, earlier) else None
+    from_offset = earlier.offset if earlier and can_resume(state, earlier) else None
 
     def is_read(file: DataFile) -> bool:
         return from_offset is None or file.highest is None or file.highest >= from_offset

@@ -251,7 +251,6 @@ def cluster_facts(
     state: ClusterState,
     clock: Clock,
     log_end_ms: int | None,
-    static: Mapping[int, Mapping[str, str]],
     unclean_restarts: Sequence[int] = (),
     boots: Boots | None = None,
     processes: Processes | None = None,
@@ -259,10 +258,11 @@ def cluster_facts(
 ) -> ClusterFacts:
     """Build the facts from a resolved cluster with its records (not from `for_tasks`).
 
-    static: node id -> its server.properties, for the nodes whose file was captured. A config that none of them names
-    gets Kafka's default; session_timeout_source is 'assumed_default' if no controller's file was captured, or one that
-    names another place where the value is. boots: from `boots_of`; processes: from `processes_of`.
+    A config that no node's captured file names gets Kafka's default; session_timeout_source is 'assumed_default' if no
+    controller's file was captured, or one that names another place where the value is. boots: from `boots_of`;
+    processes: from `processes_of`.
     """
+    static = state.static
     controllers = [f for f in static.values() if "controller" in f.get(_ROLES, "controller")]
     timeout = _longest(controllers, SESSION_TIMEOUT, DEFAULT_SESSION_TIMEOUT_MS)
     files = [f for f in controllers if _ROLES in f or SESSION_TIMEOUT in f]

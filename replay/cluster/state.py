@@ -93,7 +93,8 @@ class ClusterState:
 
     records: the cluster-wide records that count, in offset order; those of a base snapshot have the offset before its
     end. bases: (end offset, epoch) of each run's snapshot -> SHA-256 of the file that it is read from; each node writes
-    its own snapshot, and the files of one end offset may differ in timestamps.
+    its own snapshot, and the files of one end offset may differ in timestamps. static: node id -> server.properties of
+    the nodes whose file was captured.
     """
 
     shape: LogShape
@@ -106,12 +107,13 @@ class ClusterState:
     features: FeatureLevels
     controller_releases: ControllerReleases
     problems: list[Problem]
+    static: Mapping[int, Mapping[str, str]]
 
     def for_tasks(self) -> "ClusterState":
         """A copy for Spark tasks, without what only the driver needs."""
         none = LogBatches.of([])
         shape = replace(self.shape, batches=none, live=none.column("epoch"), branches=[])
-        return replace(self, shape=shape, records=[], problems=[])
+        return replace(self, shape=shape, records=[], problems=[], static={})
 
     @property
     def cleared(self) -> Array:
@@ -188,8 +190,7 @@ def resolve_cluster(
 
     logged: metadata records of CLUSTER_TYPES (rows with offset, epoch, timestamp_ms, type, data, batch_base_offset and
     provenance), in any order. snapshot: the same from captured snapshots, with snapshot_end_offset and snapshot_epoch.
-    static: node id -> server.properties of the nodes whose file was captured. releases: Kafka releases that manifests
-    name.
+    static: of the state. releases: Kafka releases that manifests name.
     """
     bases = _bases(shape, snapshot)
     records = _with_resets(_in_order(shape, logged, snapshot, bases))
@@ -235,6 +236,7 @@ def resolve_cluster(
                 if not is_usable(c.name, c.value)
             ),
         ],
+        static=static,
     )
 
 

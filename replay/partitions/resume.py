@@ -4,7 +4,6 @@ The law (KIP-630): replay(state at N + what follows N) equals replay(everything)
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 
@@ -25,7 +24,7 @@ class ResumePoint:
     digest: str
 
 
-def resume_point(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -> ResumePoint | None:
+def resume_point(state: ClusterState) -> ResumePoint | None:
     """Where the next replay may resume; None if it cannot: nothing was replayed, or the last state is unknown.
 
     A transaction that is open at the log's end is read again.
@@ -35,20 +34,20 @@ def resume_point(state: ClusterState, static: Mapping[int, Mapping[str, str]]) -
         return None
     opened = [p.offset for p in state.problems if p.kind == "open_transaction" and p.offset >= runs[-1].start]
     offset = min([state.shape.log_end, *opened])
-    return ResumePoint(offset, _digest(state, static, offset))
+    return ResumePoint(offset, _digest(state, offset))
 
 
-def can_resume(state: ClusterState, static: Mapping[int, Mapping[str, str]], point: ResumePoint) -> bool:
+def can_resume(state: ClusterState, point: ResumePoint) -> bool:
     """Whether the log continues from the point without a hole, and everything before it is unchanged.
 
     Unchanged means the same batches, runs, transactions and files.
     """
     runs = state.shape.runs
     inside = bool(runs) and runs[-1].start < point.offset <= state.shape.log_end
-    return inside and _digest(state, static, point.offset) == point.digest
+    return inside and _digest(state, point.offset) == point.digest
 
 
-def _digest(state: ClusterState, static: Mapping[int, Mapping[str, str]], offset: int) -> str:
+def _digest(state: ClusterState, offset: int) -> str:
     columns = (state.shape.batches.column(name)[state.shape.live] for name in ("base_offset", "epoch", "crc"))
     kept = np.stack(list(columns), axis=1)
     kept = kept[kept[:, 0] < offset]
@@ -56,7 +55,7 @@ def _digest(state: ClusterState, static: Mapping[int, Mapping[str, str]], offset
     runs = [{**asdict(r), "end": min(r.end, offset)} for r in state.shape.runs if r.start < offset]
     dropped = [(start, min(end, offset)) for start, end in state.transactions.dropped if start < offset]
     bases = sorted((*place, sha256_of) for place, sha256_of in state.bases.items() if place[0] < offset)
-    files = {str(node): dict(sorted(config.items())) for node, config in sorted(static.items())}
+    files = {str(node): dict(sorted(config.items())) for node, config in sorted(state.static.items())}
     return sha256(json.dumps([batches, runs, bases, dropped, files]).encode()).hexdigest()
 
 

@@ -133,7 +133,7 @@ STAGES = OWN | {
 
 def facts_of(inputs: Prepared) -> ClusterFacts:
     """The facts of a prepared log, without offsets or static configs."""
-    return cluster_facts("bench", inputs.state(), Clock(load_settings().evidence.clock_error_ms), None, {})
+    return cluster_facts("bench", inputs.state(), Clock(load_settings().evidence.clock_error_ms), None)
 
 
 def judge(history: pa.Table, facts: ClusterFacts) -> int:

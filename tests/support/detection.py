@@ -151,8 +151,8 @@ def cluster_of(
         clock_error_ms = max(clock_error_ms, least_error_ms(clocks))
         begun = state.brokers.new_incarnations
         processes = processes_of(logged, state.brokers.incarnations, begun, clock_error_ms)
-    end_ms, static = max(times, default=None), decoded.static
-    return cluster_facts("test", state, Clock(clock_error_ms), end_ms, static, boots=boots, processes=processes)
+    end_ms = max(times, default=None)
+    return cluster_facts("test", state, Clock(clock_error_ms), end_ms, boots=boots, processes=processes)
 
 
 def _clocks(decoded: Decoded, state: ClusterState, history: pa.Table) -> pa.Table:

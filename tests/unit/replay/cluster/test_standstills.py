@@ -31,7 +31,7 @@ def test_a_controller_that_wrote_nothing_for_long_stood_still(
     times: list[int], epochs: list[int], stood: list[tuple[int, int]]
 ) -> None:
     state = resolve_cluster(shape_of(times, epochs or [1] * len(times)), [], [], {})
-    assert cluster_facts("c", state, Clock(), None, {}).fail_overs == stood
+    assert cluster_facts("c", state, Clock(), None).fail_overs == stood
 
 
 def shape_of(times: list[int], epochs: list[int]) -> LogShape:

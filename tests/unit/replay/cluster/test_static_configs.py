@@ -19,14 +19,14 @@ from replay.cluster.state import log_shape, resolve_cluster
 )
 def test_a_value_that_is_elsewhere_is_not_known(file: dict[str, str], source: str, threads: dict[int, int]) -> None:
     static = {1: {"process.roles": "broker,controller", **file}}
-    facts = cluster_facts("c", resolve_cluster(log_shape([], []), [], [], static), Clock(), None, static)
+    facts = cluster_facts("c", resolve_cluster(log_shape([], []), [], [], static), Clock(), None)
     assert (facts.session_timeout_source, facts.request_threads) == (source, threads)
 
 
 def test_a_timeout_is_assumed_if_one_controllers_file_does_not_show_it() -> None:
     file = {"process.roles": "controller"}
     static = {1: {**file, SESSION_TIMEOUT: "${env:SESSION}"}, 2: {**file, SESSION_TIMEOUT: "6000"}}
-    facts = cluster_facts("c", resolve_cluster(log_shape([], []), [], [], static), Clock(), None, static)
+    facts = cluster_facts("c", resolve_cluster(log_shape([], []), [], [], static), Clock(), None)
     assert (facts.session_timeout_source, facts.session_timeout_ms) == ("assumed_default", 9_000)
 
 
@@ -36,7 +36,7 @@ def test_of_a_file_that_was_edited_between_two_captures_the_longest_times_and_no
     del after[REQUEST_THREADS]
     for files in ([before, after], [after, before]):
         static = {1: of_all_captures(files)}
-        facts = cluster_facts("c", resolve_cluster(log_shape([], []), [], [], static), Clock(), None, static)
+        facts = cluster_facts("c", resolve_cluster(log_shape([], []), [], [], static), Clock(), None)
         known = (facts.session_timeout_source, facts.session_timeout_ms, facts.request_threads)
         assert known == ("static", 60_000, {1: 8})
         for key, default in ((MIN_ISR, "1"), (UNCLEAN_LEADER_ELECTION, "false")):

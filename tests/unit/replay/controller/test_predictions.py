@@ -32,7 +32,7 @@ NOTHING = np.array([], dtype=np.int64)
 @cache
 def real(name: str) -> tuple[pa.Table, ClusterFacts]:
     history, state = replayed(name)
-    return schemas.sorted_history(history.table), cluster_facts("c", state, Clock(), None, {})
+    return schemas.sorted_history(history.table), cluster_facts("c", state, Clock(), None)
 
 
 def check(history: pa.Table, facts: ClusterFacts) -> Checked:

@@ -215,7 +215,7 @@ def captured(name: str) -> tuple[pa.Table, pa.Table, ClusterState, ClusterFacts,
     table = sorted_history(history.table)
     elections = build_elections(table, states_of(table), facts_with(state.brokers))
     control = [r for r in decoded.records if r["is_control"]]
-    return table, elections, state, cluster_facts("c", state, Clock(), None, decoded.static), control
+    return table, elections, state, cluster_facts("c", state, Clock(), None), control
 
 
 @pytest.mark.parametrize("name", CAPTURES)

@@ -72,16 +72,18 @@ def test_a_log_that_only_grew_is_gone_on_with(name: str) -> None:
     points = 0
     for batch in sorted(whole.batches, key=lambda b: b["base_offset"])[1::7]:
         earlier = cut_at(state, batch["base_offset"])
-        point = resume_point(earlier, {})
+        point = resume_point(earlier)
         if (batch["epoch"], batch["base_offset"]) in state.shape.truncated or point is None:
             continue
         points += 1
         assert point.offset <= batch["base_offset"]
-        assert can_resume(state, {}, point)
-        assert can_resume(earlier, {}, point)
-        assert not can_resume(state, {3000: {"min.insync.replicas": "2"}}, point), "a file that was not there"
-        assert not can_resume(state, {}, ResumePoint(point.offset, "other")), "another past"
-        assert not can_resume(earlier, {}, ResumePoint(point.offset + 1, point.digest)), "beyond the log"
+        assert can_resume(state, point)
+        assert can_resume(earlier, point)
+        assert not can_resume(replace(state, static={3000: {"min.insync.replicas": "2"}}), point), (
+            "a file that was not there"
+        )
+        assert not can_resume(state, ResumePoint(point.offset, "other")), "another past"
+        assert not can_resume(earlier, ResumePoint(point.offset + 1, point.digest)), "beyond the log"
     assert points > 3
 
 
@@ -93,19 +95,19 @@ def test_a_suffix_that_is_cut_off_later_is_not_gone_on_with() -> None:
         batches=[{**b, "nodes": [3001]} for b in whole.batches if 3001 in b["nodes"]],
         records=[r for r in whole.records if r["epoch"] == 1],
     )
-    point = resume_point(cluster_state(alone), {})
+    point = resume_point(cluster_state(alone))
     assert point is not None
     assert point.offset == 52
-    assert not can_resume(cluster_state(whole), {}, point)
+    assert not can_resume(cluster_state(whole), point)
 
 
 def test_a_hole_behind_the_point_is_no_going_on() -> None:
     state = cluster_state(replace(decode(capture("unclean")), snapshots=[], static={}))
-    point = resume_point(state, {})
+    point = resume_point(state)
     assert point is not None
     runs = [*state.shape.runs, LogRange(point.offset + 10, point.offset + 20, (point.offset + 10, 9))]
     later = replace(state, shape=replace(state.shape, runs=runs, log_end=point.offset + 20))
-    assert not can_resume(later, {}, point)
+    assert not can_resume(later, point)
 
 
 def test_a_snapshot_newer_than_the_log_or_no_log_at_all_is_no_point() -> None:
@@ -114,8 +116,8 @@ def test_a_snapshot_newer_than_the_log_or_no_log_at_all_is_no_point() -> None:
     ahead = replace(
         state, shape=replace(state.shape, runs=[*state.shape.runs, LogRange(end + 5, end + 5, (end + 5, 1))])
     )
-    assert resume_point(ahead, {}) is None
-    assert resume_point(replace(state, shape=replace(state.shape, runs=[])), {}) is None
+    assert resume_point(ahead) is None
+    assert resume_point(replace(state, shape=replace(state.shape, runs=[]))) is None
 
 
 def test_an_open_transaction_is_read_again() -> None:
@@ -125,7 +127,7 @@ def test_an_open_transaction_is_read_again() -> None:
         {"base_offset": o, "last_offset": o, "epoch": 1, "crc": 5, "path": "log", "nodes": [1]} for o in range(10)
     ]
     opened = resolve_cluster(log_shape(batches, []), [{**marker, "type": "BEGIN_TRANSACTION_RECORD"}], [], {})
-    point = resume_point(opened, {})
+    point = resume_point(opened)
     assert point is not None
     assert point.offset == 7
-    assert can_resume(resolve_cluster(log_shape(batches, []), [], [], {}), {}, point)
+    assert can_resume(resolve_cluster(log_shape(batches, []), [], [], {}), point)

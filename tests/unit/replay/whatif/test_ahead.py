@@ -58,7 +58,7 @@ def bucket_of(name: str, end: int) -> Bucket:
     decoded = before(decode(capture(name)), end)
     state = cluster_state(decoded)
     history = build_history(changes_of(decoded, state), state.topic_events, state.configs).table
-    return Bucket(history, cluster_facts("c", state, Clock(), None, decoded.static))
+    return Bucket(history, cluster_facts("c", state, Clock(), None))
 
 
 def before(decoded: Decoded, end: int) -> Decoded:
