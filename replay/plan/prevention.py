@@ -2,8 +2,11 @@
 one failure from a loss."""
 
 from collections.abc import Collection, Iterator
+from dataclasses import asdict
 
 from replay.arrow.runs import groups
+from replay.controller.predictions import FIXES
+from replay.controller.profiles import PROFILES
 from replay.findings.statements import prose
 from replay.plan.inputs import PlanInput
 from replay.plan.step import (
@@ -26,7 +29,6 @@ MOST_LONGEST = 5
 _ELR, _METADATA = "eligible.leader.replicas.version", "metadata.version"
 # metadata.version 4.0-IV1; with 4.1-IV0 no controller is of 4.0, which elects a last known leader that is down.
 _ELR_NEEDS, _NOT_4_0 = 23, 26
-_FIXED_IN = {"KAFKA-19522": "4.1.0", "KAFKA-19975": "4.3.0"}
 _LASTED = ("last_replica", "exposed_for", "exposed_for_at_least")
 # config, unsafe value, safe value, the sentence that says what follows.
 _UNSAFE = ((MIN_ISR, "1", "2", "one_copy"), (UNCLEAN, "true", "false", "stays_down"))
@@ -62,10 +64,11 @@ def prevention(given: PlanInput, done: Collection[str | None]) -> Iterator[PlanS
         facts.append(say("elr_off", level=level))
         predictions += [say("elr_remembers"), say("elr_removes")]
         actions += [Action(What.FEATURE, name=_ELR, value="1")] if able else []
-    for ticket in groups(given.known_bugs, lambda row: row["ticket"]):
-        release = _FIXED_IN.get(ticket)
-        texts.append(f"upgrade the controllers{f' to {release} or later' if release else ''} ({ticket})")
-        facts.append(say("known_bug", ticket=ticket))
+    if tickets := groups(given.known_bugs, lambda row: row["ticket"]):
+        rules = {rule: value for ticket in tickets for rule, value in FIXES[ticket].items()}
+        fixed = next(p.name for p in PROFILES.values() if rules.items() <= asdict(p).items())
+        texts.append(f"upgrade the controllers to {fixed} or later ({', '.join(tickets)})")
+        facts += [say("known_bug", ticket=ticket) for ticket in tickets]
     if longest := given.longest:
         texts += [] if texts else ["check why partitions had one safe copy for long"]
         facts += [f"{place(row)}: {prose(s for s in row['reason'] or () if s['code'] in _LASTED)}" for row in longest]
