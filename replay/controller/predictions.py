@@ -9,7 +9,6 @@ Vectorised, in pieces that fit the processor's cache.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from replay.controller.partition_change_builder import (
     predict,
     state_after,
 )
-from replay.controller.profiles import ON_LEADERLESS, PROFILES, Profile
+from replay.controller.profiles import FIXES, PROFILES, Profile
 from replay.controller.transitions import Bucket, Configs
 from replay.controller.triggers import (
     DIRECTORY_ASSIGNMENT,
@@ -45,14 +44,6 @@ AS_PREDICTED, KNOWN_BUG, UNKNOWN_INPUT, UNEXPLAINED = "as_predicted", "known_bug
 PROFILES_DISAGREE = "profiles_disagree"
 
 NEWEST = PROFILES["4.3"]
-# Ticket -> what its fix changed in the rules. Sources: KAFKA-19522 (apache/kafka#20200), apache/kafka#20629,
-# KAFKA-19975 (apache/kafka#21114), apache/kafka#20716.
-FIXES: dict[str, dict[str, Any]] = {
-    "KAFKA-19522": {"last_known_leader_must_be_acceptable": True},
-    "apache/kafka#20629": {"last_known_leader_written": ON_LEADERLESS},
-    "KAFKA-19975": {"reassignment_ends_with_adding": True},
-    "apache/kafka#20716": {"directory_assignment_keeps_elr": True},
-}
 # The compared fields, by bit: column names of schemas.PARTITION_HISTORY; "record": whether a record is written at all.
 FIELDS = (
     *("leader", "leader_epoch", "leader_recovery_state", "isr", "elr", "last_known_elr"),

@@ -84,6 +84,14 @@ PROFILES = {
         Profile("4.3", ("4.3.", "4.4."), True, ON_LEADERLESS, True, True),
     )
 }
+# Ticket -> what its fix changed in the rules. Sources: KAFKA-19522 (apache/kafka#20200), apache/kafka#20629,
+# KAFKA-19975 (apache/kafka#21114), apache/kafka#20716.
+FIXES: dict[str, dict[str, Any]] = {
+    "KAFKA-19522": {"last_known_leader_must_be_acceptable": True},
+    "apache/kafka#20629": {"last_known_leader_written": ON_LEADERLESS},
+    "KAFKA-19975": {"reassignment_ends_with_adding": True},
+    "apache/kafka#20716": {"directory_assignment_keeps_elr": True},
+}
 
 
 # Minor releases of Confluent Platform, whose versions end with -ccs or -ce, and the Kafka that they contain. Patches do

@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict
 
 from replay.arrow.runs import groups
-from replay.controller.predictions import FIXES
-from replay.controller.profiles import PROFILES
+from replay.controller.profiles import FIXES, PROFILES
 from replay.findings.statements import prose
 from replay.plan.inputs import PlanInput
 from replay.plan.step import (
