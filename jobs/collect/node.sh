@@ -275,25 +275,28 @@ replica_logs() { # DIR NAME
   done
 }
 
-# Whether 4096 bytes of an index begin with an entry: zeros are space that was allocated in advance. INDEX BLOCK
-is_entry() { [ -n "$(od -An -v -tx1 -j $(($2 * 4096)) -N 8 "$1" 2>/dev/null | tr -d ' 0\n')" ]; }
+# The last position before END in BYTES of an index, from its block of 4096 bytes on; 0 if there is none. INDEX BLOCK BYTES END
+indexed() {
+  position=$(od -An -v -tu1 -j $(($2 * 4096)) -N "$3" "$1" 2>/dev/null | awk -v end="$4" '
+    { for (n = 1; n + 7 <= NF; n += 8) {
+        at = (($(n + 4) * 256 + $(n + 5)) * 256 + $(n + 6)) * 256 + $(n + 7)
+        if (at && at < end) found = at } }
+    END { print found + 0 }')
+}
 
-# Where the batch of the last entry of an offset index begins in its segment: sets position. INDEX
+# Where the batch of the last entry of an offset index begins in its segment, which is so long: sets position. Zeros are
+# space that was allocated in advance. Entries of batches that were cut off stay (AbstractIndex.truncateToEntries0). INDEX SIZE
 last_indexed() {
   position=0
   [ -f "$1" ] && [ ! -h "$1" ] && [ -r "$1" ] || return 0
-  size=$(state "$1"); low=0; high=1; blocks=$(((${size#* } + 4095) / 4096))
-  while [ $high -lt $blocks ] && is_entry "$1" $high; do low=$high; high=$((high * 2)); done
+  blocks=$(state "$1"); blocks=$(((${blocks#* } + 4095) / 4096)); low=0; high=1
+  while [ $high -lt $blocks ] && indexed "$1" $high 8 "$2" && [ "$position" != 0 ]; do low=$high; high=$((high * 2)); done
   [ $high -le $blocks ] || high=$blocks
   while [ $((high - low)) -gt 1 ]; do
-    middle=$(((low + high) / 2))
-    if is_entry "$1" $middle; then low=$middle; else high=$middle; fi
+    middle=$(((low + high) / 2)); indexed "$1" $middle 8 "$2"
+    if [ "$position" != 0 ]; then low=$middle; else high=$middle; fi
   done
-  position=$(od -An -v -tu1 -j $((low * 4096)) -N 4096 "$1" 2>/dev/null | awk '
-    { for (n = 1; n + 7 <= NF; n += 8) {
-        at = (($(n + 4) * 256 + $(n + 5)) * 256 + $(n + 6)) * 256 + $(n + 7)
-        if (at) found = at } }
-    END { print found + 0 }')
+  indexed "$1" $low 4096 "$2"
 }
 
 # The heads of the record batches in what comes: bytes from START to END of a segment, as od -tx1 prints them. A line
@@ -342,14 +345,11 @@ heads() { # DIR NAME
     for file in "$folder"/[0-9]*.log; do last=$file; done
     name=$2/$replica/${last##*/}; name=${name%.log}.heads
     [ -f "$last" ] && sendable "$last" "$name" || continue
-    last_indexed "${last%.log}.index"
     before=$(state "$last") || continue
     size=${before#* }
-    if [ "$position" -gt "$size" ]; then lack "$name" 'the index has entries beyond the end of the segment'; continue; fi
+    last_indexed "${last%.log}.index" "$size"
     if [ $((size - position)) -gt $most_behind ]; then lack "$name" 'too much lies behind the last index entry'; continue; fi
-    if [ "$position" = "$size" ]; then found="end $size whole"
-    else found=$(od -An -v -tx1 -j "$position" -N $((size - position)) "$last" 2>/dev/null | heads_in "$position" "$size")
-    fi
+    found=$(od -An -v -tx1 -j "$position" -N $((size - position)) "$last" 2>/dev/null | heads_in "$position" "$size")
     after=$(state "$last")
     if [ "${after% *}" != "${before% *}" ] || [ "${after#* }" -lt "$size" ]; then lack "$name" 'it was cut or replaced while it was read'
     else text "$name" "size $size$nl$found"; fi

@@ -80,12 +80,14 @@ def test_the_log_ends_are_those_of_the_whole_segments(shell: str, disks: Path, t
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_only_heads_behind_the_last_index_entry_come(shell: str, disks: Path, tmp_path: Path) -> None:
-    """The index of a running broker is allocated in advance: zeros follow its last entry."""
+    """The index of a running broker is allocated in advance: zeros follow its last entry. Before them stay the entries
+    of batches that were cut off (AbstractIndex.truncateToEntries0, 4.3.1)."""
     segment = real(disks)
     at, last = starts(segment), {}
-    for entries in (1, 2, 511, 512, 513, 1024, 5000):
+    for entries, cut_off in ((1, 0), (2, 1), (511, 0), (512, 1), (513, 5000), (1024, 0), (5000, 600)):
         place = [at[1 + n * (len(at) - 5) // entries] for n in range(entries)]
-        index = b"".join(struct.pack(">ii", n + 1, position) for n, position in enumerate(place))
+        stale = [len(segment) + n * 4096 for n in range(cut_off)]
+        index = b"".join(struct.pack(">ii", n + 1, position) for n, position in enumerate([*place, *stale]))
         folder = one(tmp_path, segment, index.ljust(1 << 20, b"\0"), number=entries)
         last[entries] = place[-1]
     came = collected(folder, tmp_path / "capture", shell)
@@ -140,13 +142,6 @@ def test_of_very_many_batches_the_first_and_the_last_come(tmp_path: Path) -> Non
     assert lines[-3] == b"skipped 904"
     last = struct.unpack_from(">i", batch, 23)[0]
     assert read_heads(text, 0).log_end_offset == 4999 * 100 + last + 1
-
-
-def test_an_index_beyond_the_segment_is_named(disks: Path, tmp_path: Path) -> None:
-    folder = one(tmp_path, real(disks), struct.pack(">ii", 5, 1 << 20))
-    came = collected(folder, tmp_path / "capture")
-    assert not list(came.rglob("*.heads"))
-    assert "the index has entries beyond the end of the segment" in (tmp_path / "capture" / "capture.json").read_text()
 
 
 def test_of_a_new_segment_the_end_is_its_base_offset(disks: Path, tmp_path: Path) -> None:
