@@ -243,18 +243,20 @@ def _file_facts(facts: Facts, capture: Capture) -> None:
 
 def _spans(facts: Facts, capture: Capture, events: pa.Table) -> None:
     kind_of = {file.path: file.kind for file in capture.files}
-    grouped = events.select(["node_id", "path", "logged_at_ms", "logged_at_utc_ms"]).group_by(["node_id", "path"])
+    is_change = pc.is_in(events["kind"], pa.array(kinds.STATE_CHANGES))
+    grouped = events.append_column("is_change", is_change).group_by(["node_id", "path"])
     bounds = ("min", "max")
-    times = grouped.aggregate([(name, way) for name in ("logged_at_ms", "logged_at_utc_ms") for way in bounds])
-    for row in times.to_pylist():
+    times = [(name, way) for name in ("logged_at_ms", "logged_at_utc_ms") for way in bounds]
+    for row in grouped.aggregate([*times, ("is_change", "any")]).to_pylist():
         name = "logged_at_ms" if row["logged_at_utc_ms_min"] is None else "logged_at_utc_ms"
         first, last = row[f"{name}_min"], row[f"{name}_max"]
         if row["node_id"] is None or first is None:
             continue
         spans = facts.own_logs.setdefault(row["node_id"], {})
-        old = spans.get(kind_of[row["path"]], LogCoverage(first, last, name != "logged_at_ms"))
-        in_utc = old.in_utc and name != "logged_at_ms"
-        spans[kind_of[row["path"]]] = LogCoverage(min(first, old.first_ms), max(last, old.last_ms), in_utc)
+        for kind in {kind_of[row["path"]]} | ({kinds.STATE_CHANGE_LOG} if row["is_change_any"] else set()):
+            old = spans.get(kind, LogCoverage(first, last, name != "logged_at_ms"))
+            in_utc = old.in_utc and name != "logged_at_ms"
+            spans[kind] = LogCoverage(min(first, old.first_ms), max(last, old.last_ms), in_utc)
 
 
 def _damage(facts: Facts, capture: Capture, accounts: dict[str, Account]) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.broker_logs.anchors import with_utc
+from evidence.kinds import STATE_CHANGES
 from evidence.tables import NODE_CLOCKS
 from jobs.incident.focus import ALL, Focus
 from jobs.incident.lookup import among, load_deleted
@@ -22,7 +23,7 @@ from replay.cluster.boots import BOOT_COLUMNS, boots_of
 from replay.findings.kinds import EVIDENCE_GAP, HWM_REGRESSION
 from replay.incident.answer import COLUMNS, MOST_GAPS, AnswerScope, answer, losses, unknowns
 from replay.incident.causes import ELECTION, SESSIONS, STATES, chain
-from replay.incident.missing import STATE_CHANGES, CapturedLogs
+from replay.incident.missing import CapturedLogs
 from replay.incident.node_logs import EVENT_KINDS, EVENTS, STARTS, NodeLogs, node_logs
 from replay.incident.page_one import members, page_one
 from replay.loss.verdicts import PROVEN

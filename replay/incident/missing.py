@@ -17,8 +17,6 @@ OPEN = "bounds_open"
 _PROCESS, _CORRUPTION = "missing_word_of_process", "contradicted_by_corruption"
 # Statements whose brokers are the replicas that may have led.
 _REPLICAS = ("elected", "isr_before", "elr_before")
-# Kinds of lines of state-change.log; those of the other logs say nothing of leader epochs.
-STATE_CHANGES = ("leader_started", "follower_started", "leader_unchanged", "follower_unchanged")
 
 
 @dataclass(frozen=True, slots=True)
