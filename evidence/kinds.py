@@ -27,7 +27,7 @@ REPLICA_LOG_INFO, DESCRIBE_LOG_DIRS, DESCRIBE_QUORUM = "replica_log_info", "desc
 DESCRIBE_TOPIC_PARTITIONS = "describe_topic_partitions"
 # The brokers' own logs.
 BROKER_LOGS = SERVER_LOG, STATE_CHANGE_LOG, CONTROLLER_LOG = "server_log", "state_change_log", "controller_log"
-# Kinds of lines of state-change.log, which may come in a log of all; those of the other logs say nothing of leader epochs.
+# Kinds of lines of state-change.log, perhaps in a log of all; those of the other logs say nothing of leader epochs.
 STATE_CHANGES = ("leader_started", "follower_started", "leader_unchanged", "follower_unchanged")
 OTHER = "other"  # registered and hashed, but not parsed
 
