@@ -209,9 +209,14 @@ def places(windows: Sequence[Mapping[str, Any]], more: int = 0) -> str:
     """The partitions of windows, in their order, the first ones by name. more: windows that are not among them."""
     names = list(dict.fromkeys(place(row) for row in windows))
     if more or len(names) > _NAMED:
-        left = f"{len(names) - _NAMED} more" if not more else "others"
+        left = f"{at_least(windows)}{len(names) - _NAMED} more" if not more else "others"
         return f"{', '.join(names[:_NAMED])} and {left}"
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def at_least(windows: Sequence[Mapping[str, Any]]) -> str:
+    """Words before a number of windows of a list from which some were `left_out`."""
+    return "at least " if any(row.get("left_out") for row in windows) else ""
 
 
 def _loss_text(found: Row) -> Iterable[str]:
@@ -265,9 +270,10 @@ def unknowns(found: Row) -> Iterable[str]:
             some_of = f" (for {each['capture_windows']} of them)" if each["capture_windows"] != number else ""
             text += f" To know it, capture{some_of} {each['capture']}."
         yield text
+    left_out = {"left_out": found["undecided_windows"] > len(found["undecided"])}
     for leaning in ("lost", "kept"):
-        if rows := [row for row in found["undecided"] if row.get("likely") == leaning]:
-            how, windows = "likely" if leaning == "lost" else "likely not", count(len(rows), "window")
+        if rows := [row | left_out for row in found["undecided"] if row.get("likely") == leaning]:
+            how, windows = "likely" if leaning == "lost" else "likely not", at_least(rows) + count(len(rows), "window")
             yield f"whether records of {places(rows)} were lost; a guess, not a verdict: {how} ({windows})."
 
 

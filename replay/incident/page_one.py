@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from replay.arrow.runs import groups
-from replay.incident.answer import LOST, places
+from replay.incident.answer import LOST, at_least, places
 from replay.incident.departures import KILLED, STOPPED, UNREGISTERED, Departure, changes, departure
 from replay.incident.words import ELECTIONS
 from replay.loss.verdicts import PROVEN
@@ -41,6 +41,8 @@ def page_one(
     `cause`, `previous_leader`, `isr_before`, `elr_before` and `elected_ms` (null if not captured), and `cut`: whether
     the new leader's log lost its end before. sessions: SESSIONS by offset. leaderless: states without a leader
     {topic_id, topic, partition, offset, timestamp_ms}, by offset. given: the cluster at the log's end."""
+    of_all = answer["undecided_windows"] + (answer["lost"]["windows"] if answer["lost"] else 0)
+    windows = [{**row, "left_out": of_all > len(windows)} for row in windows]
     found = _incidents(windows)
     return {
         "cause": _cause(answer, found),
@@ -126,7 +128,7 @@ def _outcome(windows: Sequence[Row]) -> str:
     texts = []
     if proven:
         low = sum(row["loss_min"] or 0 for row in proven)
-        exact = all(row["loss_min"] == row["loss_max"] for row in proven)
+        exact = all(row["loss_min"] == row["loss_max"] for row in proven) and not at_least(proven)
         of = f" of {places(proven)}" if rest else ""
         texts.append(f"{'' if exact else 'at least '}{count(low, 'record')}{of} lost")
     if rest:

@@ -48,7 +48,9 @@ def page(items: list[str]) -> Row:
         words = [each for each in given if "=" not in each]
         values = dict(each.split("=", 1) for each in given if "=" in each)
         if word == "window":
-            windows.append(window(words[0], values))
+            times, number = int(values.pop("times", 1)), int(values.pop("partition", 0))
+            ids = [words[0], *(f"{words[0]}-{n}" for n in range(1, times))]
+            windows += [window(each, {**values, "partition": str(number + n)}) for n, each in enumerate(ids)]
         elif word == "session":
             sessions.append(session(*words, **values))
         elif word == "leaderless":
@@ -62,8 +64,9 @@ def page(items: list[str]) -> Row:
         else:
             flags = ["fenced"] * (word == "down")
             plan["brokers"] |= {int(broker): session(broker, "0", *flags) for broker in words[0].split(",")}
-    rows = [row | election for row, election in windows]
-    return page_one(answered([*(row for row, _ in windows), *gaps]), rows, sessions, leaderless, PlanInput(**plan))
+    found, more = answered([*(row for row, _ in windows), *gaps]), {row["finding_id"]: row | of for row, of in windows}
+    rows = [more[row["finding_id"]] for row in (*found["proven"], *found["undecided"])]
+    return page_one(found, rows, sessions, leaderless, PlanInput(**plan))
 
 
 def printed(found: Row, shown: set[str]) -> Iterator[str]:
