@@ -30,6 +30,7 @@ COLUMNS = (
 MOST_TOPICS, MOST_WINDOWS, MOST_GAPS = 100, 100, 10
 _NAMED = 5
 _RECORD = "acknowledged record"
+_CEILING = "missing_high_watermark_ceiling"  # its broker is the previous leader
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,21 +189,25 @@ def _worst(proven: pa.Table) -> list[Row]:
 
 def _ranked(undecided: pa.Table) -> list[Row]:
     """Undecided windows: those that likely lost records first, then by what they can have cost at most, no upper bound
-    first."""
+    first; among equal ones, those last whose leader had led before."""
     rows = _rows(undecided)
     codes: dict[int, list[str]] = {}
+    led_before = set()
     for number, statement in missing_statements(undecided):
         codes.setdefault(number, []).append(statement["code"])
+        if statement["code"] == _CEILING and rows[number]["recorded_leader"] in (statement["brokers"] or ()):
+            led_before.add(number)
     for number, row in enumerate(rows):
         row["missing"] = codes.get(number, [OPEN])
 
-    def rank(row: Row) -> tuple[Any, ...]:
+    def rank(number: int) -> tuple[Any, ...]:
+        row = rows[number]
         high = row["loss_max"]
         place = (row["start_timestamp_ms"] or 0, row["topic"], row["partition"] or 0)
         leaning = LEANINGS.index(row["likely"]) if row["likely"] in LEANINGS else len(LEANINGS)
-        return leaning, high is not None, -(high or 0), *place, row["finding_id"]
+        return leaning, high is not None, -(high or 0), number in led_before, *place, row["finding_id"]
 
-    return sorted(rows, key=rank)
+    return [rows[number] for number in sorted(range(len(rows)), key=rank)]
 
 
 def places(windows: Sequence[Mapping[str, Any]], more: int = 0) -> str:
