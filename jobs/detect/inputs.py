@@ -1,6 +1,7 @@
 """What `detect`, `whatif` and `ahead` need beside the partitions, loaded from the lake: the cluster's facts, and the
 lines of nodes' own logs that verdicts use, with how far each node's clock was off."""
 
+from collections.abc import Collection, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
@@ -11,7 +12,7 @@ from evidence.broker_logs.anchors import KINDS_OF_ANCHORS, Anchor, boots_in_utc,
 from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS, NODE_CLOCKS
 from jobs.config.settings import Settings
 from jobs.detect.topic_ids import LIFETIME_COLUMNS, events_with_topic_ids, lifetimes_of
-from jobs.lake.lake import Lake
+from jobs.lake.lake import Lake, Row
 from jobs.replay.cluster_state import load_cluster_state, replayed_from
 from jobs.views.in_duckdb import ask, ask_table
 from replay.arrow.runs import groups
@@ -43,13 +44,15 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     clock = measured_clock(lake, cluster, settings, clocks, state.shape)
     known_end = max((run.end for run in state.shape.runs), default=0)  # after it the state is unknown
     end_ms = newest_ms(lake, cluster, pc.field("base_offset") < known_end)
-    restarts = lake.rows("broker_history", cluster, ("offset",), pc.field("restart_class") == "unclean")
+    restarts = lake.rows("broker_history", cluster, ("offset", "broker_epoch"), pc.field("restart_class") == "unclean")
     unclean = sorted(r["offset"] for r in restarts)
     boots = boots_of(lake.rows("boot_ids", cluster, BOOT_COLUMNS))
-    logged = boots_in_utc(lake.read("node_boots", cluster, NODE_BOOTS.names), clocks)
+    logged = boots_in_utc(lake.read("node_boots", cluster, NODE_BOOTS.names), clocks).to_pylist()
     begun = state.brokers.new_incarnations
-    processes = processes_of(logged.to_pylist(), state.brokers.incarnations, begun, clock.error_ms)
+    processes = processes_of(logged, state.brokers.incarnations, begun, clock.error_ms)
     errors = disk_errors(lake, cluster, clocks)
+    for row in put_back(logged, {r["broker_epoch"] for r in restarts}):
+        errors.setdefault(row["node_id"], []).append(row["first_event_ms"])
     return state, cluster_facts(cluster, state, clock, end_ms, unclean, boots, processes, errors)
 
 
@@ -60,6 +63,13 @@ def disk_errors(lake: Lake, cluster: str, clocks: pa.Table) -> dict[int, list[in
     errors = with_utc(lake.read("broker_log_events", cluster, BROKER_LOG_EVENTS.names, failed), clocks).to_pylist()
     by_node = groups((row for row in errors if row["node_id"] is not None), itemgetter("node_id"))
     return {node: [row["logged_at_utc_ms"] for row in rows] for node, rows in by_node.items()}
+
+
+def put_back(boots: Iterable[Row], unclean: Collection[int]) -> Iterator[Row]:
+    """The processes, rows of NODE_BOOTS, that found the file of a clean stop which is not that of the broker's process
+    before, as far as the controllers knew: an older copy of its disk may have been put back. unclean: the broker epochs
+    of unclean restarts (ClusterControlManager.registerBroker, BrokerServer, 4.3.1: the file's epoch is compared)."""
+    return (row for row in boots if row["previous_shutdown"] == "clean" and row["broker_epoch"] in unclean)
 
 
 def measured_clock(lake: Lake, cluster: str, settings: Settings, clocks: pa.Table, shape: LogShape) -> Clock:

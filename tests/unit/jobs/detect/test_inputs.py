@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from evidence.broker_logs.anchors import boots_in_utc
 from evidence.tables import BROKER_LOG_EVENTS, NODE_BOOTS
 from evidence.wire.batches import scan_batches
 from jobs.config.settings import load_settings
@@ -16,6 +17,7 @@ from jobs.detect.inputs import (
     USED,
     disk_errors,
     judging_events,
+    judging_inputs,
     measured_clocks,
     registration_mismatches,
     topic_lifetimes,
@@ -99,6 +101,22 @@ def test_errors_of_a_nodes_disks_are_known_by_time(lake: tuple[Lake, ClusterStat
     ]
     other.append("broker_log_events", CLUSTER, pa.Table.from_pylist(rows, schema=BROKER_LOG_EVENTS))
     assert disk_errors(other, CLUSTER, clocks) == {2: [first["logged_at_ms"] - KOLKATA_MS], 9: [None]}
+
+
+def test_an_older_copy_of_a_disk_may_have_been_put_back(tmp_path: Path) -> None:
+    """Its file of a clean stop names an earlier process: the controllers take the start for unclean."""
+    lake, settings = Lake(tmp_path), load_settings()
+    cluster = ingest(lake, capture("logs-4.1.1"), settings, lambda _: None).cluster_id
+    replay(lake, cluster, settings, lambda _: None)
+    clocks = measured_clocks(lake, cluster)
+    starts = boots_in_utc(lake.read("node_boots", cluster, NODE_BOOTS.names), clocks).to_pylist()
+    start = next(row for row in starts if row["previous_shutdown"] == "clean" and row["broker_epoch"] is not None)
+    assert start["node_id"] not in judging_inputs(lake, cluster, settings, clocks)[1].disk_errors
+    rows = lake.read("broker_history", cluster, BROKER_HISTORY.names).to_pylist()
+    unclean = [row | {"restart_class": "unclean"} for row in rows if row["broker_epoch"] == start["broker_epoch"]]
+    lake.put("broker_history", cluster, pa.Table.from_pylist(unclean, schema=BROKER_HISTORY))
+    found = judging_inputs(lake, cluster, settings, clocks)[1].disk_errors
+    assert found[start["node_id"]] == [start["first_event_ms"]]
 
 
 def test_a_nodes_file_of_two_captures_has_the_values_of_both(tmp_path: Path) -> None:
