@@ -345,16 +345,17 @@ class LeaderTerms(ReplicaLogs):
         spans = self.unserved(row["broker_id"])
         return any(s.begin_ms <= end_ms and (s.end_ms is None or begin_ms <= s.end_ms) for s in spans)
 
-    def counts_old_log_ends(self, first: int, row: int) -> tuple[int, int] | None:
-        """(row, leader) of a leader epoch that began after row `first` and before `row` whose leader may still have
-        counted on log ends from before another leader's epoch; None if there is none.
+    def counts_old_log_ends(self, broker: int, first: int, row: int) -> tuple[int, int] | None:
+        """(row, leader) of a leader epoch that began after row `first` and before `row` whose leader, not that broker,
+        may still have counted on log ends from before another leader's epoch; None if there is none.
 
         A leader that applies its own epochs without the one between (in one delta) keeps the log ends that it knew of
-        its followers, which may have truncated since (Kafka's Replica.resetReplicaState with isNewLeader false).
+        its followers, which may have truncated since (Kafka's Replica.resetReplicaState with isNewLeader false). Its
+        own log has all that it commits.
         """
         rows = self._counting_old_log_ends
-        index = bisect_right(rows, first)
-        return (rows[index], int(self.states.leader[rows[index]])) if index < len(rows) and rows[index] < row else None
+        found = ((each, int(self.states.leader[each])) for each in rows[bisect_right(rows, first) :] if each < row)
+        return next((each for each in found if each[1] != broker), None)
 
     @cached_property
     def _counting_old_log_ends(self) -> list[int]:

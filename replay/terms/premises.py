@@ -96,7 +96,7 @@ def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
         *_of_its_log(terms, broker, (joined, before, row)),
         _alive(terms, broker, row),
         _leaders(terms, broker, row),
-        *_log_ends(terms, joined, row),
+        *_log_ends(terms, broker, joined, row),
     ]
     return Membership(joined, premises)
 
@@ -143,7 +143,7 @@ def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
         *_of_joining(terms, broker, joined),
         Premise("premise_kept_its_log", True, brokers=(broker,)),
         _leaders(terms, broker, row),
-        *_log_ends(terms, joined, row),
+        *_log_ends(terms, broker, joined, row),
     ]
     kept = Membership(None, premises, kept_since=joined)
     return kept if kept.holds else None
@@ -160,7 +160,7 @@ def had_everything(terms: LeaderTerms, broker: int, row: int) -> tuple[int, int]
     premises = [
         *_of_joining(terms, broker, joined),
         _leaders(terms, broker, row),
-        *_log_ends(terms, joined, row),
+        *_log_ends(terms, broker, joined, row),
     ]
     return found if all(p.holds for p in premises) else None
 
@@ -291,9 +291,9 @@ def _leaders(terms: LeaderTerms, broker: int, row: int) -> Premise:
     return Premise("premise_leaders_ran", True)
 
 
-def _log_ends(terms: LeaderTerms, joined: int, row: int) -> Iterator[Premise]:
+def _log_ends(terms: LeaderTerms, broker: int, joined: int, row: int) -> Iterator[Premise]:
     """The premise that no leader since the replica joined counted on a log end that the replica no longer had."""
-    found = terms.counts_old_log_ends(joined, row)
+    found = terms.counts_old_log_ends(broker, joined, row)
     if found is None:
         yield Premise("premise_log_ends_current", True)
     else:
