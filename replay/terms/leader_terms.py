@@ -174,7 +174,7 @@ class LeaderTerms(ReplicaLogs):
             joined = since < row and self.in_isr(leader, since) and (states.leader[since] >= 0 or facts.anchored[since])
             is_clean = bool(facts.elr_on[since:following].all()) and self.kept_directory(leader, since, row)
             is_clean &= not self.cut_unasked(leader, *facts.timestamp_ms[[since, row]].tolist())
-            counted = self.counts_old_log_ends(since, row) is not None
+            counted = self.counts_old_log_ends(leader, since, row) is not None
             if not joined or with_it or counted or (again and not is_clean):
                 found.append((row, leader))
         return found
