@@ -56,15 +56,10 @@ _CAUSE = re.compile(r"\s*(?:\x1b\[\d*m)?↳(?:\x1b\[\d*m)?\s*")
 AGAIN = "What was committed stays: run the command again to go on."
 
 
-def is_of_the_statement(error: BaseException | None) -> bool:
-    """Whether an error of Spark is in the statement that it was given, so that no log says more."""
-    return type(error).__name__ in _OF_THE_STATEMENT
-
-
 def one_line(error: Exception) -> str:
     """The first line of an error's message, shortened, and the log file with all of it."""
     first = _shortened(str(error)) or type(error).__name__
-    if is_of_the_statement(error):
+    if type(error).__name__ in _OF_THE_STATEMENT:
         return first
     java = getattr(error, "_stackTrace", None) or ""
     with suppress(OSError):  # a full disk: the line has to do
