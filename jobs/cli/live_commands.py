@@ -1,12 +1,13 @@
 """Commands about a cluster that lives: `watch` reports what happens, `ahead` predicts what a step would do."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from evidence.limits import int32_of
 from jobs.cli.capture_commands import SILENCE_S, named_nodes
 from jobs.cli.lakes import lake_to_show
 from jobs.cli.stage_commands import EXIT_FINDINGS
@@ -71,8 +72,7 @@ def _line(alarm: dict[str, Any]) -> str:
 
 
 def ahead(
-    stop: list[int] | None = None,
-    stop_all: str = "",
+    stop: list[str] | None = None,
     start: list[int] | None = None,
     setting: list[str] | None = None,
     topic: str | None = None,
@@ -83,19 +83,18 @@ def ahead(
     form: DocumentFormat = "table",
 ) -> None:
     """Predict what a step would do to the newest state, before you take it; exit code 3 if it is not safe. Several are
-    taken in the order --set, --start, --elect, --stop, --stop-all-in-order."""
+    taken in the order --set, --start, --elect, --stop."""
     from jobs.config.settings import load_settings
     from jobs.queries.ahead import ahead, parse_elect, parse_set, print_answer
     from replay.whatif.ahead import START, STOP, ClusterAction
 
     if topic is not None and not setting:
         raise typer.BadParameter("--topic belongs to --set")
-    stops = [*(stop or ()), *_brokers(stop_all)]
     steps = [
         *(parse_set(text, topic) for text in setting or ()),
         *(ClusterAction(START, broker) for broker in start or ()),
         *(parse_elect(text) for text in elect or ()),
-        *(ClusterAction(STOP, broker) for broker in stops),
+        *(ClusterAction(STOP, broker) for broker in _brokers(stop or ())),
     ]
     if not steps and not restart_all:
         raise typer.BadParameter("name at least one step, e.g. --stop 3, or --restart-all")
@@ -106,8 +105,8 @@ def ahead(
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _brokers(text: str) -> list[int]:
-    entries = [entry.strip() for entry in text.split(",") if entry.strip()]
-    if not all(entry.isdecimal() for entry in entries):
-        raise typer.BadParameter(f"{text!r} is not a list of broker ids, e.g. 1,2,3")
-    return [int(entry) for entry in entries]
+def _brokers(lists: Sequence[str]) -> list[int]:
+    found = [int32_of(entry.strip()) for text in lists for entry in text.split(",")]
+    if None in found:
+        raise typer.BadParameter(f"{','.join(lists)!r} is not a list of broker ids, e.g. 1,2,3")
+    return [broker for broker in found if broker is not None]

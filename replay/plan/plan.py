@@ -104,7 +104,7 @@ def _stop_replaced(given: PlanInput) -> Iterator[PlanStep]:
             stopped=joined(brokers),
             number=count(sum(each.count for each in rows), "partition"),
             facts=(say("passed_over", broker=b, places=places[b]) for b in brokers),
-            predictions=(say("elected_later"), say("effects_of_stop", broker=brokers[0])),
+            predictions=(say("elected_later"), say("effects_of_stop", brokers=brokers[0])),
             brokers=brokers,
             of=about_waiting(given, rows),
         )
@@ -213,7 +213,7 @@ def _meanwhile(
     if early := sorted(stopped.intersection(order)):
         yield say("led_meanwhile", brokers=joined(early, "or"))
     if stopped := stopped.union(restarted):
-        yield say("effects_of_stops", brokers=",".join(map(str, sorted(stopped))))
+        yield say("effects_of_stop", brokers=",".join(map(str, sorted(stopped))))
 
 
 def _as_left(members: Sequence[int]) -> Iterator[str]:

@@ -165,7 +165,7 @@ whatif --min-isr 99999999999999999999
 maintain --retention-days 9223372036854775807
 ahead
 ahead --topic t --stop 1
-ahead --stop-all-in-order 1,x
+ahead --stop 1,x
 ahead --stop 1 --stop 99999999999999999999
 sql --cluster c1 --ddl d
 sql select --ddl d
