@@ -256,7 +256,7 @@ def _account(file: EvidenceFile, stream: TextStream, scanner: LineScanner | None
     if scanner is None:
         if not file.size_bytes:
             return Account(0, note="an empty file")
-        reason = stream.reason or "no line begins as in any known layout: name the log4j pattern of the site"
+        reason = stream.reason or "no line begins as in any known layout: set evidence.log_patterns to the site's"
         code = "bad_compression" if stream.reason else "unknown_layout"
         with file.slices() as data:
             start = data[:2]

@@ -154,7 +154,8 @@ def test_a_record_that_cannot_be_decoded_is_damage_of_its_file(tmp_path: Path) -
     assert [lack["node_id"] for lack in found] == [3000]
     garbage = "(offset 1): found 1 byte(s) of garbage after TOPIC_RECORD"
     assert found[0]["what"] == f"controllers/3000/{SEGMENT}: byte 72 {garbage}"
-    line = f"  node 3000: {found[0]['what']} (may cost any verdict). Get: copy the file again, or from another node"
+    where = "what it says, else the file again, or from another node"
+    line = f"  node 3000: {found[0]['what']} (may cost any verdict). Get: {where}"
     lines = CliRunner().invoke(app, ["check", str(tmp_path / "odd")]).stdout.splitlines()
     assert (line in lines, lines[-1]) == (True, "Rules, such as N6: docs/findings.md")
 
