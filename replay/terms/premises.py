@@ -101,21 +101,13 @@ def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
     return Membership(joined, premises)
 
 
-def last_state(facts: StateFacts, row: int) -> int | None:
-    """The last row before the batch of an election; None if it is not known."""
-    before = row - 1
-    while before >= facts.stretch[row] and facts.batch[before] == facts.batch[row]:
-        before -= 1
-    return None if before < facts.stretch[row] else before
-
-
 def _joined(terms: LeaderTerms, broker: int, row: int, election: int) -> int | None:
-    """The row since which the broker was a member without a break, from before the election's batch on; None if it is
-    none in the row. A batch may hold several events (Kafka's BatchAccumulator): a leader may act on one that ended the
-    membership before it learns of the election."""
-    facts, known = terms.facts, last_state(terms.facts, election)
-    joined = max(int(terms.absent(broker)[row - terms.first]) + 1, int(facts.stretch[election]))
-    if known is None or joined > min(row, known):
+    """The row since which the broker was a member without a break; None if it is none in the row, or if history begins
+    with the election's batch. That may hold several events (Kafka's BatchAccumulator): of the leader's requests only
+    one, since it waits for the answer, which comes when the batch is committed."""
+    facts, stretch = terms.facts, int(terms.facts.stretch[election])
+    joined = max(int(terms.absent(broker)[row - terms.first]) + 1, stretch)
+    if joined > row or facts.batch[stretch] == facts.batch[election]:
         return None
     # A replica enters the ELR only from the ISR. A member that entered any other way need not hold anything.
     return joined if terms.in_isr(broker, joined) or facts.anchored[joined] else None
