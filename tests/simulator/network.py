@@ -32,7 +32,7 @@ class Network:
             setup=setup,
             now=lambda: own.events.now,
             noise=lambda: own.rng.randrange(3),
-            elected=lambda state: own._elected(state),
+            elected=lambda before, state: own._elected(before, state),
             changed=lambda before, state: own.of_sessions.extend(elections(own.events.now, before, state)),
             logs=lambda kind, **values: own.log_session(ACTIVE, kind, **values),
             wrote=lambda: own._wrote(),
