@@ -266,7 +266,7 @@ class _Partition:
     def _settled(self, row: Row) -> int | None:
         """As `ReplicaLogs.settled`; but that epoch's leader itself has written the file since it certainly leads."""
         epoch = self.terms.settled(row)
-        term = None if epoch is None else self.terms.term_at(self._first_row(epoch))
+        term = None if epoch is None else self.terms.term_at(self.reader.first_row(epoch))
         if term is None or term.leader != row["broker_id"]:
             return epoch
         written_ms = self._leads_by_ms(term) + self.cluster.checkpoint_interval_ms + PROPAGATION_MS
@@ -308,13 +308,8 @@ class _Partition:
 
     def _began_in(self, session: Session, leader_epoch: int) -> bool:
         """Whether the leader epoch began after the session's process had registered."""
-        at = self._first_row(leader_epoch)
+        at = self.reader.first_row(leader_epoch)
         return not self.facts.anchored[at] and int(self.facts.batch[at]) > session.begin_batch
-
-    def _first_row(self, leader_epoch: int) -> int:
-        """The first row of the first leader epoch that is not below this one."""
-        epochs = np.maximum.accumulate(self.states.leader_epoch[self.first : self.end])
-        return self.first + int(np.searchsorted(epochs, leader_epoch))
 
     def _kept_its_directories(self, session: Session, until_ms: int) -> bool:
         """Whether no log directory of the session's process failed while it ran on: with its only one it halts."""

@@ -85,14 +85,14 @@ class LineReader:
             result.append(Report(line.high_watermark, 0, since, line.row, LOGGED_FLOOR, before_epoch=before))
         for cut in self.lines.cuts:
             epoch = self._cut_in(cut)
-            if epoch is None or not self._is_first(cut.broker, self._first_row(epoch), cut.row):
+            if epoch is None or not self._is_first(cut.broker, self.first_row(epoch), cut.row):
                 continue
-            if not self.terms.is_unserved(cut.broker, self._first_row(epoch)):
+            if not self.terms.is_unserved(cut.broker, self.first_row(epoch)):
                 led = [self._led_before(line) for line in self.lines.followed if self._cut_after(line) is cut]
-                since = max([self._of_this_topic(created, cut.row, self._first_row(epoch)), *led])
+                since = max([self._of_this_topic(created, cut.row, self.first_row(epoch)), *led])
                 result.append(Report(cut.high_watermark, 0, since, cut.row, LOGGED_CUT, before_epoch=epoch))
         for shrink in self.lines.shrinks:
-            rows = range(self._first_row(shrink.since_epoch), self._first_row(shrink.until_epoch + 1))
+            rows = range(self.first_row(shrink.since_epoch), self.first_row(shrink.until_epoch + 1))
             if any(self.terms.is_unserved(shrink.row["broker_id"], row, shrink.row) for row in rows):
                 continue
             since, before = max(created, shrink.since_epoch), shrink.until_epoch + 1
@@ -154,7 +154,7 @@ class LineReader:
             return self.terms.is_unserved(line.broker, max(self._begin_of_epoch(at) - 1, self.terms.first), line.row)
         return self.terms.is_unserved(line.broker, at)
 
-    def _first_row(self, leader_epoch: int) -> int:
+    def first_row(self, leader_epoch: int) -> int:
         """The first row of the first leader epoch that is not below this one."""
         return self.terms.first + int(np.searchsorted(self._epochs, leader_epoch))
 
@@ -175,7 +175,7 @@ class LineReader:
     def _is_its_own(self, leader: int, row: Row, leader_epoch: int) -> bool:
         """Whether the high watermark in a line of that epoch's leader is of the log of that epoch: the process that was
         registered logged it, or had rewritten the checkpoint file."""
-        session = self.terms.sessions.at(leader, self._batch(self._first_row(leader_epoch)))
+        session = self.terms.sessions.at(leader, self._batch(self.first_row(leader_epoch)))
         if session is None:
             return False
         at_ms, error_ms = row["captured_at_ms"], self.terms.cluster.clock.error_ms
@@ -192,7 +192,7 @@ class LineReader:
         is higher (LogLoader, UnifiedLog.updateLogStartOffset). So after one that died before it rewrote them, this may
         be a high watermark of an earlier log, which this one has not reached.
         """
-        row, terms = self._first_row(leader_epoch), self.terms
+        row, terms = self.first_row(leader_epoch), self.terms
         if session is None:
             return False
         needed_ms = terms.rewritten_ms
@@ -218,7 +218,7 @@ class LineReader:
         cut: nobody else led between, the log in which that was cut cannot come back, and the leader was one process: a
         later one may have lost what the follower had from it, and all of that epoch with it."""
         began = self.lines.began.get((cut.leader, first))
-        rows = np.arange(self._first_row(first), self._first_row(last + 1))
+        rows = np.arange(self.first_row(first), self.first_row(last + 1))
         if began is None or cut.high_watermark <= (began.log_end or 0):
             return False
         alone = set(self.states.leader[rows].tolist()) <= {cut.leader, -1}
@@ -281,7 +281,7 @@ class LineReader:
     def _begun_at_least(self, leader: int, leader_epoch: int) -> int | None:
         """A lower bound on the log end with which a leader epoch began for anybody whom its leader reached: a high
         watermark of the epoch before, if the leader was elected as a member. None if there is none."""
-        row = self._first_row(leader_epoch)
+        row = self.first_row(leader_epoch)
         led = int(self.facts.led[row - 1])
         if led < self.facts.stretch[row] or not membership(self.terms, leader, row).but_for(NO_SIGN_OF_LIFE, LOG_START):
             return None
