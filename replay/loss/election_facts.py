@@ -124,6 +124,7 @@ class _Partition:
         self.first, self.end = terms.first, terms.end
         self.evidence = self._of_known_epochs(evidence) if terms.sound else _NO_EVIDENCE
         self._views: dict[tuple[int, int], dict[tuple[int | None, int], int]] = {}
+        self._leads_by: dict[int, int] = {}
         self.against, self.reader = against, LineReader(terms, terms.lines if terms.sound else NO_LINES)
 
     def _of_known_epochs(self, evidence: Evidence) -> Evidence:
@@ -404,15 +405,21 @@ class _Partition:
         """Since when the term's leader has truncated its log for nobody: one that was elected may wait for a disk, and
         then follow whoever led before that it does not know yet. It took a replica in, or its exporter, or its own
         leader-epoch-checkpoint, shows it."""
+        if term.first not in self._leads_by:
+            self._leads_by[term.first] = max(term.begin_ms, min(self._shown_to_lead(term)))
+        return self._leads_by[term.first]
+
+    def _shown_to_lead(self, term: LeaderTerm) -> Iterator[int]:
+        """Times, in ms, from each of which on something shows that."""
         if not self.terms.may_have_cut(term.leader, term.first):
-            return term.begin_ms
+            yield term.begin_ms
         rows = slice(term.first, term.end)
         sizes, times = self.states.isr_size[rows], self.facts.timestamp_ms[rows]
-        shown = [self._shown_ms(term.first, term.session) - PROPAGATION_MS, *times[1:][sizes[1:] > sizes[:-1]].tolist()]
+        yield from times[1:][sizes[1:] > sizes[:-1]].tolist()
+        yield self._shown_ms(term.first, term.session) - PROPAGATION_MS
         for epoch in set(self.states.leader_epoch[rows].tolist()):
             own = (line.row for line in self.evidence.entries.get(epoch, ()) if line.broker_id == term.leader)
-            shown += [read_by(row) + self.clock.error_ms for row in own if row["captured_at_ms"] is not None]
-        return max(term.begin_ms, min(shown))
+            yield from (read_by(row) + self.clock.error_ms for row in own if row["captured_at_ms"] is not None)
 
     def _shows_its_log(self, term: LeaderTerm) -> bool:
         """Whether what is read of the leader in the term is of the log that it led with: its exporter names topics, and
