@@ -7,10 +7,11 @@ from typing import Any
 import pyarrow.compute as pc
 
 from jobs.console.output import Format, print_rows, print_table, printable
-from jobs.console.text import range_text, wrapped
+from jobs.console.text import WORDS, wrapped
 from jobs.incident.document import load_answer
 from jobs.incident.lookup import KEYS, load_deleted, ordered
 from jobs.lake.lake import Lake, Row
+from jobs.report.filters import lost_text
 from replay.findings.kinds import HWM_REGRESSION, Section
 from replay.loss.verdicts import KEPT, LOST
 from replay.plan.step import moment
@@ -70,12 +71,11 @@ def print_windows(
 
 
 def _table_row(row: dict[str, Any], with_cluster: bool, is_deleted: bool) -> dict[str, Any]:
-    leans, low, high = row["likely"] in (LOST, KEPT), row["loss_min"], row["loss_max"]
+    leans = row["likely"] in (LOST, KEPT)
     return {
         "window": f"{row['topic']}-{row['partition']}{' (deleted)' if is_deleted else ''}",
         "verdict": row["verdict"],
-        # A lower bound of 0 alone says nothing.
-        "lost": range_text((low or None) if high is None else low, high, unknown="not known"),
+        "lost": lost_text(row, WORDS),
         "from offset": row["first_lost_offset"],
         "since (UTC)": moment(row["start_timestamp_ms"]),
         "finding": row["finding_id"][:8],

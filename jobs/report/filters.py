@@ -77,14 +77,11 @@ def duration_text(start_ms: int | None, end_ms: int | None) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
 
 
-def loss_text(row: Mapping[str, Any]) -> str:
-    """Lost offsets as "70", "70–75", "≥ 70", "≤ 75" or "unknown", from the bounds `loss_min` and `loss_max`."""
-    return range_text(row["loss_min"], row["loss_max"], SYMBOLS, UNKNOWN)
-
-
-def lost_text(row: Mapping[str, Any]) -> str:
-    """Lost records for a person: as `loss_text`, but "not known" where the evidence proves none and limits none."""
-    return loss_text(row) if row["loss_min"] or row["loss_max"] is not None else "not known"
+def lost_text(row: Mapping[str, Any], style: tuple[str, str, str] = SYMBOLS) -> str:
+    """Lost offsets, from the bounds `loss_min` and `loss_max`, as "70", "70–75", "≥ 70" or "≤ 75" (style: of
+    `range_text`); "not known" where they prove none and limit none: a lower bound of 0 alone says nothing."""
+    low, high = row["loss_min"], row["loss_max"]
+    return range_text((low or None) if high is None else low, high, style, "not known")
 
 
 def window_text(row: Mapping[str, Any]) -> str:

@@ -121,7 +121,7 @@ def finding(row: Row, look: str, name: str, end: int) -> Mark:
     start, until, leader = row["start_timestamp_ms"], row["end_timestamp_ms"], row["recorded_leader"]
     verdict = verdict_of(row).name
     is_window = row["kind"] == HWM_REGRESSION
-    of_window = (("Lost", f"{filters.loss_text(row)} offsets"), ("Leader after it", filters.leader_text(leader)))
+    of_window = (("Lost offsets", filters.lost_text(row)), ("Leader after it", filters.leader_text(leader)))
     exact = not is_window or row["loss_min"] == row["loss_max"]
     return _mark(
         {"timestamp_ms": start, "topic": row["topic"]},
