@@ -12,7 +12,7 @@ import numpy as np
 from replay.arrow.ragged import INT64_MAX, members_of
 from replay.cluster.boots import ran_until_read
 from replay.loss.line_bounds import LineReader
-from replay.loss.verdict import Election, Judgement, judge
+from replay.loss.verdict import Election, Judgement, is_seen_below, judge
 from replay.loss.verdicts import EXCLUDED
 from replay.loss.watermark_bounds import LastTerm, alone_in_isr, ceiling_by_members, logs_of_lone_leaders
 from replay.offsets.broker_lines import NO_LINES, LoggedEnds
@@ -168,6 +168,8 @@ class _Partition:
         if known:  # what survives is of use for them alone
             of_rows = zip(steps, step_rows, strict=True)
             steps = [s if s.carries or row in lost_inside else self._passing(s, row) for s, row in of_rows]
+            below = map(self._is_seen_below, step_rows, floors(steps, known))
+            steps = [replace(s, carries=False, survives=OPEN) if b else s for s, b in zip(steps, below, strict=True)]
         floor_before = dict(zip(step_rows, floors(steps, known), strict=True))
         for row, is_exposed in rows.items():
             term, winner = self.terms.last_term(row), membership(self.terms, int(states.leader[row]), row)
@@ -233,6 +235,14 @@ class _Partition:
             own.holds or own.but_for(NO_SIGN_OF_LIFE) or (self.terms.carries(row) and not self.terms.lost_inside(row))
         )
         return kept and not any(self._contradictions(row, own))
+
+    def _is_seen_below(self, row: int, floor: Bound) -> bool:
+        """Whether the winner's log contradicts that it kept what was below the floor (C2)."""
+        leader, own = int(self.states.leader[row]), membership(self.terms, int(self.states.leader[row]), row)
+        if own.since is None:
+            return False
+        member_ms = int(self.facts.timestamp_ms[own.since]), int(self.facts.timestamp_ms[row])
+        return is_seen_below(floor, leader, member_ms, self.evidence, self.clock)
 
     def _is_of_this_topic(self, row: Row) -> bool:
         """Whether a value whose source identifies the topic only by name is of this partition, not of an

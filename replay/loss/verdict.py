@@ -208,7 +208,9 @@ def _contradictions(
     """What keeps a loss from being excluded although it does not prove one."""
     yield from election.contradictions
     is_back = election.is_passed_over and _lacks(floor, ends[1]) > 0
-    if is_back or _observed_below_floor(election, evidence, floor, clock):
+    member_ms = election.joined_ms, election.elected_ms
+    was_member = election.membership.since is not None
+    if is_back or (was_member and is_seen_below(floor, election.leader, member_ms, evidence, clock)):
         yield Premise("contradicted", False)
     likely = election.likely_floor.value
     known = [end.value for end in ends if end.value is not None]
@@ -238,15 +240,14 @@ def _unacked(
     return reached, ended, least, most
 
 
-def _observed_below_floor(election: Election, evidence: Evidence, floor: Bound, clock: Clock) -> bool:
-    """Whether the winner's log was last seen to end below the floor, after the floor was reported and while the winner
-    was in the ISR or ELR."""
-    if election.membership.since is None:
-        return False
-    replica = last_seen(evidence, election.leader, election.elected_ms, clock)
+def is_seen_below(floor: Bound, broker: int, member_ms: tuple[int, int], evidence: Evidence, clock: Clock) -> bool:
+    """Whether a member's log was last seen to end below the floor, after the floor was reported. member_ms: since when
+    it was in the ISR or ELR, and when it was elected."""
+    joined_ms, elected_ms = member_ms
+    replica = last_seen(evidence, broker, elected_ms, clock)
     if replica is None or floor.value is None or floor.row is None or replica.log_end_offset >= floor.value:
         return False
     if floor.row["captured_at_ms"] is None:
         return False
     reported_ms = read_by(floor.row) + clock.error_ms
-    return clock.surely_after(replica.row, max(reported_ms, election.joined_ms + PROPAGATION_MS))
+    return clock.surely_after(replica.row, max(reported_ms, joined_ms + PROPAGATION_MS))
