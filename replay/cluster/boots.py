@@ -57,8 +57,9 @@ class LoggedProcess:
     """A registered process by its server.log, in ms of UTC by its own clock: its last line, and the first and last one
     of the process after it in the same file (None: the file does not show it). next_epoch: that one's broker epoch
     (None: it did not register). quiet_until_ms: no process had begun after it by then, by the capturer's clock.
-    signalled: it was asked to stop, so it may have logged nothing more while it ran on: Log4j 2 stops in a shutdown
-    hook of its own, beside Kafka's (seen on 4.0 to 4.4 with Kafka's own settings)."""
+    signalled: it was, or may have been, asked to stop, so it may have logged nothing more while it ran on: Log4j 2
+    stops in a shutdown hook of its own, beside Kafka's (seen on 4.0 to 4.4 with Kafka's own settings). A log without
+    `Kafka version` may lack what else org.apache.kafka.common.utils prints (AppInfoParser, LoggingSignalHandler)."""
 
     last_ms: int
     next_ms: tuple[int, int] | None = None
@@ -139,7 +140,7 @@ def processes_of(
                 next_ms,
                 max((at for at in quiet if at is not None), default=None),
                 next_epoch,
-                known.signalled or row.get("stopped") == "signal",
+                known.signalled or row["stopped"] == "signal" or row["kafka_version"] is None,
             )
     later = sorted((state.broker_epoch, state.broker_id, state.timestamp_ms) for state in registered)
     for (broker, epoch), process in found.items():

@@ -316,6 +316,7 @@ class Sessions(Replication):
         if broker.process is process and not process.serving:
             process.serving = True
             self.note(f"broker {broker.id} opens its listener")
+            self.log_process(broker, "kafka_version", detail=self.setup.profile)  # KafkaRaftServer.startup
             if process.leading:
                 self.reign(broker, process, process.leading)
                 self.advance(broker)

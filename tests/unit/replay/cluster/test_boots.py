@@ -59,6 +59,7 @@ def test_a_machine_whose_start_is_known_has_a_reading_without_an_id() -> None:
 def boot(position: int, first: int | None, last: int | None, epoch: int | None, **more: Any) -> dict[str, Any]:
     row = {"capture": "c", "path": "server.log", "node_id": 1, "first_position": position, "broker_epoch": epoch}
     row |= {"begins_in_file": True, "incarnation_id": None, "load_ms": 30}
+    row |= {"kafka_version": "4.1.1", "stopped": None}
     return {**row, "first_event_ms": first, "last_event_ms": last, **more}
 
 
