@@ -14,7 +14,7 @@ class Disk:
     .kafka_cleanshutdown, None without one. log: of the topic that topic_id names. directory: the id of the log
     directory. starts: its log-start-offset-checkpoint, by topic name only (0: no line). future: the log that a move
     between directories has copied so far, in the directory of that id. torn: the machine crashed and took the log's end
-    with it. forgot: the metadata log's end, too."""
+    with it. forgot: the metadata log's end, too. read: offset of the last state that a process published."""
 
     directory: str
     directories: tuple[str, ...]
@@ -27,6 +27,7 @@ class Disk:
     marker: int | None = None
     torn: bool = False
     forgot: bool = False
+    read: int = -1
     future: tuple[str, Log] | None = None
 
 
@@ -53,7 +54,7 @@ class Process:
     heard of it. active: the brokers that were neither fenced nor shutting down then. read: the metadata offset up to
     which it has read; to_read: earlier states that it reads one by one before the last one. known: (leader, leader
     epoch) that it last led or followed. loaded: its log is. serving: its listener is open. quiet: it has all that its
-    leader has, and keeps fetching."""
+    leader has, and keeps fetching. hushed: it logs nothing more."""
 
     incarnation: int
     started_ms: int
@@ -75,6 +76,7 @@ class Process:
     fetching: bool = False
     delivering: bool = False
     checkpointing: bool = False
+    hushed: bool = False
 
 
 @dataclass(slots=True)

@@ -32,19 +32,21 @@ class Captures(Sessions):
         self._rounds = 0
         self._chance = random.Random(setup.seed)  # a life that is kept goes as it went before clients asked
 
-    def capture(self, takes_ms: int) -> None:
+    def capture(self, takes_ms: int, timed: bool = True) -> None:
         """A round: of every broker that was ever there."""
         self._rounds += 1
-        common = self._common(self._rounds, takes_ms)
+        read = common = self._common(self._rounds, takes_ms)
+        if not timed:
+            common = {**read, "captured_at_ms": None, "uncertainty_ms": None}
         for broker in self.brokers.values():
             at = [self.random(0, takes_ms) for _ in range(5)]
             after = self.events.after
-            after(int(self.own_rng.random() * takes_ms), self._read_boot_id, broker, common)
+            after(int(self.own_rng.random() * takes_ms), self._read_boot_id, broker, read)
             after(at[0], self._read_marks, broker, common)
             after(at[1], self._read_epochs, broker, common)
             after(at[2], self._read_recovery_point, broker, common, at[3] - at[2])
-            after(at[4], self._scrape, broker, common, min(self.random(0, 80), takes_ms - at[4]))
-        self.events.after(int(self._chance.random() * takes_ms), self._ask, common)
+            after(at[4], self._scrape, broker, read, min(self.random(0, 80), takes_ms - at[4]))
+        self.events.after(int(self._chance.random() * takes_ms), self._ask, read)
 
     def copy_disk(self, broker: Broker, timed: bool) -> None:
         """One broker's directory, running or not: its last segment, its epochs, and the marker of a clean stop."""

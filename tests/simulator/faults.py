@@ -3,13 +3,13 @@
 import random
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
 from replay.terms.replica_logs import APPENDED_BY_BROKERS
 from tests.simulator.life import Life, Thinning
-from tests.simulator.node_logs import LogThinning
+from tests.simulator.node_logs import LOGGERS, LogThinning
 from tests.simulator.setup import BEGIN_MS, Setup, Step
 
 # Broker ids and metadata offsets of one life are within so many; so many lives in a row share controllers' fail-overs,
@@ -43,6 +43,10 @@ class Fault:
     request_threads: int = 8
     min_isr_layer: str = "topic"
     times_are_off: bool = True
+    reads_in_pieces: bool = False
+    hushed: bool = False
+    late_heartbeats: bool = False
+    silenced: bool = False
 
 
 def _classes() -> Iterator[tuple[str, Fault]]:
@@ -73,7 +77,12 @@ def _logs(kind: Fault, rng: random.Random) -> LogThinning | None:
     share, missing, silent = rng.choice((0, 0, 0.1, 0.4)), rng.choice((0, 0, 0.2, 0.6)), rng.choice((0, 0, 0.2))
     utc_off, stepped, copied = rng.random() < 0.5, rng.random() < 0.2, rng.random() < 0.2
     off = kind.times_are_off
-    return LogThinning(share, missing, silent, utc_off and off, stepped and off, copied, rng.randrange(2**31))
+    thinning = LogThinning(share, missing, silent, utc_off and off, stepped and off, copied, rng.randrange(2**31))
+    if not kind.silenced:
+        return thinning
+    often = rng.choice((0.3, 0.9))
+    kinds = (kind for name in LOGGERS if rng.random() < often for kind in LOGGERS[name])
+    return replace(thinning, silenced=frozenset(kinds))
 
 
 def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int) -> Setup:
@@ -126,6 +135,9 @@ def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int) 
         compacted="compact" in kind.weights,
         request_threads=kind.request_threads,
         min_isr_layer=kind.min_isr_layer,
+        reads_in_pieces=kind.reads_in_pieces,
+        hushed=kind.hushed,
+        late_heartbeats=kind.late_heartbeats,
         topic=topics[place] if topics else f"t{place}",
         partition=partition,
         topic_ids=f"{'T' * 10}{place:08}",

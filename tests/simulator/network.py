@@ -65,7 +65,8 @@ class Network:
 
     def log(self, broker: Broker, kind: str, **values: Any) -> None:
         """The broker's process logs a line about the partition. values: columns of BROKER_LOG_EVENTS."""
-        self.logged.append(Line(self.events.now, broker.id, kind, broker.disk.topic_id, values))
+        if broker.process is None or not broker.process.hushed:
+            self.logged.append(Line(self.events.now, broker.id, kind, broker.disk.topic_id, values))
 
     def log_session(self, node: int, kind: str, **values: Any) -> None:
         """A controller or a broker logs a line about a registration."""
@@ -73,7 +74,8 @@ class Network:
 
     def log_process(self, broker: Broker, kind: str, **values: Any) -> None:
         """A broker's process logs a line that is about no partition."""
-        self.of_processes.append(Line(self.events.now, broker.id, kind, "", values))
+        if broker.process is None or not broker.process.hushed:
+            self.of_processes.append(Line(self.events.now, broker.id, kind, "", values))
 
     def prints_as_4_2(self, broker: Broker) -> bool:
         return self._new[broker.id]

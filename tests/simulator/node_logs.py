@@ -27,6 +27,21 @@ _OF_NO_TOPIC = ("clean_start", "unclean_start")
 _IN_STATE_CHANGE = ("leader_started", "follower_started", "leader_unchanged", "follower_unchanged", "partition_created")
 # Lines that name the topic id.
 _WITH_ID = ("leader_started", "leader_unchanged", "follower_unchanged", "partition_created", "log_load_completed")
+# What each package's loggers print; a site may let one print warnings alone. Who registers (BrokerLifecycleManager) and
+# who truncates (ReplicaFetcherThread) are in one, kafka.server, up to 4.1; so a log that names its process shows both.
+LOGGERS = {
+    "kafka.cluster": ("isr_updated", "isr_shrinking", "log_loaded"),
+    "kafka.log": ("clean_start", "unclean_start", "log_load_completed", "logs_loaded"),
+    "kafka.server": ("truncating_to_leaders_epoch", "fetch_offset_reset", "broker_registered", "broker_starting"),
+    "org.apache.kafka.storage": (
+        *("truncated", "truncated_below_high_watermark", "truncation_without_effect", "high_watermark_set_back"),
+        "corruption_found",
+    ),
+    "org.apache.kafka.common.utils": ("signal_received", "kafka_version"),
+    "state.change.logger": (
+        *("leader_started", "follower_started", "leader_unchanged", "follower_unchanged", "partition_created"),
+    ),
+}
 
 
 class Line(NamedTuple):
@@ -85,7 +100,7 @@ class LogThinning:
     """What is left of the brokers' logs, and how their times are. share: of lines that are gone. missing: of files that
     were rotated away. silent: of brokers whose logs are gone. utc_off: whether times in UTC
     are wrong, by hours, or missing. stepped: whether wall clocks are set back once. copied: whether an archive holds
-    some lines again."""
+    some lines again. silenced: kinds that no broker logs."""
 
     share: float = 0.0
     missing: float = 0.0
@@ -94,6 +109,7 @@ class LogThinning:
     stepped: bool = False
     copied: bool = False
     seed: int = 0
+    silenced: frozenset[str] = frozenset()
 
 
 def rows(lines: Sequence[Line], crashes: Iterable[tuple[int, int]], setup: Setup, thinning: LogThinning) -> list[Row]:
@@ -118,7 +134,11 @@ def rows(lines: Sequence[Line], crashes: Iterable[tuple[int, int]], setup: Setup
         if file not in fate:
             fate[file] = rng.random() >= thinning.missing
         kept = rng.random() >= thinning.share and fate[file] and line.broker not in silent
-        if not kept or any(begin < line.at_ms <= end for begin, end in torn[line.broker]):
+        if (
+            not kept
+            or line.kind in thinning.silenced
+            or any(begin < line.at_ms <= end for begin, end in torn[line.broker])
+        ):
             continue
         at_ms = line.at_ms + setup.skew_ms(2 + place[line.broker])
         stepped_ms, back_ms = step.get(line.broker, (line.at_ms, 0))

@@ -28,7 +28,7 @@ def processes(
     files: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for position, line in enumerate(sorted(lines, key=lambda each: each.at_ms)):
         lost = any(b == line.broker and begin < line.at_ms <= end for begin, end, b in torn)
-        if line.broker in silent or lost:
+        if line.broker in silent or lost or line.kind in thinning.silenced:
             continue
         at_ms = line.at_ms + setup.skew_ms(2 + setup.brokers.index(line.broker))
         row = {"kind": line.kind, "logged_at_ms": at_ms, "position": position, "message": STARTED, **line.values}

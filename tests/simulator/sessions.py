@@ -80,7 +80,8 @@ class Sessions(Replication):
         disk.log.start = max(disk.log.base, disk.starts if disk.topic_id else 0)
 
     def _states_again(self, broker: Broker) -> list[State]:
-        """What a process reads piece by piece that begins with a metadata log whose end was not on disk.
+        """What a process reads piece by piece that begins with a metadata log whose end was not on disk: it was
+        lost, or written while no process ran.
 
         It takes the end of the first fetched piece for the end of the log (KafkaRaftClient.updateFollowerHighWatermark:
         the lower of both; MetadataLoader.stillNeedToCatchUp), so it publishes each piece from then on: 8 MiB in 3.9.1
@@ -88,9 +89,12 @@ class Sessions(Replication):
         """
         disk, now = broker.disk, self.controller.live
         forgot, disk.forgot = disk.forgot, False
-        if not forgot or now is None or disk.topic_id != now.topic_id:
+        pieces = self.setup.reads_in_pieces and self.own_rng.random() < 0.7
+        if not (forgot or pieces) or now is None or disk.topic_id != now.topic_id:
             return []
-        states = [s for s in self.controller.states if s.topic_id == now.topic_id][-self.own_rng.randint(2, 6) :]
+        states = [s for s in self.controller.states if s.topic_id == now.topic_id]
+        on_disk = sum(s.offset <= disk.read for s in states)  # the last of these may be published once more
+        states = states[-self.own_rng.randint(2, 6) :] if forgot else states[max(on_disk - 1, 0) :]
         if not all(broker.id in s.replicas for s in states):
             return []
         return [s for s in states if self.own_rng.random() < 0.7]
@@ -140,6 +144,8 @@ class Sessions(Replication):
         self._lose_contact(broker)
         self.disturb(broker)
         self._stop_leading(broker.process)
+        if broker.process.view is not None:
+            broker.disk.read = max(broker.disk.read, broker.process.view.offset)
         if broker.disk.topic_id:
             self.ledger(broker.disk.topic_id).process_ended(broker.id, broker.log)
         broker.process = None
@@ -150,6 +156,9 @@ class Sessions(Replication):
         if process is None or process.frozen or process.stopping:
             return
         process.stopping = True
+        if self.setup.hushed:
+            self.log_process(broker, "signal_received")
+            process.hushed = True
         registered = self._registration(broker)
         if broker.reachable and self.controller_is_up() and registered:
             if not registered.shutting_down and not registered.fenced:
@@ -259,6 +268,9 @@ class Sessions(Replication):
         registered.contact = False
         registered.generation += 1
         heard = self.events.now - self.random(0, HEARTBEAT_MS)
+        if self.setup.late_heartbeats:
+            # The controller takes one until half an interval later (ControllerApis.handleBrokerHeartBeatRequest).
+            heard = self.events.now + self.random(0, HEARTBEAT_MS // 2)
         began = max((first for _, first in self.setup.fail_overs if first <= self.events.now), default=0)
         registered.last_heard_ms = max(heard, began, registered.last_heard_ms)
         self._plan_fence(broker)

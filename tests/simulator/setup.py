@@ -28,7 +28,9 @@ class Setup:
     so that many lives can share one cluster. hidden_first_topic: the log before the first deletion was not captured.
     appends_by_itself: the topic is a coordinator's, to which a broker writes before anybody reaches it.
     compacted: its cleanup.policy is compact. request_threads: num.io.threads of every broker. min_isr_layer: the config
-    that sets min ISR, the topic's or the cluster's default; brokers' files do not set it.
+    that sets min ISR, the topic's or the cluster's default; brokers' files do not set it. reads_in_pieces: what was
+    written while a broker was down, its next process publishes piece by piece. hushed: a process that gets a signal
+    logs nothing more (the shutdown hook of Log4j 2). late_heartbeats: one of a killed process may arrive after that.
     """
 
     brokers: tuple[int, ...] = (1, 2, 3)
@@ -49,6 +51,9 @@ class Setup:
     compacted: bool = False
     request_threads: int = 8
     min_isr_layer: str = "topic"
+    reads_in_pieces: bool = False
+    hushed: bool = False
+    late_heartbeats: bool = False
     cut_ms: int | None = None
     seed: int = 0
     topic: str = "t"

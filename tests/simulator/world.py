@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from replay.controller.partition_change_builder import ELECT_PREFERRED, ELECT_UNCLEAN
-from tests.simulator.broker import Broker
+from tests.simulator.broker import Broker, Process
 from tests.simulator.evidence import Captures
 from tests.simulator.setup import BEGIN_MS, Setup, Step
 from tests.simulator.truth import Truth
@@ -138,6 +138,29 @@ class World(Captures):
         for broker in self.brokers.values():
             self.start(broker)
 
+    def _do_hush(self, broker: Broker, amount: int) -> None:
+        """A signal; it takes a while until the process asks for its controlled shutdown (a long collection of garbage,
+        an even amount; or other shutdown hooks), and what it does is not logged."""
+        process = broker.process
+        if process is not None and not process.frozen and not process.stopping and not process.hushed:
+            self.log_process(broker, "signal_received")
+            process.hushed = True
+            if amount % 2 == 0:
+                self.freeze(broker, 1_000 + amount * 2_000)
+            self.events.after(1_500 + amount * 4_000, self._stop_if, broker, process)
+
+    def _do_rejoin(self, _: Broker, amount: int) -> None:
+        """All links heal, and who was cut off from the controller dies soon: it may have read the metadata, and
+        followed a new leader, before its first heartbeat arrived."""
+        for broker in self.brokers.values():
+            if not broker.reachable and broker.process is not None:
+                self.events.after(self.random(200, 1_000) + amount * 100, self.kill, broker)
+        self.heal()
+
+    def _stop_if(self, broker: Broker, process: Process) -> None:
+        if broker.process is process:
+            self.stop(broker)
+
     def _do_restart(self, broker: Broker, amount: int) -> None:
         """The power fails, and it is back inside its session."""
         if broker.process is not None:
@@ -246,6 +269,10 @@ class World(Captures):
 
     def _do_capture(self, _: Broker, amount: int) -> None:
         self.capture(300 + amount % 5 * 1_100)
+
+    def _do_archive(self, _: Broker, amount: int) -> None:
+        """A round whose files do not say when they were read."""
+        self.capture(300 + amount % 5 * 1_100, timed=False)
 
     def _do_disk(self, broker: Broker, amount: int) -> None:
         self.copy_disk(broker, timed=bool(amount % 4))
