@@ -224,8 +224,7 @@ def verify(
         for source in capture or ():
             found += check_capture(files, name, location(source), settings, None if every else sample)
         if can_be_replayed(of_tables):
-            replayed = check_histories(files, name, settings) if every else check_sample(files, name, settings, sample)
-            found += replayed
+            found += check_histories(files, name, settings) if every else check_sample(files, name, settings, sample)
     if document is not None and not any(difference.what == "unreadable" for difference in found):
         found += check_signed(files, document[CLUSTER_ID], document)
     if found or form is not Format.TABLE:

@@ -49,8 +49,6 @@ def discard() -> None:
 
 
 _MOST_CHARACTERS = 300
-# Errors in the statement itself: their first line says all.
-_OF_THE_STATEMENT = ("ParseException", "AnalysisException")
 _QUERY = re.compile(r"\?[^\s\"']+")  # of a URL: it may be signed
 _CAUSE = re.compile(r"\s*(?:\x1b\[\d*m)?↳(?:\x1b\[\d*m)?\s*")
 AGAIN = "What was committed stays: run the command again to go on."
@@ -59,7 +57,7 @@ AGAIN = "What was committed stays: run the command again to go on."
 def one_line(error: Exception) -> str:
     """The first line of an error's message, shortened, and the log file with all of it."""
     first = _shortened(str(error)) or type(error).__name__
-    if type(error).__name__ in _OF_THE_STATEMENT:
+    if type(error).__name__ in ("ParseException", "AnalysisException"):  # in the statement: the line says all
         return first
     java = getattr(error, "_stackTrace", None) or ""
     with suppress(OSError):  # a full disk: the line has to do
