@@ -35,11 +35,9 @@ class _InGroups(TyperGroup):
     """Lists the commands in their groups, each with the first sentence of its help."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list to the formatter."""
         for title, names in GROUPS.items():
             with formatter.section(title):
-                rows = [(name, re.split(r"[.:;]\s", str(self.commands[name].help))[0].rstrip(".")) for name in names]
-                formatter.write_dl(rows)
+                formatter.write_dl([(n, re.split(r"[.:;](?:\s|$)", str(self.commands[n].help))[0]) for n in names])
 
 
 app = typer.Typer(
