@@ -31,7 +31,7 @@ from replay.terms.liveness import Session
 from replay.terms.premises import LOG_START, NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
 
 RULE = "hwm_regression"
-RULE_VERSION = 25
+RULE_VERSION = 26
 BOUNDS = Premise("bounds_contradict", False)
 
 
