@@ -20,7 +20,6 @@ from jobs.console.output import printable, say
 if TYPE_CHECKING:
     from jobs.collect.targets import Target
 
-EXIT_MISSING = 3
 # For a whole node; and how long one that is followed may be silent.
 TIMEOUT_S, SILENCE_S = 600.0, 30.0
 
@@ -111,7 +110,7 @@ def check(capture: str, form: DocumentFormat = "table") -> None:
         found = groups(lacks, attrgetter("needed", "what", "where", "rules"))
         print(prose("lacks.txt.j2", lacks=found), end="")
     if any(lack.needed for lack in lacks):
-        raise typer.Exit(EXIT_MISSING)
+        raise typer.Exit(3)
 
 
 def salvage(

@@ -38,9 +38,8 @@ _MOST_RUNS = 30  # of the page with the trend
 
 @dataclass(frozen=True, slots=True)
 class QualityResult:
-    """The result of a check. failed: the unmet expectations that fail a run, each as a line; of the others there were
-    messages. write_docs: to be called, in any thread: writes Data Docs, unless they are there; returns where they are.
-    """
+    """The result of a check. failed: the unmet expectations that fail a run, each as a line. write_docs: to be called,
+    in any thread: writes Data Docs, unless they are there; returns where they are."""
 
     cluster_id: str
     expectations: int

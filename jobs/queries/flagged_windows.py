@@ -62,8 +62,7 @@ def print_windows(
     gone = {row["topic_id"] for cluster in clusters for row in load_deleted(lake, cluster)}
     shown = [_table_row(r, len(clusters) > 1, r["topic_id"] in gone) for r in rows[:most]]
     windows = f"{len(rows)} {'' if every else 'flagged '}window{'' if len(rows) == 1 else 's'}"
-    leans = any(row["likely"] for row in shown)
-    names = [name for name in shown[0] if leans or name != "likely"]
+    names = [name for name in shown[0] if name != "likely" or any(row[name] for row in shown)]
     what = "also those without a loss" if every else "records were lost, or may have been"
     print_table(names, shown, f"{windows} of {of}: {what}", _DROP)
     if len(shown) < len(rows):
