@@ -22,8 +22,8 @@ from replay.findings.replica_losses import truncations
 from replay.findings.windows import window_findings, window_id
 from replay.invariants.catalogue import INVARIANT_VIOLATIONS
 from replay.invariants.partitions import partition_violations
-from replay.loss.election_facts import Contradictions
 from replay.loss.judged_windows import check_count, judged_windows
+from replay.loss.partition_floors import Contradictions
 from replay.partitions.elections import build_elections
 from replay.whatif.counterfactuals import Question, counterfactuals
 

@@ -17,8 +17,9 @@ from replay.arrow.runs import highest_before
 from replay.arrow.schemas import PARTITION_KEY
 from replay.cluster.facts import Clock, ClusterFacts, read_by
 from replay.controller.transitions import Bucket
-from replay.loss.election_facts import NO_CONTRADICTIONS, Contradictions, ElectionFacts, partition_elections
+from replay.loss.election_facts import ElectionFacts, partition_elections
 from replay.loss.likely import Likely, likely
+from replay.loss.partition_floors import NO_CONTRADICTIONS, Contradictions
 from replay.loss.verdict import Judgement
 from replay.offsets.broker_lines import NO_LINES, below_logged, lines_of
 from replay.offsets.evidence import PROPAGATION_MS, Evidence, Replica, Row, last_seen_with_epoch

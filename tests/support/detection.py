@@ -28,8 +28,8 @@ from replay.cluster.state import ClusterState
 from replay.controller.transitions import Bucket
 from replay.findings.replica_losses import truncations
 from replay.findings.windows import window_findings, window_id
-from replay.loss.election_facts import Contradictions
 from replay.loss.judged_windows import judged_windows
+from replay.loss.partition_floors import Contradictions
 from replay.whatif.counterfactuals import counterfactuals
 from tests.support.pure import Decoded, history_of
 from tests.support.scenario import elr_levels, evidence, ms, offsets_table, states

@@ -3,8 +3,8 @@
 import pytest
 
 from replay.controller.transitions import Bucket
-from replay.loss.election_facts import Contradictions
 from replay.loss.judged_windows import judged_windows
+from replay.loss.partition_floors import Contradictions
 from replay.offsets.clean_stops import left_behind
 from tests.support.scenario import evidence, up
 from tests.support.window_table import Entry, beside, entries, inputs
