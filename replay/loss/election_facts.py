@@ -25,7 +25,7 @@ from replay.offsets.evidence import (
     own_lines,
 )
 from replay.offsets.log_drops import Span
-from replay.offsets.watermark_floor import floors, likely_floor
+from replay.offsets.watermark_floor import likely_floor
 from replay.terms.facts import TOPIC
 from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 from replay.terms.liveness import Session
@@ -88,22 +88,9 @@ class _Partition(PartitionFloors):
     """What is known of each election of one partition."""
 
     def elections(self, rows: Mapping[int, bool | None]) -> Iterator[ElectionFacts]:
-        facts, states = self.facts, self.states
-        inside = np.arange(self.first, self.end)
-        step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
-        # What a process of such a leader had is not what the next leader could have had.
-        lost_inside = {row for row in (self.first, *step_rows) if self.terms.lost_inside(row)}
-        epochs = {int(states.leader_epoch[row]) for row in lost_inside}
-        steps = [self._step(row, row in lost_inside) for row in step_rows]
-        known = [report for report in self._reports(steps) if report.leader_epoch not in epochs]
-        if known:  # what survives is of use for them alone
-            of_rows = zip(steps, step_rows, strict=True)
-            steps = [s if s.carries or row in lost_inside else self._passing(s, row) for s, row in of_rows]
-            below = map(self._is_seen_below, step_rows, floors(steps, known))
-            steps = [replace(s, carries=False, survives=OPEN) if b else s for s, b in zip(steps, below, strict=True)]
-        floor_before = dict(zip(step_rows, floors(steps, known), strict=True))
+        floor_before = self._floors()
         for row, is_exposed in rows.items():
-            term, winner = self.terms.last_term(row), membership(self.terms, int(states.leader[row]), row)
+            term, winner = self.terms.last_term(row), membership(self.terms, int(self.states.leader[row]), row)
             if self._began_at_0(row):
                 winner = replace(winner, premises=[p for p in winner.premises if p.code != LOG_START])
             log_end_min, doubts = self._shared_log(row)

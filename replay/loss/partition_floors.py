@@ -32,7 +32,7 @@ from replay.offsets.evidence import (
 )
 from replay.offsets.log_drops import CHECKPOINT, Span
 from replay.offsets.shared_log import shared_log
-from replay.offsets.watermark_floor import EpochsShown, LeaderChange, Report, reports
+from replay.offsets.watermark_floor import EpochsShown, LeaderChange, Report, floors, reports
 from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 from replay.terms.liveness import Session
 from replay.terms.premises import (
@@ -104,6 +104,23 @@ class PartitionFloors:
             epoch_rows={b: [row for row in own if may_be_its_own(row)] for b, own in rows},
             entries={epoch: list(filter(is_its_own, own)) for epoch, own in entries},
         )
+
+    def _floors(self) -> dict[int, Bound]:
+        """What the high watermark had certainly reached before each election, by its row."""
+        facts, states = self.facts, self.states
+        inside = np.arange(self.first, self.end)
+        step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
+        # What a process of such a leader had is not what the next leader could have had.
+        lost_inside = {row for row in (self.first, *step_rows) if self.terms.lost_inside(row)}
+        epochs = {int(states.leader_epoch[row]) for row in lost_inside}
+        steps = [self._step(row, row in lost_inside) for row in step_rows]
+        known = [report for report in self._reports(steps) if report.leader_epoch not in epochs]
+        if known:  # what survives is of use for them alone
+            of_rows = zip(steps, step_rows, strict=True)
+            steps = [s if s.carries or row in lost_inside else self._passing(s, row) for s, row in of_rows]
+            below = map(self._is_seen_below, step_rows, floors(steps, known))
+            steps = [replace(s, carries=False, survives=OPEN) if b else s for s, b in zip(steps, below, strict=True)]
+        return dict(zip(step_rows, floors(steps, known), strict=True))
 
     def _reports(self, steps: Sequence[LeaderChange]) -> list[Report]:
         created = None
