@@ -5,10 +5,7 @@ cannot overflow an int64.
 """
 
 import re
-from dataclasses import dataclass
-from typing import Annotated
-
-from annotated_types import Gt
+from dataclasses import asdict, dataclass
 
 # 9999-12-31T23:59:59.999Z in milliseconds since the Unix epoch: the last time that Python and Spark can print.
 MAX_TIME_MS = 253_402_300_799_999
@@ -27,9 +24,6 @@ def int32_of(text: str) -> int | None:
     return int(text) if _DIGITS.fullmatch(text) and int(text) <= MAX_INT32 else None
 
 
-_Positive = Annotated[int, Gt(0)]
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much a capture may hold, and what may be made of it, so that a hostile one cannot fill disk or memory: the
@@ -39,16 +33,20 @@ class Limits:
     (`too_large`). Each message names the setting.
     """
 
-    capture_files: _Positive = 1_000_000
-    capture_bytes: _Positive = 64 << 30
-    compression_ratio: _Positive = 1000
-    text_file_bytes: _Positive = 256 << 20
-    text_file_lines: _Positive = 2_000_000
-    partition_lines: _Positive = 100_000
-    damaged_lines: _Positive = 10_000
-    topic_rows: _Positive = 5_000_000
-    topic_windows: _Positive = 100_000
-    findings: _Positive = 2_000_000
+    capture_files: int = 1_000_000
+    capture_bytes: int = 64 << 30
+    compression_ratio: int = 1000
+    text_file_bytes: int = 256 << 20
+    text_file_lines: int = 2_000_000
+    partition_lines: int = 100_000
+    damaged_lines: int = 10_000
+    topic_rows: int = 5_000_000
+    topic_windows: int = 100_000
+    findings: int = 2_000_000
+
+    def __post_init__(self) -> None:
+        if wrong := [name for name, value in asdict(self).items() if value <= 0]:
+            raise ValueError(f"{', '.join(wrong)}: greater than 0 is needed")
 
 
 DEFAULT_LIMITS = Limits()
