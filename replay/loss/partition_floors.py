@@ -176,9 +176,10 @@ class PartitionFloors:
         return kept and not any(self._contradictions(row, own))
 
     def _is_seen_below(self, row: int, floor: Bound) -> bool:
-        """Whether the winner's log contradicts that it kept what was below the floor (C2)."""
+        """Whether the winner's log contradicts that it kept what was below the floor (C2). One that may have been dead
+        does not: what it lost counts with the next election."""
         leader, own = int(self.states.leader[row]), membership(self.terms, int(self.states.leader[row]), row)
-        if own.since is None:
+        if own.since is None or NO_SIGN_OF_LIFE in own.failing:
             return False
         member_ms = int(self.facts.timestamp_ms[own.since]), int(self.facts.timestamp_ms[row])
         return is_seen_below(floor, leader, member_ms, self.evidence, self.clock)
@@ -351,12 +352,12 @@ class PartitionFloors:
             yield Premise("contradicted_by_new_log", False, brokers=(broker,))
         for span in self._truncated(row):
             overlaps = span.begin_ms <= elected_ms and (span.end_ms is None or span.end_ms >= joined_ms)
-            if overlaps and span.broker in concerned and not self._lost_at_a_start(span, first, row):
+            if overlaps and span.broker in concerned and not self._lost_at_a_start(span, first, row, own):
                 yield Premise("contradicted_by_truncation", False, brokers=(span.broker,))
 
-    def _lost_at_a_start(self, span: Span, joined: int, row: int) -> bool:
+    def _lost_at_a_start(self, span: Span, joined: int, row: int, winner: Membership) -> bool:
         """Whether a replica's log lost its end as its broker started: before the winner joined, or, if that is not the
-        winner itself, after the election.
+        winner itself, or it may have been dead, after the election.
 
         It registered anew then, or as soon after as its session allowed. A process serves nobody before it registers
         (Kafka's BrokerServer.startup), so until then nobody followed a log that is shorter.
@@ -364,7 +365,8 @@ class PartitionFloors:
         begin_ms, batch = span.begin_ms + 2 * self.clock.error_ms, self.facts.batch
         end_ms = INT64_MAX if span.end_ms is None else span.end_ms + self.cluster.heard_ms
         own = [s for s in self.sessions.begun(span.broker, -1) if begin_ms < s.begin_ms <= end_ms]
-        last = INT64_MAX if span.broker == self.states.leader[row] else int(batch[row])
+        ran = span.broker == self.states.leader[row] and NO_SIGN_OF_LIFE not in winner.failing
+        last = INT64_MAX if ran else int(batch[row])
         return bool(own) and not any(batch[joined] < s.begin_batch <= last for s in own)
 
     def _truncated(self, row: int) -> Sequence[Span]:
