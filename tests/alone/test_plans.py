@@ -125,6 +125,7 @@ def start(world: World, brokers: Iterable[int], wait_ms: int) -> None:
 def lost(world: World, promised: set[int], play: Callable[[World], None]) -> int | None:
     """How many of the promised records the leader lacks in the end; None without a leader."""
     played = deepcopy(world)
+    played.controller.elected, played.controller.wrote = played._elected, played._wrote  # not those of the first
     play(played)
     wait(played, FENCED_MS)
     leader = live(played).leader

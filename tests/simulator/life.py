@@ -69,7 +69,9 @@ class Life:
 
     @cached_property
     def world(self) -> World:
-        return World(self.setup, self.steps)
+        result = World(self.setup, self.steps)
+        result.events.clear()  # so that no circle of objects keeps it
+        return result
 
     @property
     def truth(self) -> dict[int, Truth]:

@@ -33,7 +33,6 @@ class World(Captures):
             self.step(step)
         self.events.run_until(at_ms + AFTERMATH_MS)
         self.ended_ms = self.events.now
-        self.events.clear()
         self._close()
 
     def _begin(self) -> None:
