@@ -250,7 +250,8 @@ def is_passed_over(terms: LeaderTerms, row: int) -> bool:
     whose leader anybody reaches. If another member of ISR or ELR leads next, as far as is known, nothing is lost: that
     one has followed nobody since, and lacks nothing for what the elected broker's next process had lost."""
     states, leader, own = terms.states, int(terms.states.leader[row]), terms.term_at(row)
-    if own is None or _alive(terms, leader, row).holds or terms.learned(own):
+    # What an earlier epoch of the term shows is not of the process that was elected again.
+    if own is None or _alive(terms, leader, row).holds or (row == own.first and terms.learned(own)):
         return False
     was_member = mask_of(states.replicas[row - 1 : row], leader)[0] & states.holders[row - 1]
     later = [term for term in terms.terms_within(row, terms.end) if term.first > row]
