@@ -23,7 +23,7 @@ from drill.network import CLIENT, Places, network
 from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, NODES, check_memory, cluster, fetch, wait_for
 from drill.salvage import salvage_all
 from drill.scenario import DrillScenario
-from drill.score import DECIDED, JUDGED, lake_of, score
+from drill.score import DECIDED, JUDGED, SUFFIXES, lake_of, score
 from drill.steps import Drill
 from drill.watched import compare, watching
 from evidence.text_files import read_properties
@@ -31,7 +31,7 @@ from evidence.text_files import read_properties
 Row = dict[str, Any]
 Say = Callable[[str], None]
 RESULT, TRUTH = "result.json", "truth.json"
-LAKES, WITHOUT_LOGS = ("lake", "lake-without-logs", "lake-monitored"), "without-logs"
+LAKE, WITHOUT_LOGS = "lake", "without-logs"
 # What a monitor of consumer lag was told, so often.
 MONITOR, MONITOR_MS = "monitor", 5_000
 _CONFIGS = Path(__file__).with_name("server.properties")
@@ -128,7 +128,7 @@ def score_again(folder: Path) -> Row:
     except (OSError, ValueError) as error:
         raise DrillError(f"{folder}: no finished drill: {error}") from error
     captures = [folder / f"capture-{number + 1}" for number in range(result["captures"])]
-    for made in (*LAKES, WITHOUT_LOGS):
+    for made in (WITHOUT_LOGS, *(LAKE + suffix.replace("_", "-") for suffix in SUFFIXES)):
         shutil.rmtree(folder / made, ignore_errors=True)
     scored = score_captures(captures, folder, Ledger.from_json(truth["partitions"]), truth["described"])
     scored["wrong"] += [row for row in result["wrong"] if row["kind"] not in JUDGED]
@@ -138,18 +138,20 @@ def score_again(folder: Path) -> Row:
 
 
 def score_captures(captures: Sequence[Path], out: Path, ledger: Ledger, described: Sequence[Row]) -> Row:
-    """Run the pipeline on folders that `collect` wrote, without and with the nodes' own logs, and, if the drill had
-    a monitor, with these and what that was told; and compare.
+    """Run the pipeline on folders that `collect` wrote, with and without the nodes' own logs, and, if the drill had
+    a monitor, both with what that was told, too; and compare.
 
     out: the folder for the lakes. described: answers of `describe`.
     """
     without = shutil.ignore_patterns("logs")
     bare = [Path(shutil.copytree(each, out / WITHOUT_LOGS / each.name, ignore=without)) for each in captures]
-    monitored = [*captures, out / MONITOR] if (out / MONITOR).exists() else []
-    given = {name: each for name, each in zip(LAKES, (captures, bare, monitored), strict=True) if each}
-    for name, each in given.items():
-        lake_of(out / name, each)
-    return score([out / name for name in given], ledger, described)
+    told = [out / MONITOR] if (out / MONITOR).exists() else []
+    given = (captures, bare, [*captures, *told], [*bare, *told])
+    lakes = {}
+    for suffix, each in zip(SUFFIXES, given[: 4 if told else 2], strict=False):
+        lakes[suffix] = out / (LAKE + suffix.replace("_", "-"))
+        lake_of(lakes[suffix], each)
+    return score(lakes, ledger, described)
 
 
 def page(result: Mapping[str, Any], scenario: DrillScenario) -> str:

@@ -33,6 +33,8 @@ BROKEN_BY_USERS = ("elr_cleared_while_leaderless", "elr_within_replicas")
 GRACE_MS = 20_000
 # So long may a broker answer with an older state than the controller's, in ms.
 LAG_MS = 5_000
+# Of the names of lakes and results: with nodes' logs, without; the same with what a monitor was told.
+SUFFIXES = ("", "_without_logs", "_monitored", "_monitored_without_logs")
 # How the codes of statements begin that say why a window is open.
 LACKING = ("missing_", "not_held_", "contradicted", "outsider")
 # Findings that say that evidence contradicts itself, or that a controller did not follow the rules.
@@ -64,20 +66,19 @@ def wrong(kind: str, partition: str, text: str, logs: bool = True) -> Row:
     return {"kind": kind, "partition": partition, "text": text, "logs": logs}
 
 
-def score(lakes: Sequence[Path], ledger: Ledger, described: Sequence[Row]) -> Row:
-    """Compare lakes with the ledger, and the histories with what Kafka described. lakes: with brokers' logs, without,
-    and perhaps with these and what a monitor was told.
+def score(lakes: dict[str, Path], ledger: Ledger, described: Sequence[Row]) -> Row:
+    """Compare lakes with the ledger, and the histories with what Kafka described. lakes: by their SUFFIXES.
 
     Returns of result.json: lost: by partition, how many records acknowledged with acks=all; found: what was found of
     each of these partitions; verdicts: number of windows by verdict; open: number of open windows by what they lack, a
-    statement code (docs/findings.md); these three also as `..._without_logs` and `..._monitored`. states: how many
+    statement code (docs/findings.md); these three with each suffix. states: how many
     described states were compared; wrong: as `wrong` makes them; windows.
     """
     lost = ledger.lost()
     result: Row = {"lost": {of.name: len(of.lost) for of in lost.values()}}
     untrue: list[Row] = []
     # With logs alone last: what is below the loop is about these.
-    for suffix, root in [*zip(("", "_without_logs", "_monitored"), lakes, strict=False)][::-1]:
+    for suffix, root in reversed(lakes.items()):
         history, findings = (Lake(root).rows(name, CLUSTER_ID) for name in ("partition_history", "findings"))
         windows = _windows(history, findings)
         of_place = groups(windows, _place)
@@ -88,7 +89,7 @@ def score(lakes: Sequence[Path], ledger: Ledger, described: Sequence[Row]) -> Ro
         result[f"open{suffix}"] = lacks(windows)
         for place, of in ledger.partitions.items():
             found = lies(of_place.get(place, ()), of.records, of.markers_ms)
-            untrue += [wrong(kind, of.name, text, suffix != "_without_logs") for kind, text in found]
+            untrue += [wrong(kind, of.name, text, not suffix.endswith("_without_logs")) for kind, text in found]
     names = {_place(row): name_of(row) for row in history}
     for row in filter(contradicts, findings):
         untrue.append(wrong(MISMATCH, names.get(_place(row), "-"), f"{row['kind']}: {row['explanation']}"))

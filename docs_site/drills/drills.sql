@@ -23,7 +23,9 @@ from read_json(getvariable('scores'), format = 'newline_delimited', columns = {
     scenario: 'varchar', release: 'varchar', seed: 'bigint', "at": 'varchar', commit: 'varchar', as_expected: 'boolean',
     captures: 'bigint', lost: 'map(varchar, bigint)', states: 'bigint', wrong: 'struct(kind varchar)[]',
     found: 'map(varchar, varchar)', found_without_logs: 'map(varchar, varchar)',
-    found_monitored: 'map(varchar, varchar)', verdicts_monitored: 'map(varchar, bigint)', open_monitored: 'map(varchar, bigint)',
+    found_monitored: 'map(varchar, varchar)', verdicts_monitored: 'map(varchar, bigint)',
+    open_monitored: 'map(varchar, bigint)', found_monitored_without_logs: 'map(varchar, varchar)',
+    verdicts_monitored_without_logs: 'map(varchar, bigint)', open_monitored_without_logs: 'map(varchar, bigint)',
     verdicts: 'map(varchar, bigint)', verdicts_without_logs: 'map(varchar, bigint)',
     open: 'map(varchar, bigint)', open_without_logs: 'map(varchar, bigint)',
     plan: 'struct(

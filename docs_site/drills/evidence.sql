@@ -2,7 +2,8 @@
 -- is a twentieth of them anywhere. The last capture is after the incident; results from before drills noted their number
 -- count nowhere.
 create type evidence as enum (
-    'one capture, with nodes'' logs and a monitor', 'one capture, with nodes'' logs', 'one capture, without',
+    'one capture, with nodes'' logs and a monitor', 'one capture, with nodes'' logs', 'one capture, with a monitor',
+    'one capture, without',
     'no power loss, with nodes'' logs', 'no power loss, without',
     'a schedule, with nodes'' logs', 'a schedule, without'
 );
@@ -20,6 +21,12 @@ judged as (
     select captured || ', without', verdicts_without_logs, found_without_logs, open_without_logs from noted
     union all
     select 'one capture, with nodes'' logs and a monitor', verdicts_monitored, found_monitored, open_monitored
+    from noted
+    where captures = 1 and scenario != 'random_kills'
+    union all
+    select
+        'one capture, with a monitor', verdicts_monitored_without_logs, found_monitored_without_logs,
+        open_monitored_without_logs
     from noted
     where captures = 1 and scenario != 'random_kills'
 ),
