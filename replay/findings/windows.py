@@ -107,6 +107,8 @@ def _bounds(window: JudgedWindow) -> Iterator[Row]:
         yield statement(ceiling.inference, brokers=[ceiling.row["broker_id"]], value=ceiling.value)
     if most is not None:
         yield statement("log_end" if least == most else "log_end_at_most", value=most)
+    if judgement.log_end_max.inference and judgement.log_end_max.row is not None:
+        yield statement(judgement.log_end_max.inference, brokers=[judgement.log_end_max.row["broker_id"]])
     if least and least != most:
         yield statement("log_end_at_least", value=least)
     if judgement.verdict == EXCLUDED and least and not judgement.by_protocol:

@@ -31,7 +31,8 @@ _MOST = 4  # changes of the ISR to list
 _BOUNDS = (
     *("high_watermark_at_least", "floor_leader_alone", "floor_lone_leaders_log", "floor_told_clients", "floor_logged"),
     *("floor_logged_shrink", "floor_logged_truncation"),
-    *("log_end", "log_end_at_most", "lost_at_least", "lost_at_most", "lost_open", "first_lost", "deleted_before"),
+    *("log_end", "log_end_at_most", "log_end_passed_on"),
+    *("lost_at_least", "lost_at_most", "lost_open", "first_lost", "deleted_before"),
 )
 
 

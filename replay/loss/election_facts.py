@@ -5,6 +5,7 @@ protocol, where the high watermark did not advance, what else in the lake contra
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from replay.offsets.evidence import (
     Evidence,
     Row,
     Scrape,
+    log_end_ceiling,
     log_start,
     own_lines,
+    read_by,
 )
 from replay.offsets.log_drops import Span
 from replay.offsets.watermark_floor import likely_floor
@@ -35,8 +38,12 @@ from replay.terms.premises import (
     Membership,
     Premise,
     is_passed_over,
+    joined_by_an_earlier_process,
     membership,
 )
+
+# A statement code: the log end is of a later leader, which had all of that log.
+PASSED_ON = "log_end_passed_on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,10 @@ def _is_of_its_leader(term: LeaderTerm, span: Span) -> bool:
 class _Partition(PartitionFloors):
     """What is known of each election of one partition."""
 
+    def __init__(self, terms: LeaderTerms, evidence: Evidence, against: Contradictions) -> None:
+        super().__init__(terms, evidence, against)
+        self._log_ends: dict[int, Bound] = {}
+
     def elections(self, rows: Mapping[int, bool | None]) -> Iterator[ElectionFacts]:
         floor_before = self._floors()
         for row, is_exposed in rows.items():
@@ -95,7 +106,8 @@ class _Partition(PartitionFloors):
                 winner = replace(winner, premises=[p for p in winner.premises if p.code != LOG_START])
             log_end_min, doubts = self._shared_log(row)
             election = self._election(row, term, winner, doubts)
-            judgement = judge(election, self.evidence, floor_before[row], log_end_min, self.clock)
+            log_end_max = self._log_end_max(row)
+            judgement = judge(election, self.evidence, floor_before[row], log_end_min, log_end_max, self.clock)
             # The high watermark that made it suspicious may be of a log that was lost long before.
             is_open = is_exposed is None and judgement.verdict != EXCLUDED
             if is_exposed or is_open or judgement.is_contradicted or judgement.rests_on_old_log_ends:
@@ -137,20 +149,14 @@ class _Partition(PartitionFloors):
 
     def _election(self, row: int, term: LeaderTerm | None, own: Membership, doubts: tuple[Premise, ...]) -> Election:
         facts, states = self.facts, self.states
-        winner, batch = int(states.leader[row]), int(facts.batch[row])
-        elected_ms, until_ms = int(facts.timestamp_ms[row]), int(facts.until_ms[row])
-        session = self.sessions.at(winner, batch)
+        elected_ms = int(facts.timestamp_ms[row])
         joined = row - 1 if own.since is None else own.since
         # The log of a broker that was no replica for a while was deleted: what is read of it then is of another one.
         has_log = term is not None and self.terms.was_replica(term.leader, term.end, row)
         return Election(
-            leader=winner,
+            leader=int(states.leader[row]),
             leader_epoch=int(states.leader_epoch[row]),
             elected_ms=elected_ms,
-            knows_by_ms=self._knows_by_ms(row, session),
-            until_ms=until_ms,
-            closed=bool(facts.closed[row]),
-            session=session,
             membership=own,
             joined_ms=int(facts.timestamp_ms[joined]),
             term=self._last_term(row, term) if term is not None and has_log else None,
@@ -165,9 +171,110 @@ class _Partition(PartitionFloors):
             log_start=OPEN if term is None else self._log_start(term, elected_ms),
             logged=self.reader.bounds(row),
             by_members=ceiling_by_members(self.reader, self.evidence, row),
-            is_first=lambda found: self._is_first(found, row),
             is_passed_over=is_passed_over(self.terms, row),
         )
+
+    def _log_end_max(self, row: int) -> Bound:
+        """At most how long the winner's log was when it began to lead: by its own line, else by what `log_end_ceiling`
+        finds; else the same of the next election, if its winner then had all of that log."""
+        reached: list[int] = []
+        following: int | None = row
+        while following is not None and following not in self._log_ends:
+            found = self.reader.bounds(following).log_end  # exact: an upper bound adds nothing to it
+            if found.value is None:
+                found = self._log_end_ceiling(following)
+            if found.value is not None:
+                self._log_ends[following] = found
+            else:
+                reached.append(following)
+                following = self._next_with_its_log(following) if self._shows_log_ends else None
+        found = OPEN if following is None else self._log_ends[following]
+        passed_on = replace(found, inference=PASSED_ON) if found.row else found
+        self._log_ends |= dict.fromkeys(reached, passed_on)
+        return self._log_ends[row]
+
+    def _log_end_ceiling(self, row: int) -> Bound:
+        winner, facts = int(self.states.leader[row]), self.facts
+        session = self.sessions.at(winner, int(facts.batch[row]))
+        led_ms = self._knows_by_ms(row, session), int(facts.until_ms[row])
+        epoch = int(self.states.leader_epoch[row])
+        return log_end_ceiling(
+            self.evidence, winner, epoch, led_ms, lambda found: self._is_of_the_elected(found, row, session), self.clock
+        )
+
+    def _is_of_the_elected(self, found: Row, row: int, session: Session | None) -> bool:
+        """Whether a row of evidence shows the process that was elected. One that started after a crash within the
+        session may have less, write its line again, and make its followers truncate. session: the winner's."""
+        if session is None or self.clock.surely_before(found, int(self.facts.timestamp_ms[row])):
+            return False  # a line of this epoch that was read before is of an earlier topic of that name
+        closed, error_ms = bool(self.facts.closed[row]), self.clock.error_ms
+        if closed and session.was_alone_until(int(self.facts.until_ms[row])) and self._is_first(found, row):
+            return True
+        start = found.get("process_start_ms")
+        if session.registered and start is not None and start + error_ms <= session.begin_ms:
+            return bool(found["broker_id"] == session.broker_id)
+        if found["captured_at_ms"] is None:
+            return False
+        return session.was_alone_until(read_by(found) + error_ms) or self._is_as_written(found, row, session)
+
+    def _is_as_written(self, found: Row, row: int, session: Session) -> bool:
+        """Whether a line of the winner's leader-epoch-checkpoint certainly says no less than what it wrote when it was
+        elected: it learned that it leads, since it took a replica into the ISR in that epoch; and any later process
+        that led the epoch in its own eyes had the same log, and so left the line (LeaderEpochFileCache.assign)."""
+        if found["broker_id"] != session.broker_id or found["epoch_start_offset"] is None:
+            return False
+        if not self._took_in(row) or not self._is_first(found, row):
+            return False
+        run, elected_ms = (found["captured_at_ms"], read_by(found)), int(self.facts.timestamp_ms[row])
+        until_ms = min(int(self.facts.until_ms[row]), run[1]) if self.facts.closed[row] else run[1]
+        return self._kept_log(session, (elected_ms, until_ms), row, run)
+
+    def _took_in(self, row: int) -> bool:
+        """Whether the leader of the row took a replica into the ISR in that leader epoch."""
+        sizes = self.states.isr_size[row : self.reader.first_row(int(self.states.leader_epoch[row]) + 1)]
+        return bool((sizes[1:] > sizes[:-1]).any())
+
+    @cached_property
+    def _led_from(self) -> list[int]:
+        """The rows with which a leader epoch with a leader begins."""
+        rows = np.arange(self.first, self.end)
+        return rows[self.facts.changes[rows] & (self.states.leader[rows] >= 0)].tolist()
+
+    @cached_property
+    def _shows_log_ends(self) -> bool:
+        return bool(self.evidence.entries or self.evidence.scrapes)
+
+    def _next_with_its_log(self, row: int) -> int | None:
+        """The row of the next election, if its winner then had all of the log that this one's had begun to lead with:
+        it is the same broker, and kept it; or one that this one took into the ISR, for which a leader waits until that
+        has the end that its own log had then (Partition.isFollowerInSync, leaderEpochStartOffset, 3.9.1 to 4.3.1)."""
+        facts, terms, term = self.facts, self.terms, self.terms.term_at(row)
+        following = next(iter(self._led_from[bisect_right(self._led_from, row) :]), None)
+        if following is None or term is None or facts.stretch[following] > row:
+            return None
+        winner = int(self.states.leader[following])
+        joins = (r for r in reversed(terms.taken_in(winner)) if row < r < following)
+        joined = row if winner == term.leader else next(joins, None)
+        if joined is None or not terms.was_replica(winner, joined, following):
+            return None
+        if winner != term.leader:
+            counts_old = terms.counts_old_log_ends(winner, row - 1, row + 1) is not None
+            if not term.kept or counts_old or joined_by_an_earlier_process(terms, winner, joined):
+                return None
+        if terms.is_one_process(winner, joined, following):
+            return following
+        session = self.sessions.at(winner, int(facts.batch[joined]))
+        since_ms, elected_ms = facts.timestamp_ms[[joined, following]].tolist()
+        is_kept = session is not None and self._kept_log(session, (since_ms, elected_ms), following)
+        return following if is_kept and self._took_in(row) else None
+
+    def _kept_log(
+        self, session: Session, between_ms: tuple[int, int], row: int, run: tuple[int, int] | None = None
+    ) -> bool:
+        """As `LeaderTerms.kept_log` of the winner of the row's election. No start emptied a log that then begins at 0:
+        one that is emptied begins where an earlier leader had deleted up to."""
+        kept = self.terms.ran_on if self._began_at_0(row) else self.terms.kept_log
+        return kept(session.broker_id, session, *between_ms, run)
 
     def _knows_by_ms(self, row: int, session: Session | None) -> int:
         """Since when the elected process certainly knew that it leads: its exporter shows a state that it cannot be

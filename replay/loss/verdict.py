@@ -7,7 +7,7 @@ undetermined: nothing bounds the loss. Missing evidence only ever widens the bou
 rules with a case for each.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from replay.cluster.facts import Clock
@@ -19,15 +19,12 @@ from replay.offsets.evidence import (
     PROPAGATION_MS,
     Bound,
     Evidence,
-    Row,
     higher,
     last_seen,
-    log_end_ceiling,
     lower,
     old_log_floor,
     read_by,
 )
-from replay.terms.liveness import Session
 from replay.terms.premises import LOG_START, NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
 
 RULE = "hwm_regression"
@@ -39,27 +36,20 @@ BOUNDS = Premise("bounds_contradict", False)
 class Election:
     """The election to judge. Times in ms.
 
-    knows_by_ms: since when its leader knew that it led. until_ms: until when it led. closed: the log shows how its
-    leader epoch ended. session: the winner's. membership: the winner's, right before the election. term: the last
-    leader's term before it, None if there was no leader. cut_by_itself: the last leader's log went down in it although
-    no leader truncates its log.
+    membership: the winner's, right before the election. term: the last leader's term before it, None if there was no
+    leader. cut_by_itself: the last leader's log went down in it although no leader truncates its log.
     unbroken_term: (leader, since when its log is the term's, when the election was) of that term, in ms; None unless
     one process led all of it. contradictions: what else in the lake contradicts the winner's log. doubts: why its log
     may differ from the partition's although their lines are the same. likely_floor: see
     `watermark_floor.likely_floor`.
     log_start: where the last leader's log began, as read in its term or after it.
-    logged: what brokers' own log lines say of it. by_members: a ceiling by what members of the ISR kept. is_first:
-    whether a row of the winner is of the first of its processes that knew of the election (`read_again`).
+    logged: what brokers' own log lines say of it. by_members: a ceiling by what members of the ISR kept.
     is_passed_over: see `premises`.
     """
 
     leader: int
     leader_epoch: int
     elected_ms: int
-    knows_by_ms: int
-    until_ms: int
-    closed: bool
-    session: Session | None
     membership: Membership = NO_MEMBER
     joined_ms: int = 0
     term: LastTerm | None = None
@@ -71,7 +61,6 @@ class Election:
     log_start: Bound = OPEN
     logged: LineBounds = field(default_factory=LineBounds)
     by_members: Bound = OPEN
-    is_first: Callable[[Row], bool] = lambda _: True
     is_passed_over: bool = False
 
     @property
@@ -80,19 +69,6 @@ class Election:
         the same batch."""
         distrusted = self.membership.failing & {"not_held_marked", "not_held_registered_with_it"}
         return (self.membership.joined is not None or self.membership.taken_in) and not distrusted
-
-    def of_its_process(self, row: Row, clock: Clock) -> bool:
-        """Whether the row shows the elected process. A process that started after a crash within the session
-        may have less, write its line again, and make its followers truncate."""
-        session = self.session
-        if session is None or clock.surely_before(row, self.elected_ms):
-            return False  # a line of this epoch that was read before is of an earlier topic of that name
-        if self.closed and session.was_alone_until(self.until_ms) and self.is_first(row):
-            return True
-        start = row.get("process_start_ms")
-        if session.registered and start is not None and start + clock.error_ms <= session.begin_ms:
-            return bool(row["broker_id"] == self.leader)
-        return row["captured_at_ms"] is not None and session.was_alone_until(read_by(row) + clock.error_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +117,13 @@ class Judgement:
         return self.log_end_min.value if self.verdict == PROVEN and exact else None
 
 
-def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bound, clock: Clock) -> Judgement:
+def judge(
+    election: Election, evidence: Evidence, floor: Bound, log_end_min: Bound, log_end_max: Bound, clock: Clock
+) -> Judgement:
     """Judge an election.
 
-    floor: of the high watermark before it (`watermark_floor.floors`); log_end_min: from `shared_log`.
+    floor: of the high watermark before it (`watermark_floor.floors`); log_end_min: from `shared_log`; log_end_max: from
+    `log_end_ceiling`.
     """
     ceiling = lower(high_watermark_ceiling(evidence, election.term, clock), election.logged.ceiling)
     ceiling = lower(ceiling, election.by_members)
@@ -153,16 +132,6 @@ def judge(election: Election, evidence: Evidence, floor: Bound, log_end_min: Bou
     contradict = [BOUNDS] if _lacks(floor, ceiling) else []
     if contradict:
         ceiling = floor = OPEN
-    log_end_max = election.logged.log_end  # exact: an upper bound adds nothing to it
-    if log_end_max.value is None:
-        log_end_max = log_end_ceiling(
-            evidence,
-            election.leader,
-            election.leader_epoch,
-            (election.knows_by_ms, election.until_ms),
-            lambda row: election.of_its_process(row, clock),
-            clock,
-        )
     log_end_min = higher(log_end_min, election.logged.shared)
     if _lacks(log_end_min, log_end_max):
         log_end_min, log_end_max, contradict = OPEN, OPEN, [BOUNDS]

@@ -131,12 +131,14 @@ class LeaderTerms(ReplicaLogs):
         term = self.term_at(row)
         return term is not None and not term.kept and self.led_in_two(term)
 
-    def kept_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+    def kept_log(
+        self, broker: int, session: Session | None, since_ms: int, until_ms: int, run: tuple[int, int] | None = None
+    ) -> bool:
         """Whether its machine `ran_on`, and no start emptied the log, which was the partition's at since_ms. One does
         where it ends below what the file of log starts says: the broker had truncated it below where an earlier leader
         had deleted up to, and was killed before it wrote that file again (LogLoader, UnifiedLog.truncateTo,
         LogManager.checkpointLogStartOffsets, 3.9.1 to 4.3.1)."""
-        if not self.ran_on(broker, session, since_ms, until_ms):
+        if not self.ran_on(broker, session, since_ms, until_ms, run):
             return False
         lost = [self.times[row - self.first] for row, _ in self.lost_by_others(broker, until_ms)]
         if not lost:
@@ -147,6 +149,13 @@ class LeaderTerms(ReplicaLogs):
         ended_ms = since_ms if session is None else max(since_ms, session.alive_until_ms + self.cluster.heard_ms)
         rewritten = self.ran_as_replica(broker, ended_ms, self.rewritten_after_cut_ms, cut_ms)
         return lost[-1] <= since_ms and rewritten
+
+    def is_one_process(self, broker: int, first: int, row: int) -> bool:
+        """Whether the broker's process at row `first` still ran at an election in `row`, with all its directories."""
+        session, now = (self.sessions.at(broker, int(self.facts.batch[at])) for at in (first, row))
+        first_ms, elected_ms = self.facts.timestamp_ms[[first, row]].tolist()
+        is_one = session is not None and session == now and session.was_alone_until(elected_ms + PROPAGATION_MS)
+        return is_one and self.cluster.brokers.kept_log_dirs(broker, first_ms, elected_ms + PROPAGATION_MS)
 
     def lost_by_others(self, broker: int, until_ms: int) -> list[tuple[int, int]]:
         """Those of `_may_have_lost` up to a time in which another broker leads."""

@@ -120,11 +120,11 @@ def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
     if found is None:
         return None
     joined, last = found
-    session, now = (terms.sessions.at(broker, int(facts.batch[at])) for at in (joined, row))
+    session = terms.sessions.at(broker, int(facts.batch[joined]))
+    if session is None:
+        return None
     joined_ms, elected_ms = int(facts.timestamp_ms[joined]), int(facts.timestamp_ms[row])
-    one = session is not None and session == now and session.was_alone_until(elected_ms + PROPAGATION_MS)
-    one &= terms.cluster.brokers.kept_log_dirs(broker, joined_ms, elected_ms + PROPAGATION_MS)
-    if not one and (session is None or not terms.kept_log(broker, session, joined_ms, elected_ms)):
+    if not terms.is_one_process(broker, joined, row) and not terms.kept_log(broker, session, joined_ms, elected_ms):
         return None
     # Whom it can have followed since: whoever was elected held everything, too.
     between = [term for term in terms.terms_within(last + 1, row) if term.first > last]
@@ -179,11 +179,11 @@ def _of_joining(terms: LeaderTerms, broker: int, joined: int) -> Iterator[Premis
     facts = terms.facts
     if joined > facts.stretch[joined] and terms.states.leader[joined] < 0:
         yield Premise("not_held_joined_without_leader", False, offset=int(facts.offset[joined]), brokers=(broker,))
-    if _joined_by_an_earlier_process(terms, broker, joined):
+    if joined_by_an_earlier_process(terms, broker, joined):
         yield Premise("restarted", False)
 
 
-def _joined_by_an_earlier_process(terms: LeaderTerms, broker: int, joined: int) -> bool:
+def joined_by_an_earlier_process(terms: LeaderTerms, broker: int, joined: int) -> bool:
     """Whether the leader may have asked to take in the process before the one that had registered when the replica
     joined, and this one may have lost what that one had.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from replay.arrow.ragged import Array, mask_of, members_of
 from replay.arrow.runs import run_starts
-from replay.cluster.boots import is_same_boot
+from replay.cluster.boots import is_same_boot, ran_until_read
 from replay.cluster.facts import ClusterFacts
 from replay.controller.acceptable_leaders import UNASSIGNED
 from replay.offsets.broker_lines import NO_LINES, BrokerLines
@@ -143,16 +143,19 @@ class ReplicaLogs:
             return True  # it has one directory, or its release records none and recovers no such log
         return self.stayed(broker, self.known_since_ms if session is None else session.begin_ms, last)
 
-    def ran_on(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+    def ran_on(
+        self, broker: int, session: Session | None, since_ms: int, until_ms: int, run: tuple[int, int] | None = None
+    ) -> bool:
         """Whether a broker's log lost nothing from since_ms to until_ms, however often its process was killed: its
         machine did not start again (SIGKILL leaves what was written in the page cache), and it kept its log
         directories. The process of the session at since_ms, if there is one, ran up to its last sign of
-        life."""
+        life. run: of `collect`, in which its files were read at until_ms or later (see `ran_until_read`)."""
         if self.cluster.disk_failed(broker, since_ms - PROPAGATION_MS, until_ms + PROPAGATION_MS):
             return False
         if self.made_anew(broker, since_ms, until_ms):
             return False
-        return self._same_log(broker, session, since_ms, until_ms) and not self._cut_damage(broker, since_ms, until_ms)
+        is_same = self._same_log(broker, session, since_ms, until_ms, run)
+        return is_same and not self._cut_damage(broker, since_ms, until_ms)
 
     def made_anew(self, broker: int, since_ms: int, until_ms: int) -> bool:
         """Whether from since_ms to until_ms the broker, long a replica, made an empty log in place of the one that it
@@ -166,10 +169,14 @@ class ReplicaLogs:
         """Whether only damage that a start cut off keeps `ran_on` from being true."""
         return self._cut_damage(broker, since_ms, until_ms) and self._same_log(broker, session, since_ms, until_ms)
 
-    def _same_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
+    def _same_log(
+        self, broker: int, session: Session | None, since_ms: int, until_ms: int, run: tuple[int, int] | None = None
+    ) -> bool:
         since_ms = since_ms if session is None else max(since_ms, session.alive_until_ms)
         until_ms += PROPAGATION_MS
-        if not is_same_boot(self.cluster.boots.get(broker, ()), since_ms, until_ms, self.cluster.clock.error_ms):
+        boots, error_ms = self.cluster.boots.get(broker, ()), self.cluster.clock.error_ms
+        was_read = run is not None and ran_until_read(boots, since_ms, run, error_ms)
+        if not was_read and not is_same_boot(boots, since_ms, until_ms, error_ms):
             return False
         if not self.cluster.brokers.kept_log_dirs(broker, since_ms, until_ms):
             return False

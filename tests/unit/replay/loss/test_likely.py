@@ -57,9 +57,7 @@ def leaning(story: list[str], known: Any = USUAL, verdict: str = "possible") -> 
     floor = {"likely_floor": Bound(int(words["floor"]))} if "floor" in words else {}
     found = ElectionFacts(
         row=1,
-        election=Election(
-            OLD if "leader" in words else NEW, 5, 20, 30, 40, True, None, membership=held, term=term, **floor
-        ),
+        election=Election(OLD if "leader" in words else NEW, 5, 20, membership=held, term=term, **floor),
         evidence=index_rows([]),
         judgement=Judgement(verdict, 0, None, OPEN, OPEN, OPEN, end, OPEN, OPEN, None, None, against=against),
         previous_leader=OLD,
