@@ -4,10 +4,10 @@ replayed history has at that partition epoch.
 Brokers apply committed records only, and so do standby controllers. So the history was altered, or is another
 cluster's. The active controller logs a change before it is committed: its line alone shows nothing. Two controllers
 with the same line count, since one of them was not active. Only lines that print the topic id are used, and only states
-that are known and not of the log's last seconds, which a controller that was cut off may have written alone.
+from before the last committed batch: later ones may be of a controller that was cut off.
 
 Sources: Kafka's Partition.makeLeader and makeFollower (state-change.log), PartitionRegistration.maybeLogPartitionChange
-and QuorumController.handleCommit (controller.log), LeaderState.timeUntilCheckQuorumExpires.
+and QuorumController.handleCommit (controller.log).
 """
 
 from collections import defaultdict
@@ -27,7 +27,6 @@ from replay.offsets.broker_lines import LED, UNCHANGED
 
 KIND = "log_line_mismatch"
 MAX_FINDINGS = 1_000
-_UNCOMMITTED_MS = 3_000  # 1.5 x controller.quorum.fetch.timeout.ms
 FOLLOWS, UNCLEAN = "follower_unchanged", "unclean_election"
 # What a line of the kind prints of the state; a leader's `leader` is the node itself.
 _PRINTED = {
@@ -50,11 +49,11 @@ def line_findings(bucket: Bucket, events: pa.Table | None, cluster_id: str) -> p
     lines = events.filter(pc.is_in(events["kind"], pa.array(list(_PRINTED))))
     lines = lines.filter(pc.and_(pc.is_valid(lines["node_id"]), pc.is_valid(lines["partition_epoch"])))
     about = pc.is_in(bucket.history["topic_id"], lines["topic_id"].unique())
-    until_ms = (bucket.facts.log_end_ms or 0) - _UNCOMMITTED_MS
+    until_ms = bucket.facts.log_end_ms or 0
     by_place = {
         (row["topic_id"], row["partition"], row["partition_epoch"]): row
         for row in bucket.history.select(_STATE).filter(about).to_pylist()
-        if not row["removed"] and row["timestamp_ms"] <= until_ms
+        if not row["removed"] and row["timestamp_ms"] < until_ms
     }
     found = []
     of_controllers: dict[Any, list[Row]] = defaultdict(list)
