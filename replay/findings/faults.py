@@ -51,12 +51,13 @@ def divergence(cluster: str, branch: Branch, batches: Sequence[Row]) -> Row:
     nodes = _nodes(branch.nodes)
     point = f"epoch {branch.epoch}, offset {branch.offset}" if branch.epoch >= 0 else f"offset {branch.offset}"
     other = batches[branch.replaced_by] if branch.replaced_by is not None else None
+    is_committed = other is not None and other["commit_state"] == COMMITTED
     message = (
         f"Logs diverge at {point}: {nodes} wrote offsets {first} to {last} in epoch {epochs}; a later epoch replaced "
+        f"them. They {'were never committed and ' if is_committed else ''}are not applied."
     )
-    message += "them. They were never committed and are not applied."
     if other is not None:
-        state = "committed" if other["commit_state"] == COMMITTED else "not known to be committed"
+        state = "committed" if is_committed else "not known to be committed"
         winners, place = _nodes(other["nodes"]), f"offset {other['base_offset']} in epoch {other['epoch']}"
         message += f" {winners[0].upper()}{winners[1:]} went on from {place}: {state}."
     rows = [_evidence("truncated_branch", b) for b in suffix] + ([_evidence("replaced_by", other)] if other else [])
