@@ -376,7 +376,8 @@ class LineReader:
             return OPEN
         loads = of_the_next(self.lines.loads, term.leader, logged)
         kept = (self.terms.ran_on(term.leader, session, term.begin_ms, load.at_ms) for load in loads)
-        if not loads or not all(kept):
+        # One that ends below where its own epoch began lost some, although nothing else shows it.
+        if not loads or not all(kept) or loads[0].value < (self._start_of_last_epoch(term) or 0):
             return OPEN
         return Bound(loads[0].value, loads[0].row, inference=LOADED_LOG_END)
 
