@@ -172,13 +172,14 @@ class ReplicaLogs:
     def _same_log(
         self, broker: int, session: Session | None, since_ms: int, until_ms: int, run: tuple[int, int] | None = None
     ) -> bool:
-        since_ms = since_ms if session is None else max(since_ms, session.alive_until_ms)
         until_ms += PROPAGATION_MS
+        # One may fail while the process runs on, and be back later with less (LogManager.handleLogDirFailure).
+        if not self.cluster.brokers.kept_log_dirs(broker, since_ms, until_ms):
+            return False
+        since_ms = since_ms if session is None else max(since_ms, session.alive_until_ms)
         boots, error_ms = self.cluster.boots.get(broker, ()), self.cluster.clock.error_ms
         was_read = run is not None and ran_until_read(boots, since_ms, run, error_ms)
         if not was_read and not is_same_boot(boots, since_ms, until_ms, error_ms):
-            return False
-        if not self.cluster.brokers.kept_log_dirs(broker, since_ms, until_ms):
             return False
         # The file of log starts has names, and a start empties a log that ends below what it says (LogLoader).
         is_used_again = self.cluster.is_used_again(self.recorded.topic)
