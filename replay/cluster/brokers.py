@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from replay.arrow.ragged import Array, Row
+from replay.arrow.ragged import INT64_MAX, Array, Row
 from replay.arrow.runs import Events
 from replay.cluster.log import Problem, json_int
 
@@ -168,6 +168,13 @@ class BrokerTimeline:
         own = set(states[first].log_dirs or ())
         during = [*states[first : end + 1], *self.restarts(broker_id, states[end - 1].offset)[:1]]
         return all(own <= set(state.log_dirs or ()) for state in during)
+
+    def log_dirs_until(self, broker_id: int, from_ms: int) -> int:
+        """When (ms) the first of the log directories had gone that the broker had at from_ms, by its records."""
+        states = self.states.get(broker_id, [])
+        known = states[max(bisect_right(states, from_ms, key=lambda s: s.timestamp_ms) - 1, 0) :]
+        own = set(known[0].log_dirs or ())
+        return next((s.timestamp_ms for s in known if not own <= set(s.log_dirs or ())), INT64_MAX)
 
     def lost_log_dirs(self, broker_id: int, by_ms: int) -> bool:
         """Whether the broker's last registration up to a time may lack a log directory of an earlier one: a disk that

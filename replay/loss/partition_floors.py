@@ -234,8 +234,6 @@ class PartitionFloors:
         error, read_ms = self.clock.error_ms, row["captured_at_ms"] - self.clock.error_ms
         broker, until_ms, known = row["broker_id"], read_by(row) + error, list[int]()
         for session in self.sessions.by_broker.get(broker, []):
-            if not self._kept_its_directories(session, until_ms):
-                continue  # the file of one that failed is as it was
             is_one = session.was_alone_until(until_ms)
             needed = self.terms.rewritten_ms if is_one else self.terms.rewritten_after_cut_ms
             by = self.terms.did_since(session, (session.begin_ms, read_ms), needed + error)
@@ -261,11 +259,6 @@ class PartitionFloors:
         """Whether the leader epoch began after the session's process had registered."""
         at = self.reader.first_row(leader_epoch)
         return not self.facts.anchored[at] and int(self.facts.batch[at]) > session.begin_batch
-
-    def _kept_its_directories(self, session: Session, until_ms: int) -> bool:
-        """Whether no log directory of the session's process failed while it ran on: with its only one it halts."""
-        kept = self.cluster.brokers.kept_log_dirs(session.broker_id, session.begin_ms, until_ms)
-        return session.has_one_directory or kept
 
     @cached_property
     def _lines(self) -> EpochsShown:

@@ -229,9 +229,11 @@ class ReplicaLogs:
     def did_since(self, session: Session, between_ms: tuple[int, int], needed: int) -> int | None:
         """The last time from which on the session's process did what it does every so many ms, between two times; None
         if it need not have done it. It may hang, and stay active as long as nothing need be heard of it; what was due
-        it does as soon as it goes on (Java's ScheduledThreadPoolExecutor, KafkaScheduler)."""
-        span, last_heard_ms = (max(between_ms[0], session.begin_ms), between_ms[1]), self.cluster.last_heard_ms
-        active = self.cluster.brokers.active_spans(session.broker_id, *span)
+        it does as soon as it goes on (Java's ScheduledThreadPoolExecutor, KafkaScheduler), but not in a log directory
+        that has failed."""
+        broker, brokers, last_heard_ms = session.broker_id, self.cluster.brokers, self.cluster.last_heard_ms
+        until_ms = min(between_ms[1], brokers.log_dirs_until(broker, session.begin_ms))
+        active = brokers.active_spans(broker, max(between_ms[0], session.begin_ms), until_ms)
         done = ((since, min(session.alive_until_ms, last_heard_ms(end)) - needed) for since, end in active)
         return max((by for since, by in done if by >= since), default=None)
 
