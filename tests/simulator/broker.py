@@ -14,7 +14,8 @@ class Disk:
     .kafka_cleanshutdown, None without one. log: of the topic that topic_id names. directory: the id of the log
     directory. starts: its log-start-offset-checkpoint, by topic name only (0: no line). future: the log that a move
     between directories has copied so far, in the directory of that id. torn: the machine crashed and took the log's end
-    with it. forgot: the metadata log's end, too. read: offset of the last state that a process published."""
+    with it. failed: its directory went offline while the process ran. forgot: the metadata log's end is gone, too.
+    read: offset of the last state that a process published."""
 
     directory: str
     directories: tuple[str, ...]
@@ -26,6 +27,7 @@ class Disk:
     starts: int = 0
     marker: int | None = None
     torn: bool = False
+    failed: bool = False
     forgot: bool = False
     read: int = -1
     future: tuple[str, Log] | None = None
@@ -35,7 +37,8 @@ class Disk:
 class Leading:
     """A process that acts as leader. reign: None while nobody can reach it. isr: as committed; pending: as asked for.
     log_ends and caught_up_ms: of the followers, as their fetches told. waiting: how many request threads wait for the
-    log, each with a batch of its own in it, to move the high watermark; None while no disk hangs."""
+    log, each with a batch of its own in it, to move the high watermark; None while no disk hangs. broker_epochs: with
+    which the followers fetched, -1 before they had registered."""
 
     epoch: int
     reign: Reign | None
@@ -46,6 +49,7 @@ class Leading:
     log_ends: dict[int, int] = field(default_factory=dict)
     caught_up_ms: dict[int, int] = field(default_factory=dict)
     waiting: int | None = None
+    broker_epochs: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

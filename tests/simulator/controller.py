@@ -92,6 +92,7 @@ class Controller:
     elr_levels: list[tuple[int, bool]] = field(default_factory=list)
     min_isr_levels: list[tuple[int, int]] = field(default_factory=list)
     next_offset: int = 0
+    unregistered: set[int] = field(default_factory=set)
     _batch: int | None = None
     # (offset, brokers): up to which offset, and who was active then.
     _known_active: tuple[int, frozenset[int]] = (-1, frozenset())
@@ -188,7 +189,8 @@ class Controller:
             valid = not old.fenced and self.now() - old.last_heard_ms <= self.setup.session_timeout_ms
             if (valid or (old.contact and not old.fenced)) and not old.shutting_down:
                 return False
-            is_clean = previous_epoch == old.epoch if self.elr else None
+        if old is not None or broker in self.unregistered:
+            is_clean = (old is not None and previous_epoch == old.epoch) if self.elr else None
             if is_clean is False:
                 for _ in range(self._has("isr", broker) + self._has("elr", broker)):
                     if self.change(unclean_shutdown=broker):
@@ -229,6 +231,27 @@ class Controller:
         if self.live and self.live.leader < 0:
             self.change(add=broker)
         self.end_batch()
+
+    def unregister(self, broker: int) -> None:
+        """ReplicationControlManager.handleBrokerUnregistered."""
+        if broker in self.brokers:
+            self.change(remove=broker)
+            offset, batch, at_ms = self._place()
+            data = {"brokerId": broker, "brokerEpoch": self.brokers.pop(broker).epoch}
+            place = {"offset": offset, "batch_base_offset": batch, "timestamp_ms": at_ms}
+            self.records.append({**place, "type": "UNREGISTER_BROKER_RECORD", "data": data})
+            self.unregistered.add(broker)
+            self.end_batch()
+
+    def directory_failed(self, broker: int, directory: str) -> None:
+        """ReplicationControlManager.handleDirectoriesOffline."""
+        registered = self.brokers[broker]
+        if directory in registered.directories:
+            self.change(remove=broker)
+            registered.directories = tuple(d for d in registered.directories if d != directory)
+            data = {"fenced": 0, "inControlledShutdown": 0, "logDirs": list(registered.directories)}
+            self._session(CHANGE, broker, **data)
+            self.end_batch()
 
     def shut_down(self, broker: int) -> None:
         self._session(CHANGE, broker, fenced=0, inControlledShutdown=1)

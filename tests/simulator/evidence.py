@@ -135,7 +135,7 @@ class Captures(Sessions):
 
         def read() -> None:
             epoch = broker.disk.marker
-            row["broker_epoch"] = None if epoch == -1 else epoch
+            row["broker_epoch"] = None if epoch == -1 or broker.disk.failed else epoch
 
         if after_ms > 0:
             self.events.after(after_ms, read)
@@ -173,6 +173,8 @@ class Captures(Sessions):
                 self._row(broker, common, "jmx_exporter", **values)
 
     def _scrape_log_end(self, broker: Broker, process: Process, values: Row) -> None:
+        if broker.disk.failed:
+            return  # LogManager.removeLogAndMetrics
         if not process.loaded:
             values["log_end_offset"] = 0
         elif broker.disk.topic_id:

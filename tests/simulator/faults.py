@@ -46,6 +46,7 @@ class Fault:
     reads_in_pieces: bool = False
     hushed: bool = False
     late_heartbeats: bool = False
+    late_requests: bool = False
     silenced: bool = False
 
 
@@ -138,6 +139,7 @@ def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int) 
         reads_in_pieces=kind.reads_in_pieces,
         hushed=kind.hushed,
         late_heartbeats=kind.late_heartbeats,
+        late_requests=kind.late_requests,
         topic=topics[place] if topics else f"t{place}",
         partition=partition,
         topic_ids=f"{'T' * 10}{place:08}",

@@ -239,6 +239,8 @@ class Replication(Lines):
 
     def checkpoint(self, broker: Broker, process: Process) -> None:
         process.checkpointing = False
+        if broker.disk.failed:
+            return
         if broker.process is process and not process.frozen:
             broker.disk.marks = process.high_watermark if broker.disk.topic_id else -1
             broker.disk.marks_ms = self.events.now
@@ -268,7 +270,7 @@ class Replication(Lines):
 
     def checkpoint_starts(self, broker: Broker, process: Process) -> None:
         if broker.process is process:
-            if not process.frozen:
+            if not process.frozen and not broker.disk.failed:
                 self.write_starts(broker)
             self.events.after(STARTS_MS, self.checkpoint_starts, broker, process)
 
@@ -337,6 +339,7 @@ class Replication(Lines):
             return
         told_mark = there.high_watermark
         leading.log_ends[broker.id] = end = log.end
+        leading.broker_epochs[broker.id] = -1 if process.broker_epoch is None else process.broker_epoch
         if end >= its_log.end:
             leading.caught_up_ms[broker.id] = self.events.now
         self._maybe_expand(leader, there, broker)
@@ -400,8 +403,24 @@ class Replication(Lines):
 
     def _alter(self, broker: Broker, process: Process, isr: list[int]) -> None:
         assert process.leading is not None
-        process.leading.pending = isr
-        self.events.after(self.random(5, 60), self.alter, broker, process, process.leading, isr)
+        process.leading.pending, wait_ms = isr, self.random(5, 60)
+        if self.setup.late_requests and self.own_rng.random() < 0.4 and process.broker_epoch is not None:
+            epochs = (process.broker_epoch, process.leading.epoch, process.leading.partition_epoch)
+            known = {b: process.leading.broker_epochs.get(b, -1) for b in isr if b != broker.id}
+            self.events.after(self.own_rng.randint(50, 6_000), self._alter_unanswered, broker.id, epochs, isr, known)
+            wait_ms += self.own_rng.randint(500, 30_000)
+        self.events.after(wait_ms, self.alter, broker, process, process.leading, isr)
+
+    def _alter_unanswered(
+        self, leader: int, epochs: tuple[int, int, int], isr: list[int], known: dict[int, int]
+    ) -> None:
+        """The request waits, whatever becomes of the leader; it compares members' broker epochs, but for -1 (KIP-903,
+        ReplicationControlManager.ineligibleReplicasForIsr)."""
+        registered = self.controller.brokers
+        if self.controller_is_up() and all(
+            epoch == -1 or (b in registered and registered[b].epoch == epoch) for b, epoch in known.items()
+        ):
+            self.controller.alter_partition(leader, epochs, isr)
 
     def alter(self, broker: Broker, process: Process, leading: Leading, isr: list[int]) -> None:
         if broker.process is not process or process.leading is not leading or leading.pending is not isr:

@@ -8,7 +8,7 @@ Follows Kafka's BrokerLifecycleManager, BrokerHeartbeatManager, LogManager (clea
 ReplicationControlManager.processBrokerHeartbeat.
 """
 
-from tests.simulator.broker import Broker, Process
+from tests.simulator.broker import Broker, Disk, Process
 from tests.simulator.controller import Registration, State
 from tests.simulator.logs import Log
 from tests.simulator.replication import STARTS_MS, Replication
@@ -31,6 +31,8 @@ class Sessions(Replication):
         self.log_process(broker, "process_started")
         self.log_start(broker)
         disk = broker.disk
+        if disk.failed:
+            self._after_failure(broker)
         if disk.marker is None:
             self.log_session(broker.id, "broker_epoch_unread", directory=f"/var/lib/kafka/{disk.directory}")
         who = {"broker_id": broker.id, "incarnation_id": incarnation_id(broker.id, broker.incarnations)}
@@ -313,7 +315,8 @@ class Sessions(Replication):
         if process.frozen or not broker.reachable:
             return  # thaw and heal ask again
         # A broker is unfenced when it has read its own registration (BrokerHeartbeatManager).
-        if not self.controller_is_up() or not process.loaded or process.read <= registered.epoch:
+        is_loaded = process.loaded or broker.disk.failed
+        if not self.controller_is_up() or not is_loaded or process.read <= registered.epoch:
             self.events.after(HEARTBEAT_MS, self.heartbeat, broker, process)
             return
         registered.contact, registered.last_heard_ms = True, self.events.now
@@ -362,8 +365,59 @@ class Sessions(Replication):
         """The log directory is taken out of log.dirs after a clean stop: another one has the marker, too."""
         disk = broker.disk
         if broker.process is None and disk.marker is not None and len(disk.directories) > 1 and not disk.future:
-            disk.directories = tuple(d for d in disk.directories if d != disk.directory)
-            disk.directory = disk.directories[0]
-            disk.topic_id, disk.log, disk.marks, disk.recovery_point, disk.starts = "", Log(), -1, -1, 0
-            disk.marks_ms = self.events.now
+            self._drop_directory(broker)
+
+    def _drop_directory(self, broker: Broker) -> None:
+        disk = broker.disk
+        disk.directories = tuple(d for d in disk.directories if d != disk.directory)
+        disk.directory = disk.directories[0]
+        disk.topic_id, disk.log, disk.marks, disk.recovery_point, disk.starts = "", Log(), -1, -1, 0
+        disk.marks_ms = self.events.now
+        self.set_back(broker)
+
+    def fail_directory(self, broker: Broker) -> None:
+        """A disk fails, and the process runs on with its other directory: it neither leads nor follows the replica, and
+        a heartbeat says so (ReplicaManager.handleLogDirFailure, BrokerLifecycleManager.propagateDirectoryFailure)."""
+        process, disk, state = broker.process, broker.disk, self.controller.live
+        if not process or not process.loaded or not process.serving or process.frozen or len(disk.directories) < 2:
+            return
+        if disk.future or state is None or disk.topic_id != state.topic_id or broker.id not in state.replicas:
+            return
+        if state.directories[state.replicas.index(broker.id)] != disk.directory:
+            return
+        self.note(f"broker {broker.id} loses its directory, log end {disk.log.end}")
+        self.disturb(broker)
+        self._stop_leading(process)
+        self.ledger(disk.topic_id).process_ended(broker.id, disk.log)
+        process.loaded, disk.failed = False, True
+        self.events.after(self.random(20, 2_000), self._report_failure, broker, process)
+
+    def _report_failure(self, broker: Broker, process: Process) -> None:
+        if broker.process is process and broker.disk.failed:
+            if self._hears(broker):
+                self.controller.directory_failed(broker.id, broker.disk.directory)
+            else:
+                self.events.after(1_000, self._report_failure, broker, process)
+
+    def _after_failure(self, broker: Broker) -> None:
+        """The directory works again, perhaps without the last records, and has no marker
+        (LogManager.readBrokerEpochFromCleanShutdownFiles); or it is taken out of log.dirs."""
+        disk = broker.disk
+        disk.failed = False
+        if self.own_rng.random() < 0.5:
+            self._drop_directory(broker)
+            return
+        disk.marker = None
+        if lost := self.own_rng.choice((0, 0, 1, 3)):
+            disk.torn = True
             self.set_back(broker)
+            disk.log.lose(max(disk.log.end - lost, disk.log.base))
+
+    def replace(self, broker: Broker) -> None:
+        """Another machine has its id, which has run for long; its disks are new."""
+        broker.boots += 1
+        broker.booted_ms = -broker.boots * 100_000
+        names = tuple(f"{name}{broker.id}-{broker.boots}" for name in ("d", "other"))
+        broker.disk = Disk(names[0], names)
+        self.set_back(broker)
+        self.note(f"broker {broker.id} is another machine")

@@ -31,6 +31,7 @@ class Setup:
     that sets min ISR, the topic's or the cluster's default; brokers' files do not set it. reads_in_pieces: what was
     written while a broker was down, its next process publishes piece by piece. hushed: a process that gets a signal
     logs nothing more (the shutdown hook of Log4j 2). late_heartbeats: one of a killed process may arrive after that.
+    late_requests: so may a leader's request for an ISR, to which it gets no answer.
     """
 
     brokers: tuple[int, ...] = (1, 2, 3)
@@ -54,6 +55,7 @@ class Setup:
     reads_in_pieces: bool = False
     hushed: bool = False
     late_heartbeats: bool = False
+    late_requests: bool = False
     cut_ms: int | None = None
     seed: int = 0
     topic: str = "t"

@@ -125,7 +125,7 @@ def lines(each: Life) -> list[str]:
         shown.append((row["timestamp_ms"], f"state    {row['offset'] - base} {_state(row)}"))
     for record in each.session_records:
         data, kind = record["data"], record["type"]
-        what = "registers" if kind == "REGISTER_BROKER_RECORD" else _change(data)
+        what = {"REGISTER_BROKER_RECORD": "registers", "UNREGISTER_BROKER_RECORD": "goes"}.get(kind) or _change(data)
         batch = record["batch_base_offset"] - base
         text = (
             f"{record['offset'] - base} (batch {batch}) {data['brokerId']} {what}, epoch {data['brokerEpoch'] - base}"

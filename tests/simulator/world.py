@@ -11,7 +11,7 @@ from tests.simulator.truth import Truth
 # After the last step, so that what it brought about is in the log as far as it can be.
 AFTERMATH_MS = 3_000
 # Steps that are a method of the same name, which takes the broker alone.
-_OF_A_BROKER = ("kill", "stop", "start", "cut_off", "compact", "lose_marks", "lose_directory")
+_OF_A_BROKER = ("kill", "stop", "start", "cut_off", "compact", "lose_marks", "lose_directory", "fail_directory")
 
 
 class World(Captures):
@@ -132,6 +132,14 @@ class World(Captures):
             leader.process.leading.waiting, leader.lags_until_ms = 0, self.events.now + for_ms
             self.events.after(for_ms, setattr, leader.process.leading, "waiting", None)
             self.events.after(for_ms, self.advance, leader)
+
+    def _do_replace(self, broker: Broker, amount: int) -> None:
+        """Another machine gets the id of one that is down, perhaps after that was unregistered."""
+        if broker.process is None:
+            if amount % 3 == 0 and self.controller_is_up():
+                self.controller.unregister(broker.id)
+            self.replace(broker)
+            self.events.after(self.random(100, 5_000), self.start, broker)
 
     def _do_start_all(self, _: Broker, __: int) -> None:
         for broker in self.brokers.values():
