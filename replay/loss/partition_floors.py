@@ -118,8 +118,13 @@ class PartitionFloors:
         if known:  # what survives is of use for them alone
             of_rows = zip(steps, step_rows, strict=True)
             steps = [s if s.carries or row in lost_inside else self._passing(s, row) for s, row in of_rows]
-            below = map(self._is_seen_below, step_rows, floors(steps, known))
+            found = floors(steps, known)
+            below = map(self._is_seen_below, step_rows, found)
             steps = [replace(s, carries=False, survives=OPEN) if b else s for s, b in zip(steps, below, strict=True)]
+            of_floors = zip(steps, found, strict=True)
+            lost = (s.leader_epoch for s, f in of_floors if not s.carries and (f.value or 0) > (s.survives.value or 0))
+            last = min(lost, default=INT64_MAX) - 1  # a leader that was superseded may tell what a later one lacks
+            known = [replace(r, leader_epoch=min(r.leader_epoch, last)) if r.inference == TOLD else r for r in known]
         return dict(zip(step_rows, floors(steps, known), strict=True))
 
     def _reports(self, steps: Sequence[LeaderChange]) -> list[Report]:
