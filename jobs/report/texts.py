@@ -95,9 +95,8 @@ def _template(name: str, most_moments: int, document: Row, write: Callable[[obje
 
 def _worst(timeline: Sequence[Row], most: int) -> list[Row]:
     """At most so many moments, by time; those of a proven loss come first."""
-    ranked = sorted(
-        timeline, key=lambda row: ("lost" not in row["text"], not row["proven"], "no leader" not in row["text"])
-    )
+    words = ("lost", "elected", "no leader")
+    ranked = sorted(timeline, key=lambda row: (not row["proven"], *(word not in row["text"] for word in words)))
     return sorted(ranked[:most], key=lambda row: row["at_ms"])
 
 

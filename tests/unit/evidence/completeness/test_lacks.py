@@ -188,8 +188,9 @@ def test_a_log_as_kafka_dump_log_prints_it() -> None:
 
 
 def test_what_is_no_capture(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("hello\n")
-    for path, message in ((tmp_path, "this is no capture"), (tmp_path / "absent", "no such file or folder")):
+    (tmp_path / "dump.txt.gz").write_text("hello\n")
+    packed = "this is no capture. Refused: dump.txt.gz: packed inside the capture: not opened. Unpack it"
+    for path, message in ((tmp_path, packed), (tmp_path / "absent", "no such file or folder")):
         done = CliRunner().invoke(app, ["check", str(path)])
         assert done.exit_code == 1
         assert message in str(done.exception)
