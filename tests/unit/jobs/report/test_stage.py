@@ -232,6 +232,13 @@ def test_no_loss_has_no_cause() -> None:
     assert not any(line.startswith(("Cause", "Predicted")) for line in as_text(document()))
 
 
+def test_of_many_moments_an_election_that_may_have_lost_records_is_shown() -> None:
+    given = document(finding(verdict="possible", loss_max=None))
+    texts = [*(f"broker {n} is gone; no leader: t-{n}" for n in range(9)), "broker 1 elected uncleanly for t-0"]
+    given["page_one"]["timeline"] = [{"at_ms": n, "text": text, "proven": False} for n, text in enumerate(texts)]
+    assert texts[-1] in as_ticket(given)
+
+
 def test_names_from_a_capture_mark_nothing_up() -> None:
     given = document(finding(topic="a](http://x)<b>`\x1b[31m"))
     ticket, text = as_ticket(given), "\n".join(as_text(given))
