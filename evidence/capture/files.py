@@ -325,7 +325,8 @@ def _register(
         is_doubted = any(path.parent in found.path.parents for path in doubted)
         entries.append(replace(entry, node_id=None) if is_doubted else entry)
         if entry.kind == kinds.OTHER and archive.is_packed(found.path):
-            refused.append((entry.path, "packed inside the capture: not opened. Unpack it, or name it as well"))
+            instead = ", or name it as well" if archive.is_archive(found.path) else ""
+            refused.append((entry.path, f"packed inside the capture: not opened. Unpack it{instead}"))
     return Capture(capture_name(location), cluster, entries, refused, manifest, limits)
 
 
