@@ -109,7 +109,10 @@ def _holders(given: PlanInput) -> Iterator[tuple[int, Row]]:
 
 def _followed(given: PlanInput, broker: int, row: Row) -> bool:
     """Whether the broker became active after the window's election: it followed the new leader then. For one that ran
-    all the time this takes a new session: its directory may have failed, and keeps what it had."""
+    all the time this takes a new session: its directory may have failed, and keeps what it had. Or whether it is the
+    new leader, which certainly has less than it had (of a disk that was replaced, say)."""
+    if broker == row["recorded_leader"] and row["loss_min"]:
+        return True
     epoch, since = given.active.get(broker, (-1, -1))
     election = row["election_offset"]
     return election is not None and (epoch if broker in row["candidates"] else since) > election
@@ -123,7 +126,8 @@ def _is_back(given: PlanInput, broker: int, row: Row) -> bool:
 
 
 def find_old_copies(given: PlanInput) -> Iterator[PlanStep]:
-    """For last leaders that came back: what the new leader lacked is gone from their disks, or soon will be."""
+    """For last leaders that came back, perhaps to lead again: what the new leader lacked is gone from their disks, or
+    soon will be."""
     led = [(row["previous_leader"], row) for row in given.lost if row["previous_leader"] not in (None, -1)]
     pairs = [(broker, row) for broker, row in led if _is_back(given, broker, row)]
     if pairs:
