@@ -96,7 +96,8 @@ def read_facts(
     """
     if all(file.kind in (kinds.OTHER, kinds.MANIFEST) for file in capture.files):
         why = "".join(f" Refused: {name}: {reason}." for name, reason in capture.refused[:1])
-        raise CaptureError(f"{capture.name}: no file of a Kafka node or of its tools is in it: this is no capture.{why}")
+        name = capture.name
+        raise CaptureError(f"{name}: no file of a Kafka node or of its tools is in it: this is no capture.{why}")
     facts = Facts(refused=capture.refused)
     scanned = scan_files(capture.files)
     offsets = read_offsets(capture.name, capture.files, names, duration_ms, capture.limits)
