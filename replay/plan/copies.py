@@ -8,6 +8,7 @@ and BrokerMetadataPublisher.initializeManagers (a broker registers before it loa
 from collections.abc import Iterator, Sequence
 
 from replay.arrow.runs import groups
+from replay.loss.verdicts import PROVEN
 from replay.plan.inputs import PlanInput, members_of, named, places_of
 from replay.plan.start_order import BY_LOG, LAST_KNOWN, NOBODY
 from replay.plan.step import (
@@ -111,7 +112,7 @@ def _followed(given: PlanInput, broker: int, row: Row) -> bool:
     """Whether the broker became active after the window's election: it followed the new leader then. For one that ran
     all the time this takes a new session: its directory may have failed, and keeps what it had. Or whether it is the
     new leader, which certainly has less than it had (of a disk that was replaced, say)."""
-    if broker == row["recorded_leader"] and row["loss_min"]:
+    if broker == row["recorded_leader"] and row["verdict"] == PROVEN:
         return True
     epoch, since = given.active.get(broker, (-1, -1))
     election = row["election_offset"]

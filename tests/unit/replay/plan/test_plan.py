@@ -81,7 +81,8 @@ def plan_input(items: list[str]) -> PlanInput:
             sizes[int(given[0])] = {**read_at, "size_bytes": int(given[1])}
         elif word == "lost":
             leader = values.get("leader", "3")
-            more = {"isr_before": ids(values["isr"])} if "isr" in values else {}
+            more: dict[str, Any] = {"isr_before": ids(values["isr"])} if "isr" in values else {}
+            more |= {"verdict": "proven"} if "proven" in given else {}
             found["lost"].append(
                 window(None if leader == "-" else int(leader), candidates=ids(values.get("candidates", "1")), **more)
             )
