@@ -14,6 +14,8 @@ from replay.arrow.ragged import Array
 
 ELR_VERSION = "eligible.leader.replicas.version"
 METADATA_VERSION = "metadata.version"
+# How far a migration from ZooKeeper is (KIP-866), levels as Kafka's ZkMigrationState: MIGRATION and PRE_MIGRATION.
+ZK_MIGRATION_STATE, USES_ZOOKEEPER = "ZK_MIGRATION_STATE_RECORD", (1, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from replay.cluster.configs import (
     config_timeline,
     is_usable,
 )
-from replay.cluster.features import ELR_VERSION, FeatureLevels, feature_levels
+from replay.cluster.features import ELR_VERSION, ZK_MIGRATION_STATE, FeatureLevels, feature_levels
 from replay.cluster.log import (
     Hole,
     LogBatches,
@@ -52,7 +52,7 @@ from replay.cluster.log import (
 _TRANSACTION_TYPES = frozenset({"BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"})
 _QUORUM_TYPES = frozenset({"LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"}) | CONTROLLER_TYPES
 _OTHERS = {"TOPIC_RECORD", "REMOVE_TOPIC_RECORD", "CONFIG_RECORD", "FEATURE_LEVEL_RECORD", "CLEAR_ELR_RECORD"}
-CLUSTER_TYPES = BROKER_TYPES | _TRANSACTION_TYPES | _QUORUM_TYPES | _OTHERS
+CLUSTER_TYPES = BROKER_TYPES | _TRANSACTION_TYPES | _QUORUM_TYPES | _OTHERS | {ZK_MIGRATION_STATE}
 
 # The records that determine a partition's recorded or effective state.
 STATE_TYPES = (CLUSTER_TYPES - _QUORUM_TYPES) | {"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"}
@@ -211,6 +211,8 @@ def resolve_cluster(
         for r in records
         if r["type"] == "FEATURE_LEVEL_RECORD"
     ]
+    migrations = [r for r in records if r["type"] == ZK_MIGRATION_STATE]
+    levels += [(r["offset"], ZK_MIGRATION_STATE, r["data"]["zkMigrationState"]) for r in migrations]
     return ClusterState(
         shape=shape,
         bases=bases,

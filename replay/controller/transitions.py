@@ -11,7 +11,7 @@ from replay.arrow.ragged import PAD, Array
 from replay.arrow.schemas import coded, sorted_history
 from replay.arrow.sets import first, keep, resize
 from replay.cluster.facts import ClusterFacts
-from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
+from replay.cluster.features import ELR_VERSION, METADATA_VERSION, USES_ZOOKEEPER, ZK_MIGRATION_STATE, switches
 from replay.controller.acceptable_leaders import Availability, Directories, availability
 from replay.controller.partition_change_builder import LISTS, RECOVERED, RECOVERING, Cases, at_rest
 from replay.controller.profiles import PossibleProfiles, possible_profiles
@@ -98,11 +98,14 @@ class Bucket:
         return Configs(effective, cap, known, unclean.bools(), _known(unclean.sources()))
 
     def features(self, at: Array) -> dict[str, Array]:
-        """What the finalized features enable right before some offsets, by field name of `Cases`."""
+        """What the finalized features enable right before some offsets, by field name of `Cases`. While brokers may
+        use ZooKeeper, every ISR shrink starts a leader epoch (PartitionChangeBuilder.zkMigrationEnabled, 3.9.1)."""
         features = self.facts.features
         levels = features.at_each(METADATA_VERSION, at - 1)
-        enabled = features.at_each(ELR_VERSION, at - 1) >= 1
-        return {"elr_enabled": enabled, **{name: switches(levels, name) for name in SWITCHES}}
+        found = {name: switches(levels, name) for name in SWITCHES}
+        in_migration = np.isin(features.at_each(ZK_MIGRATION_STATE, at - 1), USES_ZOOKEEPER)
+        found["bumps_leader_epoch_on_shrink"] |= in_migration
+        return {"elr_enabled": features.at_each(ELR_VERSION, at - 1) >= 1, **found}
 
     def transitions(self, rows: Array, configs: Configs) -> Transitions:
         """The changes at some of `changed_rows`, with configs from `configs(rows)`."""

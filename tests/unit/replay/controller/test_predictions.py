@@ -15,7 +15,7 @@ from replay.arrow import schemas
 from replay.cluster.brokers import BrokerTimeline, ControllerReleases
 from replay.cluster.configs import ConfigChange, ElectionConfigs, config_timeline
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
-from replay.cluster.features import feature_levels
+from replay.cluster.features import ZK_MIGRATION_STATE, feature_levels
 from replay.controller.differences import Checked, check_rules
 from replay.controller.predictions import predict_all
 from replay.controller.profiles import PROFILES
@@ -54,12 +54,14 @@ def around(
     unclean: str = "false",
     elr: bool = True,
     version: int = 25,
+    migration: int = 0,
 ) -> ClusterFacts:
     """min_isr None: no config names it."""
     set_for_topic = [("min.insync.replicas", min_isr), ("unclean.leader.election.enable", unclean)]
     changes = [ConfigChange(0, 2, "t", name, value) for name, value in set_for_topic if value is not None]
     configs = (config_timeline(name, changes, [], {}) for name, _ in set_for_topic)
     levels = [(0, "metadata.version", version), (0, "eligible.leader.replicas.version", int(elr))]
+    levels += [(0, ZK_MIGRATION_STATE, migration)]
     facts = ClusterFacts("c", brokers, feature_levels(levels), configs=ElectionConfigs({TOPIC_ID: "t"}, *configs))
     return by(facts, release)
 
@@ -182,7 +184,8 @@ def test_difference(entry: Entry) -> None:
         events = [item for item in items if SESSION.match(item)]
         ran = running(*map(int, words.get("run", "1,2,3").split(",")))
         least = words.get("min", "2")
-        known = around(sessions(*events) if events else ran, words.get("by", "4.3.1"), None if least == "?" else least)
+        of, configs = sessions(*events) if events else ran, {"min_isr": None if least == "?" else least}
+        known = around(of, words.get("by", "4.3.1"), **configs, migration=int(words.get("migration", 0)))
         found = differences(states(*(i for i in items if i[0].isdigit() and i not in events)), known)
         if answer == "nothing":
             assert found == [], story
