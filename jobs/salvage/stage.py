@@ -67,7 +67,7 @@ def salvage(
             place, theirs = str(current), _by_name(stack.enter_context(open_copies(current, limits)), only)
         else:
             place, theirs = current.bootstrap, current.logs((copy.topic, copy.partition) for copy in ours.values())
-        pairs = _pairs(ours, theirs, only, (str(old), place))
+        pairs = _pairs(ours, theirs, only, (str(old), place), progress)
         if output is not None:
             try:
                 output.mkdir(mode=0o700)
@@ -85,8 +85,13 @@ def salvage(
 
 
 def _pairs(
-    ours: Mapping[str, ReplicaCopy], theirs: Mapping[str, Current], only: Sequence[str], places: tuple[str, str]
+    ours: Mapping[str, ReplicaCopy],
+    theirs: Mapping[str, Current],
+    only: Sequence[str],
+    places: tuple[str, str],
+    progress: Progress,
 ) -> list[tuple[ReplicaCopy, Current]]:
+    """What is compared: without names not what is of a topic that was made anew, unless there is nothing else."""
     missing = [name for name in only or sorted(ours) if name not in ours or name not in theirs]
     if only and missing:
         raise SalvageError(f"{places[missing[0] in ours]}: no replica of {missing[0]} is in it.")
@@ -94,8 +99,14 @@ def _pairs(
     if not found:
         raise SalvageError(f"{' and '.join(places)} have no replica of the same partition, e.g. a folder ledger-0.")
     for name in missing:
-        ours[name].note(f"{places[1]}: no replica of {name} is in it: not compared")
-    return found
+        progress(f"{places[1]}: no replica of {name} is in it: not compared")
+    known = [(old, {old.topic_id, current.topic_id} - {None}) for old, current in found]
+    anew = {old.name: old.place for old, ids in known if len(ids) > 1}
+    if only or len(anew) == len(found):
+        return found
+    for name, place in anew.items():
+        progress(f"{name}: not compared: its topic was made anew since {place}")
+    return [pair for pair in found if pair[0].name not in anew]
 
 
 def _by_name(copies: Iterable[ReplicaCopy], only: Sequence[str]) -> dict[str, ReplicaCopy]:

@@ -184,6 +184,10 @@ def test_nothing_is_left_of_an_output_that_failed(tmp_path: Path) -> None:
     with pytest.raises(KraftForensicsError, match="another partition's folder"):
         again(tmp_path)
     assert not (tmp_path / "out").exists()
+    for home in ("old", "new"):
+        write_copy(tmp_path / home / "kept-0", [*SHARED, *(LOST if home == "old" else WON)], topic_id="k" * 22)
+    found = salvage(tmp_path / "old", tmp_path / "new", (), None, tmp_path / "out", lambda line: None)
+    assert [row["topic"] for row in found["partitions"]] == ["kept"]
 
 
 def test_archives_are_read_like_folders_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
