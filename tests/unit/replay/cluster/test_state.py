@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from replay.arrow.schemas import CHANGES
+from replay.cluster.features import ZK_MIGRATION_STATE
 from replay.cluster.log import Hole
 from replay.cluster.state import ClusterState, ConflictError, changes_that_count, log_shape, resolve_cluster
 from replay.controller.profiles import PROFILES, possible_profiles
@@ -35,6 +36,8 @@ def row_of(item: str) -> Row:
             found = elr(at, int(first))
         case "version":
             found = record(at, "FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=int(first))
+        case "migration":
+            found = record(at, ZK_MIGRATION_STATE, zkMigrationState=int(first))
         case "register":
             found = register(at, words[1], int(first), fenced=False)
         case "leads":
@@ -71,7 +74,11 @@ def shown(state: ClusterState, part: str) -> str:
     """What a part of an answer says of this state."""
     word, _, rest = part.partition(" ")
     what, _, offsets = rest.partition("=")[0].rpartition("@")
-    at = [int(offset) for offset in offsets.split(",")] if word in ("isr", "active", "elr", "visible") else []
+    at = (
+        [int(offset) for offset in offsets.split(",")]
+        if word in ("isr", "active", "elr", "migration", "visible")
+        else []
+    )
     match word:
         case "events":
             rows = state.topic_events.to_pylist()
@@ -91,6 +98,9 @@ def shown(state: ClusterState, part: str) -> str:
             words = [f"{what}@{offsets}={','.join(found.pairs[i][0] for i in found.index)}"]
         case "active":
             words = [f"{what}@{offsets}={','.join(str(int(state.brokers.active(int(what), o))) for o in at)}"]
+        case "migration":
+            levels = state.features.at_each(ZK_MIGRATION_STATE, np.array(at))
+            words = [f"{offsets}={','.join(map(str, levels))}"]
         case "elr":
             words = [f"{offsets}={','.join(str(int(state.elr_enabled(o))) for o in at)}"]
         case _:
