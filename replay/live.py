@@ -20,6 +20,7 @@ from replay.arrow.runs import run_starts
 from replay.arrow.schemas import PARTITION_HISTORY, schema
 from replay.arrow.sets import size
 from replay.cluster.brokers import BROKER_TYPES, broker_of
+from replay.cluster.configs import TOPIC
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
 from replay.cluster.log import LogBatches, LogRange
 from replay.cluster.state import ClusterState, LogShape, changes_that_count, resolve_cluster, subject_of
@@ -109,40 +110,28 @@ def _resolved(live: Live, logged: Sequence[Row], epochs: Sequence[tuple[int, int
 
 
 def still_counting(records: Sequence[Row]) -> Iterator[Row]:
-    """The records that a later piece of the log still needs: of each subject the last one."""
+    """The records that a later piece of the log still needs: of each subject the last one, and of a broker, since its
+    registration, the last one of those that set the same fields."""
     last: dict[tuple[Any, ...], Row] = {}
-    brokers: dict[int, list[Row]] = {}
     for row in records:
-        data, kind = row["data"], row["type"]
-        if kind in ("REGISTER_BROKER_RECORD", "UNREGISTER_BROKER_RECORD"):
-            brokers[data["brokerId"]] = [row]
-        elif kind in BROKER_TYPES:
-            brokers.setdefault(broker_of(data), []).append(row)
-        elif kind == "REMOVE_TOPIC_RECORD":
+        data, kind, subject = row["data"], row["type"], subject_of(row)
+        over: tuple[Any, ...] = ()
+        if kind == "REMOVE_TOPIC_RECORD":
             removed = last.pop(("topic", data["topicId"]), None)
-            if removed is not None:
-                name = removed["data"]["name"]
-                for key in [k for k in last if k[:3] == ("config", 2, name)]:
-                    del last[key]
+            subject, over = None, ("config", TOPIC, removed["data"]["name"]) if removed else ()
+        elif kind in BROKER_TYPES and subject is not None:
+            over = "registration", data["brokerId"]
+        elif kind in BROKER_TYPES:
+            is_change = kind == "BROKER_REGISTRATION_CHANGE_RECORD"
+            fields = [n for n, none in _REGISTRATION.items() if data.get(n, none) not in (none, [])]
+            subject = "registration", broker_of(data), *(fields if is_change else ["fenced"])
         elif kind in ("LEADER_CHANGE", "KRAFT_VOTERS", "KRAFT_VERSION"):
-            last[(kind,)] = row
-        elif (subject := subject_of(row)) is not None:
+            subject = (kind,)
+        for key in [k for k in last if k[: len(over)] == over] if over else ():
+            del last[key]
+        if subject is not None:
             last[subject] = row
-    kept = [*last.values(), *(row for rows in brokers.values() for row in _of_broker(rows))]
-    yield from sorted(kept, key=lambda row: row["offset"])
-
-
-def _of_broker(rows: Sequence[Row]) -> Iterator[Row]:
-    """A broker's registration, and of the changes since then those of which a field still holds."""
-    missing = set(_REGISTRATION)
-    for row in reversed(rows[1:]):
-        fields = {n for n, none in _REGISTRATION.items() if row["data"].get(n, none) not in (none, [])}
-        if row["type"] in ("FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD"):
-            fields = {"fenced"}
-        if fields & missing:
-            missing -= fields
-            yield row
-    yield from rows[:1]
+    yield from sorted(last.values(), key=lambda row: row["offset"])
 
 
 def _alarms(bucket: Bucket, live: Live) -> tuple[frozenset[Place], list[Row]]:
