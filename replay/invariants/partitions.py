@@ -17,6 +17,7 @@ from replay.arrow.runs import Events, highest_so_far, last_true, run_starts
 from replay.arrow.sets import is_in
 from replay.cluster.broker_events import REGISTRATION, UNREGISTER
 from replay.cluster.brokers import BrokerTimeline
+from replay.cluster.configs import LAYERS
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, switches
 from replay.controller.transitions import Bucket
@@ -232,29 +233,19 @@ def _disagreeing(rows: _Rows, bucket: Bucket) -> Broken:
     places = _merged(CheckedStates(points.row, points.offset), which, changes[1][inside])
     topic, count, leader = keys.topic[places.row], keys.replica_count[places.row], leader[places.row]
     cap = keys.zero.replicas(topic, places.offset, count)
-    of_controller = np.minimum(configs.min_isr.resolve(topics, topic, places.offset).ints(), cap)
-    found = []
+    of_all = configs.min_isr.resolve(topics, topic, places.offset)
+    of_controller = np.minimum(of_all.ints(), cap)
+    of_leader, layer = of_controller.copy(), np.zeros(len(topic), dtype=np.int64)
     for broker, timeline in facts.broker_min_isr.items():
         led = np.flatnonzero(leader == broker)
-        of_leader = np.minimum(timeline.resolve(topics, topic[led], places.offset[led]).ints(), count[led])
-        found.append(led[of_leader != of_controller[led]])
-    at = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *found]))
-    # Few places are left: only these need the layers' names.
-    topic, offset, leader = topic[at], places.offset[at], leader[at]
-    of_leader, sources = np.zeros(len(at), dtype=np.int64), np.full(len(at), _ASSUMED, dtype=object)
-    for broker in np.unique(leader).tolist():
-        led = np.flatnonzero(leader == broker)
-        own = facts.broker_min_isr[broker].resolve(topics, topic[led], offset[led])
-        of_leader[led], sources[led] = np.minimum(own.ints(), count[at[led]]), _sources(own.sources())
-    layers = _sources(configs.min_isr.resolve(topics, topic, offset).sources())
+        own = timeline.resolve(topics, topic[led], places.offset[led])
+        of_leader[led], layer[led] = np.minimum(own.ints(), count[led]), own.layers()
+    at = np.flatnonzero(of_leader != of_controller)
+    layers, sources = (np.array(LAYERS, dtype=object)[numbers[at]] for numbers in (of_all.layers(), layer))
     known = (layers != _ASSUMED) & (sources != _ASSUMED)
-    shown = {"controller_min_isr": of_controller[at], "controller_layer": layers, "leader": leader}
-    shown |= {"leader_min_isr": of_leader, "leader_layer": sources}
+    shown = {"controller_min_isr": of_controller[at], "controller_layer": layers, "leader": leader[at]}
+    shown |= {"leader_min_isr": of_leader[at], "leader_layer": sources}
     shown = {name: values[known] for name, values in shown.items()}
-    at, brokers = at[known], leader[known][:, None]
+    at, brokers = at[known], shown["leader"][:, None]
     began = rows.places.offset[places.row[at]]
     return Broken("min_isr_layers_disagree", places, at, brokers, began, more=shown)
-
-
-def _sources(names: pa.Array) -> Array:
-    return names.to_numpy(zero_copy_only=False).astype(object)
