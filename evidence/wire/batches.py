@@ -304,9 +304,9 @@ class _Framing:
 
     def batches(self) -> Iterator[Batch]:
         position, end, found = 0, len(self.data), False
-        zeros_from, search = _zeros_from(self.data), _Search(self.data)
+        zeros, search = zeros_from(self.data), _Search(self.data)
         while position < end:
-            if position >= zeros_from:
+            if position >= zeros:
                 self.trailing_bytes = end - position
                 where = "after the last batch" if position else "and nothing else"
                 self.note = f"{self.trailing_bytes} zero bytes {where}: preallocated"
@@ -332,7 +332,7 @@ class _Framing:
             position = following
 
 
-def _zeros_from(data: Bytes) -> int:
+def zeros_from(data: Bytes) -> int:
     """Where the zero bytes at the end begin. Only the end is copied: most batches end with a zero byte."""
     end = len(data)
     while end:

@@ -21,7 +21,7 @@ import google_crc32c
 
 from evidence.errors import Damage
 from evidence.limits import MAX_INT32, MAX_INT64
-from evidence.wire.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT, BatchHeader
+from evidence.wire.batches import CODECS, HEAD, HEAD_BYTES, MAGIC_AT, BatchHeader, zeros_from
 
 # Bytes that Kafka needs to read a batch's size and magic byte (Records.HEADER_SIZE_UP_TO_MAGIC).
 _SIZED_BYTES = 17
@@ -181,11 +181,6 @@ class Framing:
             match = _LIKE_A_HEAD.search(self.data, match.start() + 1)
         return None, True
 
-    def only_zeros(self, position: int) -> bool:
-        """Whether nothing but zeros follows: space that was allocated in advance (log.preallocate)."""
-        chunks = (self.data[at : at + _CHUNK_BYTES] for at in range(position, self.end, _CHUNK_BYTES))
-        return not any(chunk.strip(b"\0") for chunk in chunks)
-
     def all_batches(self, goes_on: bool = True) -> Iterator[DataBatch | Damage | Torn]:
         """Each batch in order, and what lies between and after them: a Damage of each bad range, after which the next
         good batch follows, and one Torn for a torn end or for zeros, with the bytes that it takes as size_bytes. The
@@ -193,7 +188,7 @@ class Framing:
 
         goes_on: False: the first Damage is of all bytes that are left.
         """
-        position = 0
+        position, zeros = 0, zeros_from(self.data)
         while position < self.end:
             found = self.batch(position)
             if isinstance(found, DataBatch):
@@ -204,7 +199,7 @@ class Framing:
                 position = found.end
                 continue
             left = self.end - position
-            if self.only_zeros(position):
+            if position >= zeros:  # space that was allocated in advance (log.preallocate)
                 where = "after the last batch" if position else "and nothing else"
                 yield Torn(left, f"{left} zero bytes {where}: preallocated")
                 return
