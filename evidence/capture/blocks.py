@@ -3,7 +3,9 @@ archive, with what the readers of evidence need of a path."""
 
 import hashlib
 import io
-from collections.abc import Callable
+import mmap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -84,3 +86,14 @@ class Held:
 
 # A file on this machine.
 Local = Path | Held
+
+
+@contextmanager
+def mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
+    """The bytes of a file, which may be empty. Errors: OSError."""
+    with path.open("rb") as file:
+        if not file.seek(0, 2):
+            yield b""
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data

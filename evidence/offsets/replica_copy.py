@@ -12,11 +12,12 @@ from pathlib import Path, PurePosixPath
 
 from evidence import kinds
 from evidence.capture.archive import is_archive, unpack
+from evidence.capture.blocks import mapped
 from evidence.capture.files import private_folder
 from evidence.errors import CaptureError, Damage
 from evidence.limits import DEFAULT_LIMITS, Limits
 from evidence.text_files import partition_topic_id, read_checkpoint
-from evidence.wire.data_batches import DataBatch, Framing, SegmentBytes, mapped
+from evidence.wire.data_batches import DataBatch, Framing, SegmentBytes
 
 _EPOCHS, _METADATA = "leader-epoch-checkpoint", "partition.metadata"
 

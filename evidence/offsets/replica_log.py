@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evidence.capture.blocks import Held, Local
+from evidence.capture.blocks import Held, Local, mapped
 from evidence.errors import Damage
-from evidence.wire.data_batches import Framing, Torn, mapped
+from evidence.wire.data_batches import Framing, Torn
 
 # More than request threads of a broker need (num.io.threads, 8 by default).
 LAST_BATCHES = 32

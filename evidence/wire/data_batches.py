@@ -13,9 +13,7 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import google_crc32c
 
@@ -45,17 +43,6 @@ _SIZED = struct.Struct(">qiib")
 _LIKE_A_HEAD = re.compile(rb"\x02.{4}\x00[\x00-\x7f][\x00-\x7f]", re.DOTALL)
 
 SegmentBytes = bytes | mmap.mmap
-
-
-@contextmanager
-def mapped(path: Path) -> Iterator[SegmentBytes]:
-    """The bytes of a file, which may be empty. Errors: OSError."""
-    with path.open("rb") as file:
-        if not file.seek(0, 2):
-            yield b""
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            yield data
 
 
 @dataclass(frozen=True, slots=True)
