@@ -89,11 +89,14 @@ Local = Path | Held
 
 
 @contextmanager
-def mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
-    """The bytes of a file, which may be empty. Errors: OSError."""
-    with path.open("rb") as file:
-        if not file.seek(0, 2):
+def mapped(file: Local) -> Iterator[bytes | mmap.mmap]:
+    """The bytes of a file, which may be empty, of which only what is sliced is read. Errors: OSError."""
+    if isinstance(file, Held):
+        yield file.data
+        return
+    with file.open("rb") as stream:
+        if not stream.seek(0, 2):
             yield b""
             return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
             yield data

@@ -14,12 +14,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 from evidence import kinds
 from evidence.capture import archive, remote
 from evidence.capture.archive import Member
-from evidence.capture.blocks import Local
+from evidence.capture.blocks import Local, mapped
 from evidence.capture.clock_bounds import Modified, round_ms
 from evidence.capture.manifest import NAMES, Manifest, read_manifest
 from evidence.capture.remote import Framed, Location, Remote, Source, StoredFile
@@ -92,8 +91,8 @@ class EvidenceFile:
         if isinstance(self.source, StoredFile):
             yield self.source
             return
-        with self.unchanged(), self.local.open("rb") as stream:
-            yield _Slices(stream, self.size_bytes)
+        with self.unchanged(), mapped(self.local) as data:
+            yield data
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -103,22 +102,6 @@ class EvidenceFile:
             now = self.local.stat()
         if now.st_size != self.size_bytes or self.modified_ns not in (None, now.st_mtime_ns):
             raise _changed(self.local)
-
-
-@dataclass(frozen=True, slots=True)
-class _Slices:
-    """A file on this machine, as evidence.wire.batches.Bytes."""
-
-    stream: BinaryIO
-    size_bytes: int
-
-    def __len__(self) -> int:
-        return self.size_bytes
-
-    def __getitem__(self, where: slice, /) -> bytes:
-        start, stop, _ = where.indices(self.size_bytes)
-        self.stream.seek(start)
-        return self.stream.read(max(0, stop - start))
 
 
 @dataclass(frozen=True, slots=True)

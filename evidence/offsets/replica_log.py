@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evidence.capture.blocks import Held, Local, mapped
+from evidence.capture.blocks import Local, mapped
 from evidence.errors import Damage
 from evidence.wire.data_batches import Framing, Torn
 
@@ -60,8 +60,6 @@ def read_tail(path: Local, base_offset: int, epochs: Sequence[tuple[int, int]] =
     so log_end_offset is None.
     Errors: OSError if the file cannot be read; none for its content.
     """
-    if isinstance(path, Held):
-        return _tail(Framing(path.data, base_offset), epochs)
     with mapped(path) as data:
         return _tail(Framing(data, base_offset), epochs)
 
