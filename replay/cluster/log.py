@@ -5,10 +5,10 @@ Sources: KIP-868 (metadata transactions), KIP-630 (a snapshot's end offset is ex
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,8 @@ import pyarrow.compute as pc
 from replay.arrow.ragged import INT64_MAX, Array, Row
 from replay.cluster.branches import Holders
 
-_AT_ONCE = 4096
 
-
-class LogBatches(Sequence[Row]):
+class LogBatches:
     """Rows of log_batches. A row is made when it is asked for. table: with epoch, base_offset, last_offset, crc, nodes
     and what else is asked for."""
 
@@ -29,27 +27,15 @@ class LogBatches(Sequence[Row]):
         self._columns: dict[str, Array] = {}
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> "LogBatches":
+    def of(cls, rows: "Sequence[Row] | LogBatches") -> "LogBatches":
         return rows if isinstance(rows, LogBatches) else cls(pa.Table.from_pylist(list(rows)))
 
     def __len__(self) -> int:
         return len(self.table)
 
-    @overload
-    def __getitem__(self, where: int, /) -> Row: ...
-
-    @overload
-    def __getitem__(self, where: slice, /) -> list[Row]: ...
-
-    def __getitem__(self, where: int | slice, /) -> Row | list[Row]:
-        if isinstance(where, slice):
-            return [self[row] for row in range(*where.indices(len(self)))]
-        rows: list[Row] = self.table.slice(range(len(self))[where], 1).to_pylist()
+    def __getitem__(self, row: int) -> Row:
+        rows: list[Row] = self.table.slice(row, 1).to_pylist()
         return rows[0]
-
-    def __iter__(self) -> Iterator[Row]:
-        for first in range(0, len(self), _AT_ONCE):
-            yield from self.table.slice(first, _AT_ONCE).to_pylist()
 
     def column(self, name: str) -> Array:
         """A column of whole numbers as int64; of booleans, of which null is False, as such."""

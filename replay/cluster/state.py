@@ -127,7 +127,10 @@ class ClusterState:
 
 
 def log_shape(
-    batches: Sequence[Row], snapshots: Sequence[tuple[int, int]], holes: Sequence[Hole] = (), from_newest: bool = False
+    batches: Sequence[Row] | LogBatches,
+    snapshots: Sequence[tuple[int, int]],
+    holes: Sequence[Hole] = (),
+    from_newest: bool = False,
 ) -> LogShape:
     """Resolve branches and gaps.
 

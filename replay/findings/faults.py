@@ -16,7 +16,7 @@ from replay.arrow.ragged import INT64_MAX, Row
 from replay.arrow.runs import Events
 from replay.arrow.schemas import FINDINGS
 from replay.cluster.branches import COMMITTED, Branch
-from replay.cluster.log import Problem
+from replay.cluster.log import LogBatches, Problem
 from replay.controller.transitions import Bucket
 from replay.findings.kinds import EVIDENCE_GAP, FAULTS, GAPS, finding_id
 from replay.findings.statements import cited, statement
@@ -40,7 +40,7 @@ def fault(cluster: str, problem: Problem, place: str = "", evidence: Sequence[Ro
     }
 
 
-def divergence(cluster: str, branch: Branch, batches: Sequence[Row]) -> Row:
+def divergence(cluster: str, branch: Branch, batches: Sequence[Row] | LogBatches) -> Row:
     """The finding of controllers' logs that diverge: where, which side was committed, and the suffix that was not.
 
     batches: log_batches rows; the branch refers to them by index.
