@@ -14,7 +14,7 @@ OLDER_MS. kafka-lag-exporter is not read: after a failed poll it repeats its las
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -35,10 +35,6 @@ HIGH_WATERMARK = "high_watermark"
 INEXACT_FROM = 2.0**53
 # How long before its scrape a value of an exporter of consumer lag may have been read, and how long after its begin.
 OLDER_MS, SCRAPE_MS = 300_000, 60_000
-_HIGH_WATERMARK = {
-    "kafka_topic_partition_current_offset": ("topic", "partition"),
-    "kminion_kafka_topic_partition_high_water_mark": ("topic_name", "partition_id"),
-}
 # field -> (the largest value, the error message for others); other fields are offsets.
 _VALUES = {IN_SYNC_REPLICAS_COUNT: (MAX_INT32, "not a number of replicas"), UNDER_MIN_ISR: (1, "neither 0 nor 1")}
 _OFFSET = (MAX_INT64, "not an offset")
@@ -51,22 +47,19 @@ Labels = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class MetricNames:
-    """The site's names of the metrics and labels that are read. A metric may have several names.
+    """The site's names of the metrics and labels that are read: the settings [metrics]. A metric may have several.
 
     high_watermark: of an exporter of consumer lag, each with its labels for topic and partition.
     """
 
-    log_end_offset: tuple[str, ...] = ("kafka_log_Log_LogEndOffset", "kafka_log_log_logendoffset")
-    log_start_offset: tuple[str, ...] = ("kafka_log_Log_LogStartOffset", "kafka_log_log_logstartoffset")
-    in_sync_replicas_count: tuple[str, ...] = (
-        "kafka_cluster_Partition_InSyncReplicasCount",
-        "kafka_cluster_partition_insyncreplicascount",
-    )
-    under_min_isr: tuple[str, ...] = ("kafka_cluster_Partition_UnderMinIsr", "kafka_cluster_partition_underminisr")
-    process_start_time_seconds: tuple[str, ...] = ("process_start_time_seconds",)
-    topic_label: str = "topic"
-    partition_label: str = "partition"
-    high_watermark: Mapping[str, tuple[str, str]] = field(default_factory=lambda: dict(_HIGH_WATERMARK))
+    log_end_offset: tuple[str, ...]
+    log_start_offset: tuple[str, ...]
+    in_sync_replicas_count: tuple[str, ...]
+    under_min_isr: tuple[str, ...]
+    process_start_time_seconds: tuple[str, ...]
+    topic_label: str
+    partition_label: str
+    high_watermark: Mapping[str, tuple[str, str]]
 
     def fields(self) -> dict[str, str]:
         """Metric -> column of tables.LOG_END_OFFSETS, for each metric that has a value per partition."""

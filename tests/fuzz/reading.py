@@ -18,9 +18,9 @@ from evidence.errors import CaptureError
 from evidence.metadata_log.columns import DECODED, decode_arrow
 from evidence.metadata_log.rows import PAYLOADS, ByteRange, work_of
 from evidence.metadata_log.scan import file_row, scan_files
-from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from tests.fuzz.corpus import Seed
+from tests.support.metric_names import NAMES
 from tests.support.small_captures import write_files
 
 _COMPILED, _REFERENCE = 0, 1 << 60  # of how many bytes on the compiled loops are used
@@ -46,7 +46,7 @@ def read(given: Seed, folder: Path) -> tuple[str, str]:
 
 def _read_capture(capture: Capture, given: Seed) -> tuple[str, str]:
     scanned = scan_files(capture.files)
-    offsets = read_offsets(capture.name, capture.files, MetricNames(), _ROUND_MS)
+    offsets = read_offsets(capture.name, capture.files, NAMES, _ROUND_MS)
     logs = read_broker_logs(capture.name, capture.files)
     boot_ids = read_boot_ids(capture, _ROUND_MS)
     static_configs(capture)

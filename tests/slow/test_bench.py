@@ -14,7 +14,6 @@ from bench.prepared import Prepared, files_of, prepare
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from evidence.metadata_log.inspect import inspect_file
-from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from replay.arrow.schemas import CHANGES
 from tests.bench.__main__ import COLUMNS, growth, table, with_figures
@@ -22,6 +21,7 @@ from tests.bench.inputs import BROKERS, Input, write_offsets
 from tests.bench.spark_run import tree_bytes
 from tests.bench.stages import STAGES
 from tests.support.invoked import invoke
+from tests.support.metric_names import NAMES
 from tests.support.paths import controllers
 from tests.support.pure import changes_of, cluster_state, decode
 
@@ -124,7 +124,7 @@ def test_offsets_are_the_same_for_the_same_seed_and_are_all_read(tmp_path: Path)
     texts = [[(f.relative_to(tmp_path / n), f.read_bytes()) for f in files_of(tmp_path / n)] for n in "abc"]
     assert texts[0] == texts[1] != texts[2]
     with open_capture(tmp_path / "a") as capture:
-        found = read_offsets(capture.name, capture.files, MetricNames(), 0)
+        found = read_offsets(capture.name, capture.files, NAMES, 0)
     rows = found.log_end_offsets
     assert len(rows) == values[0]
     assert rows["log_end_offset"].null_count == rows["high_watermark"].null_count == len(rows) / 2

@@ -19,12 +19,12 @@ from evidence.capture.static_configs import static_configs
 from evidence.errors import Damage
 from evidence.metadata_log.rows import LOG, ByteRange, decode_range, work_of
 from evidence.metadata_log.scan import batch_table, scan_files
-from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from evidence.tables import LOG_END_OFFSETS
 from replay.arrow.schemas import CHANGES
 from replay.cluster.state import ClusterState, changes_that_count, log_shape, resolve_cluster
 from replay.partitions.reducer import History, build_history
+from tests.support.metric_names import NAMES
 from tests.support.paths import capture
 
 Row = dict[str, Any]
@@ -80,7 +80,7 @@ def _decode(location: Path) -> Decoded:
             batch_table(capture.name, scanned.batches).to_pylist(),
             [row for row in rows if row["holds"] == LOG],
             [row for row in rows if row["snapshot_end_offset"] is not None],
-            read_offsets(capture.name, capture.files, MetricNames(), 5000).log_end_offsets.cast(LOG_END_OFFSETS),
+            read_offsets(capture.name, capture.files, NAMES, 5000).log_end_offsets.cast(LOG_END_OFFSETS),
             dict(static),
             logs.events,
             read_boot_ids(capture, 5000).rows,

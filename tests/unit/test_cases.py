@@ -9,10 +9,10 @@ import pytest
 from evidence.capture.files import open_capture
 from evidence.errors import Damage
 from evidence.metadata_log.scan import scan_files
-from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from evidence.wire.batches import scan_batches
 from evidence.wire.records import read_records
+from tests.support.metric_names import NAMES
 from tests.support.paths import ROOT
 
 FOLDERS = sorted(p for p in (ROOT / "tests" / "cases").iterdir() if p.is_dir())
@@ -40,7 +40,7 @@ def test_capture_case(case: Path) -> None:
     expected = json.loads((case / "expected.json").read_text())
     with open_capture(case / "capture") as capture:
         scanned = scan_files(capture.files)
-        offsets = read_offsets(capture.name, capture.files, MetricNames(), 5000)
+        offsets = read_offsets(capture.name, capture.files, NAMES, 5000)
         for file in capture.files:
             account = (scanned.accounts | offsets.accounts)[file.path]
             used = account.parsed_bytes + account.quarantined_bytes + account.trailing_bytes

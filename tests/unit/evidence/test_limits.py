@@ -11,8 +11,8 @@ from evidence.capture.accounts import MAX_RAW_BYTES, quarantine_rows
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from evidence.limits import Limits
-from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import OffsetTables, read_offsets
+from tests.support.metric_names import NAMES
 from tests.support.small_captures import write_files
 from tests.unit.evidence.capture.test_files import info, tar_of
 
@@ -27,7 +27,7 @@ def epochs(count: int) -> str:
 
 def read(root: Path, limits: Limits) -> OffsetTables:
     with open_capture(root, limits) as capture:
-        return read_offsets(capture.name, capture.files, MetricNames(), 5000, capture.limits)
+        return read_offsets(capture.name, capture.files, NAMES, 5000, capture.limits)
 
 
 def refusal(found: OffsetTables, path: str) -> str:
@@ -106,7 +106,7 @@ def test_memory_for_a_file_with_very_many_lines_is_bounded(tmp_path: Path) -> No
     tracemalloc.start()
     try:
         with open_capture(tmp_path, Limits()) as capture:
-            found = read_offsets(capture.name, capture.files, MetricNames(), 5000, capture.limits)
+            found = read_offsets(capture.name, capture.files, NAMES, 5000, capture.limits)
             (file,) = (file for file in capture.files if file.path == EPOCHS)
             (row,) = quarantine_rows(capture.name, file, found.accounts[EPOCHS].damage)
         assert tracemalloc.get_traced_memory()[1] < 32 << 20
@@ -125,6 +125,6 @@ def test_what_is_kept_of_a_long_range_holds_no_secret(tmp_path: Path, before: in
     write_files(tmp_path, {EPOCHS: lines + b"password=hunter2\n"})
     limits = replace(SMALL, capture_bytes=1 << 30)
     with open_capture(tmp_path, limits) as capture:
-        found = read_offsets(capture.name, capture.files, MetricNames(), 5000, limits)
+        found = read_offsets(capture.name, capture.files, NAMES, 5000, limits)
         (row,) = quarantine_rows(capture.name, capture.files[0], found.accounts[EPOCHS].damage)
     assert row["raw"] == (lines[:MAX_RAW_BYTES] if is_kept else None)

@@ -10,7 +10,7 @@ import pytest
 from evidence.errors import Damage, UsageError
 from evidence.metadata_log.inspect import inspect_file
 from evidence.metadata_log.rows import ByteRange, decode_range, heads
-from evidence.offsets.jmx_exporter import MetricNames, read_metrics
+from evidence.offsets.jmx_exporter import read_metrics
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.offsets.tool_output import read_topics
 from evidence.redaction import (
@@ -25,6 +25,7 @@ from evidence.redaction import (
 from evidence.wire.records import Record, read_records
 from tests.support.golden import cases, filled
 from tests.support.log_text import log_of
+from tests.support.metric_names import NAMES
 
 SECRET = "hunter2-planted"
 
@@ -50,7 +51,7 @@ def test_what_is_shown_of_a_record(case: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("read", "line"),
     [
-        (lambda data: read_metrics(data, MetricNames()), 'kafka_log_Log_LogEndOffset{{password="{}"\n'),
+        (lambda data: read_metrics(data, NAMES), 'kafka_log_Log_LogEndOffset{{password="{}"\n'),
         (read_jmx_tool, 'time:1\n"kafka.log:type=Log,name=LogEndOffset,password={}:Value"=x\n'),
         (read_topics, "Topic: a\tPartition: 0\tLeader: {}\tpassword\n"),
     ],

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from evidence.capture.clock_bounds import Modified, of_seconds, round_ms
 from evidence.capture.files import open_capture
-from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import read_offsets
 from tests.support.golden import filled
+from tests.support.metric_names import NAMES
 from tests.support.small_captures import write_files
 from tests.unit.evidence.accounting import FUZZ
 
@@ -151,7 +151,7 @@ def archive(folder: Path, form: str, modified_ms: int, manifest: str = "") -> Pa
 
 def when(location: Path, uncertainty_ms: int = 5000) -> tuple[int, int]:
     with open_capture(location) as capture:
-        rows = read_offsets(capture.name, capture.files, MetricNames(), uncertainty_ms).log_end_offsets
+        rows = read_offsets(capture.name, capture.files, NAMES, uncertainty_ms).log_end_offsets
         (row,) = rows.select(["captured_at_ms", "uncertainty_ms"]).to_pylist()
         return row["captured_at_ms"], row["uncertainty_ms"]
 

@@ -10,10 +10,10 @@ from evidence.capture.accounts import quarantine_rows
 from evidence.capture.files import open_capture
 from evidence.metadata_log.scan import file_row
 from evidence.offsets.columns import ENCODED
-from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import OffsetTables, read_offsets
 from evidence.redaction import may_hold_secrets
 from tests.support.golden import FOLDER
+from tests.support.metric_names import NAMES
 from tests.support.small_captures import write_files
 
 NOW = "1795221569450"
@@ -26,7 +26,7 @@ def read(root: Path, files: dict[str, bytes]) -> tuple[OffsetTables, dict[str, s
     """The tables and each file's kind. Every byte is accounted for; damage lies inside its file and apart, and its
     rows have its bytes, unless they may hold a secret."""
     with open_capture(write_files(root, files)) as capture:
-        found = read_offsets(capture.name, capture.files, MetricNames(), 5000)
+        found = read_offsets(capture.name, capture.files, NAMES, 5000)
         positions = defaultdict(list)
         for table in (found.log_end_offsets, found.described_partitions, found.quorum_reports):
             for place in table.select(["path", "position"]).to_pylist():

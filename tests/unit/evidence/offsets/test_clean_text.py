@@ -10,11 +10,11 @@ from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import ENCODED
 from evidence.offsets.jmx_exporter import MetricNames, read_metrics
 from evidence.text_files import read_checkpoint
+from tests.support.metric_names import NAMES, named
 from tests.unit.evidence.accounting import FUZZ
 
 Row = dict[str, Any]
 
-NAMES = MetricNames()
 SAMPLE = b'kafka_log_Log_LogEndOffset{topic="orders",partition="3"} 12.0\n'
 
 topics = st.text("abzAZ019._-", min_size=1, max_size=12)
@@ -185,12 +185,12 @@ def test_of_an_export_that_is_odd_nothing_is_read_but_what_the_lines_say(data: b
 @pytest.mark.parametrize(
     ("names", "line"),
     [
-        (MetricNames(("le.o",), ("lso",)), b'le.o{topic="a",partition="0"} 1\n'),
-        (MetricNames(("leo",), ("leo",)), b'leo{topic="a",partition="0"} 1\n'),
-        (MetricNames(("leo",), (), topic_label="p", partition_label="p"), b'leo{p="0"} 1\n'),
-        (MetricNames(("leo",), (), topic_label="t.x", partition_label="p"), b'leo{t.x="a",p="0"} 1\n'),
-        (MetricNames(("leo", "leo_x:y"), ()), b'leo_x:y{topic="a",partition="0"} 1\nleo{topic="a",partition="0"} 2\n'),
-        (MetricNames((), ()), b'{topic="a",partition="0"} 1\n'),
+        (named(("le.o",), ("lso",)), b'le.o{topic="a",partition="0"} 1\n'),
+        (named(("leo",), ("leo",)), b'leo{topic="a",partition="0"} 1\n'),
+        (named(("leo",), (), topic_label="p", partition_label="p"), b'leo{p="0"} 1\n'),
+        (named(("leo",), (), topic_label="t.x", partition_label="p"), b'leo{t.x="a",p="0"} 1\n'),
+        (named(("leo", "leo_x:y"), ()), b'leo_x:y{topic="a",partition="0"} 1\nleo{topic="a",partition="0"} 2\n'),
+        (named((), ()), b'{topic="a",partition="0"} 1\n'),
     ],
 )
 def test_a_sites_names_mean_the_same_in_columns(names: MetricNames, line: bytes) -> None:

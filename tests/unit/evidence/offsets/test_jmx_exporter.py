@@ -3,14 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
+from evidence.offsets.jmx_exporter import process_start_ms, read_metrics
+from tests.support.metric_names import NAMES, named
 from tests.unit.evidence.accounting import FUZZ
-
-NAMES = MetricNames()
 
 
 def test_a_sites_own_spelling_is_read_through_metric_names() -> None:
-    names = MetricNames(("leo", "my:leo"), ("lso",), topic_label="t", partition_label="p")
+    names = named(("leo", "my:leo"), ("lso",), topic_label="t", partition_label="p")
     data = b'leo{t="a",p="0"} 1\nmy:leo{t="a",p="1"} 2\nlso{t="a",p="0"} 3\nkafka_log_Log_LogEndOffset{t="a",p="0"} 4\n'
     rows, damage = read_metrics(data, names)
     assert damage == []

@@ -15,10 +15,10 @@ from typing import Any
 
 from evidence import kinds
 from evidence.capture.files import open_capture
-from evidence.offsets.jmx_exporter import MetricNames
 from evidence.offsets.read import OffsetTables, read_offsets
 from tests.support.cli import printed
 from tests.support.golden import cases, write
+from tests.support.metric_names import NAMES
 from tests.support.paths import ROOT
 from tests.support.small_captures import write_files
 from tests.unit.evidence.offsets.support import LOG_INFO
@@ -46,7 +46,7 @@ def read() -> tuple[OffsetTables, dict[str, str]]:
             shutil.copytree(SAMPLES / name, root / PLACE / name)
         write_files(root / PLACE, {**texts, "info.json": json.dumps(LOG_INFO)})
         with open_capture(root) as capture:
-            found = read_offsets(capture.name, capture.files, MetricNames(), 5000)
+            found = read_offsets(capture.name, capture.files, NAMES, 5000)
             return found, {f.path.removeprefix(f"{PLACE}/"): f.kind for f in capture.files}
 
 

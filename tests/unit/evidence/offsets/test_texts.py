@@ -8,13 +8,13 @@ from typing import Any
 from evidence.errors import Damage
 from evidence.offsets import json_responses, tool_output
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
-from evidence.offsets.jmx_exporter import MetricNames, process_start_ms, read_metrics
+from evidence.offsets.jmx_exporter import process_start_ms, read_metrics
 from evidence.offsets.jmx_tool import read_jmx_tool
 from evidence.text_files import read_checkpoint
 from tests.support.golden import cases, filled
+from tests.support.metric_names import NAMES
 
 Rows = list[dict[str, Any]]
-NAMES = MetricNames()
 
 
 def metrics(data: bytes) -> tuple[Rows, Sequence[Damage]]:
