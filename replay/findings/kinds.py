@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
 
-# Natures of statements (sentences.toml says what each means).
-FACT, BOUND, PREDICTION, ASSUMPTION, MEANING = "fact", "bound", "prediction", "assumption", "meaning"
-
 
 class Section(StrEnum):
     """A section of the report. Excluded windows have a section of their own."""

@@ -11,16 +11,9 @@ from typing import Any
 from replay.arrow.ragged import Row
 from replay.arrow.schemas import PROVENANCE_NAMES
 
-
-def _sentences() -> dict[str, dict[str, tuple[str, str]]]:
-    """By kind of finding and code, (nature, sentence)."""
-    tables = tomllib.loads(files("replay.findings").joinpath("sentences.toml").read_text("utf-8"))
-    return {kind: {code: said for code, of in codes.items() for said in of.items()} for kind, codes in tables.items()}
-
-
-_BY_KIND = _sentences()
-WINDOW_SENTENCES = _BY_KIND["window"]
-SENTENCES = {code: said for codes in _BY_KIND.values() for code, said in codes.items()}
+# By kind of finding and code, {nature: sentence}; by code, (nature, sentence).
+TEXTS = tomllib.loads(files("replay.findings").joinpath("sentences.toml").read_text("utf-8"))
+SENTENCES = {code: said for codes in TEXTS.values() for code, of in codes.items() for said in of.items()}
 
 
 def statement(

@@ -14,7 +14,7 @@ import pytest
 
 import evidence.api
 import replay.api
-from replay.findings.statements import SENTENCES, WINDOW_SENTENCES
+from replay.findings.statements import SENTENCES, TEXTS
 from tests.faults.matrix import trials
 from tests.faults.table import PAGE, markdown, read
 from tests.support.page_examples import examples, failures
@@ -146,7 +146,7 @@ def test_every_code_of_windows_is_in_the_table_with_its_nature() -> None:
     listed = {
         code: row["nature"] for row in ROW.finditer(WINDOWS) for code in re.findall(r"`([a-z_0-9]+)`", row["codes"])
     }
-    assert listed == {code: SENTENCES[code][0] for code in WINDOW_SENTENCES}
+    assert listed == {code: SENTENCES[code][0] for code in TEXTS["window"]}
 
 
 @pytest.mark.parametrize("reference", REFERENCES)

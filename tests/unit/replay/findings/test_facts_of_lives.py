@@ -15,7 +15,7 @@ from replay.bucket import Detected
 from replay.cluster.brokers import BrokerState
 from replay.findings.exposures import exposure_findings
 from replay.findings.faults import led_on_findings
-from replay.findings.kinds import FACT, LOG_TRUNCATION
+from replay.findings.kinds import LOG_TRUNCATION
 from replay.findings.statements import SENTENCES
 from tests.simulator.detection import detected
 from tests.simulator.faults import FAULTS, SHARED, life
@@ -330,7 +330,7 @@ def facts(judged: list[tuple[list[Life], Detected]]) -> Iterator[Said]:
         rows = Rows.of(group)
         for finding in found.findings.to_pylist():
             for statement in finding["reason"]:
-                if SENTENCES[statement["code"]][0] == FACT:
+                if SENTENCES[statement["code"]][0] == "fact":
                     yield Said(finding, statement, rows)
 
 
@@ -341,13 +341,13 @@ def test_every_fact_is_so(judged: list[tuple[list[Life], Detected]]) -> None:
         if not CHECKS[said.code](said):
             wrong.append(f"{said.code}: {said.finding['topic_id']} {said.finding['start_offset']} {said.offset}")
     assert not wrong, "\n".join(wrong[:50])
-    of_lives = {code for code, (nature, _) in SENTENCES.items() if nature == FACT} - OF_RULES - RARE
+    of_lives = {code for code, (nature, _) in SENTENCES.items() if nature == "fact"} - OF_RULES - RARE
     assert set(seen) == of_lives == set(CHECKS)
 
 
 def test_a_fact_claims_no_cause_no_promise_and_nothing_for_ever() -> None:
     """What rows do not hold: what a process did or why, what holds from then on, what a log surely has."""
-    texts = [text for nature, text in SENTENCES.values() if nature == FACT]
+    texts = [text for nature, text in SENTENCES.values() if nature == "fact"]
     claims = r"\b(certainly|surely|probably|must have|crashed|timed out|from then on|for ever)\b"
     claims += r"|\bhad stopped (un)?cleanly|without a controlled shutdown"
     assert [text for text in texts if re.search(claims, text)] == []

@@ -5,20 +5,7 @@ import re
 import pytest
 
 from jobs.lake.tables import TABLES
-from replay.findings.kinds import (
-    ASSUMPTION,
-    BOUND,
-    FACT,
-    FAULTS,
-    FILE_FAULTS,
-    GAPS,
-    KINDS,
-    MEANING,
-    PREDICTION,
-    Section,
-    kind_of,
-    of_section,
-)
+from replay.findings.kinds import FAULTS, FILE_FAULTS, GAPS, KINDS, Section, kind_of, of_section
 from replay.findings.statements import SENTENCES
 from replay.loss.verdicts import SEVERITIES
 from tests.support.paths import ROOT
@@ -42,7 +29,7 @@ def test_severities_and_tables_exist() -> None:
 
 
 def test_a_sentence_has_one_of_the_natures() -> None:
-    assert {nature for nature, _ in SENTENCES.values()} == {FACT, BOUND, PREDICTION, ASSUMPTION, MEANING}
+    assert {nature for nature, _ in SENTENCES.values()} == {"fact", "bound", "prediction", "assumption", "meaning"}
 
 
 def test_a_fault_is_a_kind_or_a_gap() -> None:

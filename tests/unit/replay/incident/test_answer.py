@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from replay.arrow.schemas import FINDINGS
-from replay.findings.statements import WINDOW_SENTENCES, statement
+from replay.findings.statements import SENTENCES, statement
 from replay.incident.answer import COLUMNS, MOST_WINDOWS, AnswerScope, answer, proven_text, undecided_text
 from replay.incident.missing import CapturedLogs
 from replay.incident.words import MISSING
@@ -87,7 +87,7 @@ def test_the_answer_of(items: list[str], shown: set[str], expected: list[str]) -
 
 
 def test_every_statement_about_missing_evidence_is_known() -> None:
-    assert {code for code in WINDOW_SENTENCES if code.startswith("missing_")} == set(MISSING) - {"bounds_open"}
+    assert {code for code in SENTENCES if code.startswith("missing_")} == set(MISSING) - {"bounds_open"}
 
 
 def test_figures_of_damaged_files_do_not_overflow() -> None:
