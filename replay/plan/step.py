@@ -22,17 +22,6 @@ _NEVER = "an unknown time"
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 
-class Phase(StrEnum):
-    """Of a plan, in order."""
-
-    PREVENT = auto()
-    COPY = auto()
-    START = auto()
-    DO_NOT = auto()
-    CHECK = auto()
-    LATER = auto()
-
-
 class What(StrEnum):
     """What an action does."""
 
@@ -81,7 +70,7 @@ class PlanStep:
     place_count. rule: a number of docs/findings.md, or a kind of finding; see: the section that explains it.
     """
 
-    phase: Phase
+    phase: str
     code: str
     text: str
     rule: str
@@ -112,7 +101,7 @@ def step(
     text, rule = (given[name].format(**figures) for name in ("text", "rule"))
     natures = {"facts": tuple(facts), "assumptions": tuple(assumptions), "predictions": tuple(predictions)}
     more = {**natures, "actions": tuple(actions), "brokers": tuple(brokers), **(of or {})}
-    return PlanStep(Phase(given["phase"]), code, text, rule, given["see"], **more)
+    return PlanStep(given["phase"], code, text, rule, given["see"], **more)
 
 
 def say(sentence: str, **figures: object) -> str:
