@@ -310,14 +310,20 @@ def log_end_ceiling(
 
 def running_log_ends(evidence: Evidence, broker: int, after_ms: int, before_ms: int, clock: Clock) -> list[Scrape]:
     """The scrapes that show the broker's log end and were read between two times."""
-    return [s for s in _between(evidence.scrapes.get(broker, []), after_ms, before_ms, clock) if s.log_end_offset]
-
-
-def _between(scrapes: Sequence[Scrape], after_ms: int, before_ms: int, clock: Clock) -> list[Scrape]:
+    scrapes = evidence.scrapes.get(broker, [])
     first = bisect_right(scrapes, after_ms, key=lambda s: s.captured_at_ms)
     end = bisect_left(scrapes, before_ms, key=lambda s: s.captured_at_ms)
-    inside = scrapes[first:end]
+    inside = (s for s in scrapes[first:end] if s.log_end_offset)
     return [s for s in inside if clock.surely_after(s.row, after_ms) and clock.surely_before(s.row, before_ms)]
+
+
+def _highest(rows: Sequence[Row], name: str, after_ms: int, before_ms: int, clock: Clock) -> Bound:
+    """The highest value of a column that was read between two times. rows: in order of capture."""
+    first = bisect_right(rows, after_ms, key=lambda r: r["captured_at_ms"])
+    end = bisect_left(rows, before_ms, key=lambda r: r["captured_at_ms"])
+    inside = (r for r in rows[first:end] if clock.surely_after(r, after_ms) and clock.surely_before(r, before_ms))
+    best = max(inside, key=itemgetter(name), default=None)
+    return Bound(best[name], best) if best else OPEN
 
 
 def old_log_floor(evidence: Evidence, term: tuple[int, int, int] | None, clock: Clock) -> Bound:
@@ -328,21 +334,12 @@ def old_log_floor(evidence: Evidence, term: tuple[int, int, int] | None, clock: 
     if term is None:
         return OPEN
     leader, begin_ms, end_ms = term
-    rows = evidence.log_ends.get(leader, [])
-    first = bisect_right(rows, begin_ms + PROPAGATION_MS, key=lambda r: r["captured_at_ms"])
-    end = bisect_left(rows, end_ms, key=lambda r: r["captured_at_ms"])
-    inside = [r for r in rows[first:end] if clock.surely_before(r, end_ms)]
-    inside = [r for r in inside if clock.surely_after(r, begin_ms + PROPAGATION_MS)]
-    best = max(inside, key=lambda r: r["log_end_offset"], default=None)
-    return Bound(best["log_end_offset"], best) if best else OPEN
+    return _highest(evidence.log_ends.get(leader, []), "log_end_offset", begin_ms + PROPAGATION_MS, end_ms, clock)
 
 
 def log_start(evidence: Evidence, broker: int, after_ms: int, before_ms: int, clock: Clock) -> Bound:
     """The highest log start of the broker's log that was read between two times."""
-    rows = evidence.log_starts.get(broker, [])
-    inside = [r for r in rows if clock.surely_after(r, after_ms) and clock.surely_before(r, before_ms)]
-    best = max(inside, key=lambda r: r["log_start_offset"], default=None)
-    return Bound(best["log_start_offset"], best) if best else OPEN
+    return _highest(evidence.log_starts.get(broker, []), "log_start_offset", after_ms, before_ms, clock)
 
 
 def last_seen(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:
