@@ -107,12 +107,13 @@ def _known(value: int) -> int | None:
     return None if value < 0 else value
 
 
-def _has_lag(lag: int, remarks: list[Damage]) -> bool:
-    """Whether a lag is known: -1 is that of a replica that the broker does not have or that is offline
+def _with_lag(place: Row, lag: int, size: int, remarks: list[Damage]) -> Iterator[Row]:
+    """The row of a replica whose lag is known: -1 is that of one that the broker does not have or that is offline
     (ReplicaManager)."""
     if lag < -1:
         remarks.append(Damage(0, 0, None, "bad_response", f"an entry with a lag of {lag}: left out"))
-    return lag >= 0
+    elif lag >= 0:
+        yield {**place, "offset_lag": lag, "size_bytes": size}
 
 
 @_reads("log_dirs")
@@ -132,8 +133,7 @@ def read_log_dirs(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
                     remarks.append(Damage(0, 0, None, "bad_response", "an entry without a partition"))
                     continue
                 place = {"broker_id": broker.broker, "topic": topic, "partition": number}
-                if _has_lag(entry.offset_lag, remarks):
-                    yield {**place, "offset_lag": entry.offset_lag, "size_bytes": entry.size}
+                yield from _with_lag(place, entry.offset_lag, entry.size, remarks)
 
 
 @_reads("describe_log_dirs")
@@ -144,10 +144,8 @@ def read_describe_log_dirs(answer: Any, remarks: list[Damage]) -> Iterator[Row]:
     for result in (r for r in answer.results if not _failed(r, "a log directory", remarks)):
         for topic in result.topics:
             for entry in (p for p in topic.partitions if not p.is_future_key):
-                if _has_lag(entry.offset_lag, remarks):
-                    size = entry.partition_size
-                    place = {"topic": topic.name, "partition": entry.partition_index}
-                    yield {**place, "offset_lag": entry.offset_lag, "size_bytes": size}
+                place = {"topic": topic.name, "partition": entry.partition_index}
+                yield from _with_lag(place, entry.offset_lag, entry.partition_size, remarks)
 
 
 @_reads("replica_log_info")
