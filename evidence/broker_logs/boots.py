@@ -34,7 +34,7 @@ class BootTracker:
 
     def add(self, event: Row, before: Row | None) -> None:
         """before: as `at`, of the event before this one: the last of the process before, if a new one begins."""
-        marker = _marker(event)
+        marker = marker_of(event)
         if marker is not None:
             if self._is_new(marker):
                 self.end(before)
@@ -70,13 +70,8 @@ class BootTracker:
             self.rows[-1] |= {"last_event_ms": last_ms, "last_position": last["position"]}
 
 
-def is_marker(event: Row) -> bool:
-    """Whether a process logs this once, when it starts."""
-    return _marker(event) is not None
-
-
-def _marker(event: Row) -> str | None:
-    """A name for what a process logs once, when it starts. A combined node has two servers."""
+def marker_of(event: Row) -> str | None:
+    """A name for what a process logs once, when it starts; None for another event. A combined node has two servers."""
     if event["kind"] in _STARTS:
         return f"{event['kind']} {event['message'][:24]}"
     if event["kind"] == "server_state" and event.get("detail") == _FROM_NOTHING:

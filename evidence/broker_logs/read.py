@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence import kinds, tables
-from evidence.broker_logs.boots import BootTracker, is_marker
+from evidence.broker_logs.boots import BootTracker, marker_of
 from evidence.broker_logs.events import WANTED, read_event
 from evidence.broker_logs.layouts import HEAD_BYTES, Layout, detect
 from evidence.broker_logs.lines import Line, LineScanner
@@ -204,7 +204,7 @@ def _add(row: Row, line: Line, scanner: LineScanner, found: _FileRows) -> None:
     found.latest_ms = max(at_ms, found.latest_ms)
     if not found.boots.rows and scanner.first is not None:
         found.boots.begin_file(_at(scanner.first, scanner.layout))
-    before = _at(line.before, scanner.layout) if line.before and is_marker(row) else None
+    before = _at(line.before, scanner.layout) if line.before and marker_of(row) else None
     found.boots.add(row, before)
     row["node_id"] = speaker
     found.rows.append(row)
