@@ -15,6 +15,9 @@ from replay.whatif.scenario import Course, loss_with_min_isr
 from replay.whatif.steps import Subjects
 
 WHATIF = schema("whatif")
+# Its columns by what `_first` gives.
+_OF_FIRST_DIFFERENCE = {"first_difference_offset": "offset", "first_difference_timestamp_ms": "timestamp_ms"}
+_OF_FIRST_DIFFERENCE |= {"recorded_leader": "recorded", "would_be_leader": "simulated"}
 
 
 def recorded_course(history: pa.Table, states: States, subjects: Subjects) -> Course:
@@ -59,9 +62,7 @@ def compare(
     columns: dict[str, pa.Array] = {f.name: begin[f.name] for f in PARTITION}
     columns["from_offset"] = begin["offset"]
     nowhere = any_difference["row"] < 0
-    for name, key in (("first_difference_offset", "offset"), ("first_difference_timestamp_ms", "timestamp_ms")):
-        columns[name] = pa.array(any_difference[key], mask=nowhere)
-    for name, key in (("recorded_leader", "recorded"), ("would_be_leader", "simulated")):
+    for name, key in _OF_FIRST_DIFFERENCE.items():
         columns[name] = pa.array(any_difference[key], mask=nowhere)
     for side, course in (("recorded", recorded), ("would_be", simulated)):
         hidden = unknown if side == "would_be" else np.zeros(len(stop), dtype=bool)

@@ -14,7 +14,6 @@ import numpy as np
 from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.runs import Events, last_true, last_true_before
 from replay.arrow.sets import take
-from replay.cluster.brokers import BrokerTimeline
 from replay.controller.predictions import Compared
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
@@ -242,8 +241,7 @@ class _Simulated:
     def _held(self, broker: int, begin: int, window: JudgedWindow) -> bool:
         """Whether the broker had not restarted since every replica was in sync, and held everything by protocol in the
         recorded history."""
-        facts = window.election_facts
-        brokers: BrokerTimeline = self.bucket.facts.brokers
+        facts, brokers = window.election_facts, self.bucket.facts.brokers
         steady = not brokers.restarts(broker, begin, int(window.after["offset"]))
         return steady and not facts.election.contradictions and facts.membership(broker).holds
 

@@ -159,20 +159,17 @@ def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
 
 
 def _cleared(bucket: Bucket, subjects: Subjects) -> Steps:
-    history, topic_events = bucket.history, bucket.facts.topic_events
-    cleared = topic_events.filter(pc.invert(topic_events["removes"]))
-    begin = history.select(["topic_id", "offset"]).take(pa.array(subjects.start))
-    begin = begin.append_column("subject", pa.array(np.arange(len(subjects.start))))
-    begin = begin.append_column("until", pa.array(subjects.until))
-    events_of = cleared.select(["topic_id", "offset", "timestamp_ms", "batch_base_offset"])
-    events_of = events_of.rename_columns(["topic_id", "at", "ms", "batch"])
-    found = begin.join(events_of, "topic_id", join_type="inner")
-    inside = (pc.field("at") < pc.field("until")) & (pc.field("batch") <= subjects.to_offset)
-    found = found.filter((pc.field("at") > pc.field("offset")) & inside)
-    offset, none = found["at"].to_numpy(), np.full(len(found), -1)
-    trigger = np.full(len(found), CLEAR_ELR, dtype=object)
-    subject, batch, timestamp_ms = (found[name].to_numpy() for name in ("subject", "batch", "ms"))
-    return Steps(subject, offset, batch, timestamp_ms, trigger, none, offset, none)
+    begin = bucket.history.select(["topic_id", "offset"]).take(pa.array(subjects.start))
+    topic = begin["topic_id"].combine_chunks().dictionary_encode()
+    cleared = bucket.facts.topic_events.filter(pc.invert(bucket.facts.topic_events["removes"]))
+    cleared = cleared.filter(pc.is_in(cleared["topic_id"], topic.dictionary))
+    of_topic = pc.index_in(cleared["topic_id"], topic.dictionary).to_numpy().astype(np.int64)
+    at, timestamp_ms, batch = (cleared[n].to_numpy() for n in ("offset", "timestamp_ms", "batch_base_offset"))
+    numbers = topic.indices.to_numpy().astype(np.int64)
+    subject, found = Events(of_topic, at).between(numbers, begin["offset"].to_numpy(), subjects.until)
+    subject, found = (values[batch[found] <= subjects.to_offset] for values in (subject, found))
+    none, trigger = np.full(len(found), -1), np.full(len(found), CLEAR_ELR, dtype=object)
+    return Steps(subject, at[found], batch[found], timestamp_ms[found], trigger, none, at[found], none)
 
 
 def _rebalances(history: pa.Table, subjects: Subjects, offsets: Sequence[int]) -> Steps:
