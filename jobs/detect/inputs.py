@@ -2,6 +2,7 @@
 lines of nodes' own logs that verdicts use, with how far each node's clock was off."""
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -53,7 +54,8 @@ def judging_inputs(lake: Lake, cluster: str, settings: Settings, clocks: pa.Tabl
     errors = disk_errors(lake, cluster, clocks)
     for row in put_back(logged, {r["broker_epoch"] for r in restarts}):
         errors.setdefault(row["node_id"], []).append(row["first_event_ms"])
-    return state, cluster_facts(cluster, state, clock, end_ms, unclean, boots, processes, errors)
+    facts = cluster_facts(cluster, state, clock, end_ms)
+    return state, replace(facts, unclean_restarts=unclean, boots=boots, processes=processes, disk_errors=errors)
 
 
 def disk_errors(lake: Lake, cluster: str, clocks: pa.Table) -> dict[int, list[int | None]]:

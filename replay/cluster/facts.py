@@ -246,21 +246,12 @@ def last_heard_ms(valid_ms: int, heard_ms: int, silent: Sequence[tuple[int, int]
     return valid_ms - heard_ms
 
 
-def cluster_facts(
-    cluster_id: str,
-    state: ClusterState,
-    clock: Clock,
-    log_end_ms: int | None,
-    unclean_restarts: Sequence[int] = (),
-    boots: Boots | None = None,
-    processes: Processes | None = None,
-    disk_errors: Mapping[int, Sequence[int | None]] | None = None,
-) -> ClusterFacts:
-    """Build the facts from a resolved cluster with its records (not from `for_tasks`).
+def cluster_facts(cluster_id: str, state: ClusterState, clock: Clock, log_end_ms: int | None) -> ClusterFacts:
+    """Build the facts from a resolved cluster with its records (not from `for_tasks`); what else is known of restarts,
+    machines, processes and disks is left empty.
 
     A config that no node's captured file names gets Kafka's default; session_timeout_source is 'assumed_default' if no
-    controller's file was captured, or one that names another place where the value is. boots: from `boots_of`;
-    processes: from `processes_of`.
+    controller's file was captured, or one that names another place where the value is.
     """
     static = state.static
     controllers = [f for f in static.values() if "controller" in f.get(_ROLES, "controller")]
@@ -286,17 +277,13 @@ def cluster_facts(
         controller_releases=state.controller_releases,
         cleared=state.cleared,
         topic_events=state.topic_events,
-        unclean_restarts=unclean_restarts,
         broker_min_isr=_broker_min_isr(state, changes, static),
         shares_defaults=shares_defaults(changes),
         records=pa.Table.from_pylist([r for r in state.records if r["type"] in beside], schema=CLUSTER_RECORDS),
-        boots=boots or {},
-        processes=processes or {},
         tiered_topics=tiered_topics(changes, static),
         refused_topics=refused_topics(changes),
         compacted_topics=compacted_topics(changes, static, state.brokers.states),
         request_threads=_request_threads(changes, static),
-        disk_errors=disk_errors or {},
         knows_all_topics=is_complete(state.shape.runs),
         split=split_events(*(state.shape.batches.column(name)[state.shape.live] for name in _OF_BATCH)),
     )

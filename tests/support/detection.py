@@ -7,7 +7,7 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -152,7 +152,8 @@ def cluster_of(
         begun = state.brokers.new_incarnations
         processes = processes_of(logged, state.brokers.incarnations, begun, clock_error_ms)
     end_ms = max(times, default=None)
-    return cluster_facts("test", state, Clock(clock_error_ms), end_ms, boots=boots, processes=processes)
+    facts = cluster_facts("test", state, Clock(clock_error_ms), end_ms)
+    return replace(facts, boots=boots, processes=processes)
 
 
 def _clocks(decoded: Decoded, state: ClusterState, history: pa.Table) -> pa.Table:
