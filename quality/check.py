@@ -20,6 +20,7 @@ SHARED, EVERY = "shared", "every table"
 _FILES = files("quality")
 _FIELD = re.compile(r"(?:^|; )(meaning|action|tables|kind|severity|scope|key): ", re.MULTILINE)
 _TABLE = re.compile(r"\b(?:from|join) (\w+)")
+_STEP = re.compile(r"\b(?:lag|lead)\(.+\) over \(\)")
 
 
 class CheckKind(StrEnum):
@@ -66,16 +67,18 @@ class Values:
         """Whether checks see the table topic by topic: its files are cut by the column topic_id."""
         return list(self.topics) == ["topic_id"]
 
-    def in_sql(self) -> dict[str, str]:
-        """What stands for the placeholders of a shared check. {broken}: where a rule is broken; {why}: which ones."""
+    def in_sql(self, sql: str, table: str) -> str:
+        """The SQL of a shared check for a table. {broken}: where a rule is broken; {why}: which ones."""
         rules = list(self._rules())
         key = [f'"{column}"' for column in self.key]
-        return {
+        words = {
+            "{table}": table,
             "{key}": ", ".join(key),
             "{subject}": ", ".join(key[:-1]) or "true",
             "{broken}": " or ".join(condition for _, condition in rules),
             "{why}": ", ".join(f"case when {condition} then '{wrong}' end" for wrong, condition in rules),
         }
+        return _filled(sql, words)
 
     def _rules(self) -> Iterator[tuple[str, str]]:
         """What is wrong, and the SQL condition that finds it."""
@@ -180,9 +183,16 @@ def parsed(folder: str, name: str, text: str) -> Iterator[Check]:
             meaning=_filled(check.meaning, words),
             key=tuple(dict.fromkeys(_filled(about["key"], words).split(", "))),
             scope=Scope.CLUSTER if scope is Scope.TOPIC and not own.by_topic else scope,
-            statements=_statements(_filled(sql, {"{table}": table, **own.in_sql()})),
+            statements=_statements(own.in_sql(sql, table)),
             shared=True,
         )
+
+
+def ordered_for(checks: Iterable[Check]) -> set[str]:
+    """The tables of which checks see each row with the one before or after it (`lag` and `lead` `over ()`): the rows of
+    a subject together, in the order of the key."""
+    queries = (query for check in checks for query in check.statements if _STEP.search(query))
+    return {name for query in queries for name in _TABLE.findall(query)} & values().keys()
 
 
 @cache

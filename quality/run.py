@@ -2,7 +2,7 @@
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,13 +12,19 @@ import duckdb
 import pyarrow as pa
 
 from quality import main_file  # noqa: F401
-from quality.check import OF_OWN_ROWS, Check, Outcome, Scope, columns_read, digests_of, needs_of
+from quality.check import OF_OWN_ROWS, Check, Outcome, Scope, columns_read, digests_of, needs_of, ordered_for, values
 
 # What needs more memory is written to the temporary folder. Names in SQL are those of registered tables alone.
+# One thread reads rows in their order.
 _CONFIG: dict[str, Any] = {"threads": 1, "memory_limit": "400MB", "python_enable_replacements": False}
 _PARAMETER = re.compile(r"\$(\w+)")
-
-
+# A subject whose rows are not together, or not in the order of the key.
+_DISORDER = """
+with steps as (
+    select ({subject}) as subject, lag(subject) over () as before, ({key}) < lag(({key})) over () as falls from {table}
+)
+select true from steps where before is distinct from subject or falls group by subject having count(*) > 1 limit 1
+"""
 Outcomes = dict[str, Outcome]
 
 
@@ -104,7 +110,7 @@ def _check(limits: Limits, parts: Sequence[Part]) -> Outcomes:
         for part in parts:
             task.make_digests(part)
             for tables in part.read(needs_of(part.checks, part.schemas)):
-                with task.registered(tables):
+                with task.registered(tables, ordered_for(part.checks)):
                     for check in part.checks:
                         outcome = task.outcome(check, tables[check.table])
                         found.setdefault(check.full_name, Outcome()).merge(outcome, limits["sample_rows"])
@@ -120,10 +126,14 @@ class _Task:
         self._made: set[str] = set()
 
     @contextmanager
-    def registered(self, tables: Mapping[str, Rows]) -> Iterator[None]:
-        """Tables under their names in SQL. Errors: what reading them raised."""
+    def registered(self, tables: Mapping[str, Rows], ordered: Collection[str] = ()) -> Iterator[None]:
+        """Tables under their names in SQL. ordered: those whose rows are to be in order; replay writes them so. Errors:
+        what reading them raised."""
         for name, rows in tables.items():
             self._connection.register(name, rows)
+            if name in ordered and self._ask(values()[name].in_sql(_DISORDER, name)).fetchall():
+                in_order = self._connection.sql(values()[name].in_sql("from {table} order by {key}", name))
+                self._connection.register(name, in_order.to_arrow_table())
         try:
             yield
         except duckdb.Error:

@@ -5,8 +5,8 @@
 with changes as (
     from partition_history h
     where not coalesce(removed, false)
-    window states as (partition by topic_id, partition order by h.offset)
-    qualify leader is distinct from lag(leader) over states and row_number() over states > 1
+    qualify (topic_id, partition) is not distinct from lag((topic_id, partition)) over ()
+        and leader is distinct from lag(leader) over ()
 )
 from changes c anti join elections e
     on c.topic_id = e.topic_id and c.partition = e.partition and c.offset = e.offset

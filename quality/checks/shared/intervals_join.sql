@@ -6,12 +6,12 @@
 -- key: {key}, end_offset
 with states as (
     select {key}, end_timestamp_ms, coalesce(end_offset, 9223372036854775807) as until, end_offset,
-        lead(h.offset) over next as next_offset,
-        lead(timestamp_ms) over next as next_ms,
-        lead(origin) over next as next_origin
+        lead(({subject})) over () is not distinct from ({subject}) as goes_on,
+        lead(h.offset) over () as next_offset,
+        lead(timestamp_ms) over () as next_ms,
+        lead(origin) over () as next_origin
     from {table} h
-    window next as (partition by {subject} order by h.offset)
 )
 from states
-where not coalesce(until = next_offset and coalesce(end_timestamp_ms = next_ms, true), false)
+where goes_on and not coalesce(until = next_offset and coalesce(end_timestamp_ms = next_ms, true), false)
     and not (until < next_offset and next_origin is distinct from 'log')
