@@ -188,16 +188,21 @@ def _is_of(number: int, bucket: int, common: int) -> bool:
     return number & common == bucket & common
 
 
-def pieces_of(storage: Storage, name: str, most: int) -> Iterator[FilePart]:
-    """A file as pieces of at most so many rows, and at least one row group."""
-    footer, found = _footer(storage, name), list[int]()
-    for number, rows in enumerate(footer.rows):
-        if found and sum(footer.rows[each] for each in found) + rows > most:
-            yield _of_groups(name, footer, found, True)
-            found = []
-        found.append(number)
-    if found:
-        yield _of_groups(name, footer, found, True)
+def pieces_of(storage: Storage, names: Iterable[str], most: int) -> Iterator[list[FilePart]]:
+    """Files as pieces of at most so many rows, and at least one row group."""
+    piece = list[FilePart]()
+    for name in names:
+        footer, found = _footer(storage, name), list[int]()
+        held = sum(part.rows for part in piece)
+        for number, rows in enumerate(footer.rows):
+            if held and held + rows > most:
+                yield [*piece, *([_of_groups(name, footer, found, True)] if found else [])]
+                piece, found, held = [], [], 0
+            found.append(number)
+            held += rows
+        piece += [_of_groups(name, footer, found, True)] if found else []
+    if piece:
+        yield piece
 
 
 def read_bucket(

@@ -92,11 +92,11 @@ class LakeSource:
 
     def pieces(self, name: str, columns: Sequence[str], files: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows of a table, or of some of its files, piece by piece."""
-        for file in [file.path for file in self.lake.files(name, self.cluster)] if files is None else files:
-            for part in pieces_of(self.lake.storage, f"{name}/{file}", self.most):
-                rows = self.of_parts(name, [part], columns, _ALL)
-                yield from (rows.slice(at, self.most) for at in range(0, len(rows), self.most))
-                pa.default_memory_pool().release_unused()
+        paths = [file.path for file in self.lake.files(name, self.cluster)] if files is None else files
+        for parts in pieces_of(self.lake.storage, [f"{name}/{path}" for path in paths], self.most):
+            rows = self.of_parts(name, parts, columns, _ALL)
+            yield from (rows.slice(at, self.most) for at in range(0, len(rows), self.most))
+            pa.default_memory_pool().release_unused()
 
     def held(self, name: str, columns: Sequence[str]) -> pa.Table:
         """All rows of a table."""
