@@ -7,7 +7,7 @@ another program wrote, or rewrote, has no such footer: it is read whole, and its
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -188,21 +188,18 @@ def _is_of(number: int, bucket: int, common: int) -> bool:
     return number & common == bucket & common
 
 
-def pieces_of(storage: Storage, names: Iterable[str], most: int) -> Iterator[list[FilePart]]:
+def pieces_of(storage: Storage, names: Iterable[str], most: int) -> list[list[FilePart]]:
     """Files as pieces of at most so many rows, and at least one row group."""
-    piece = list[FilePart]()
-    for name in names:
-        footer, found = _footer(storage, name), list[int]()
-        held = sum(part.rows for part in piece)
+    footers = {name: _footer(storage, name) for name in names}
+    pieces, held = [dict[str, list[int]]()], 0
+    for name, footer in footers.items():
         for number, rows in enumerate(footer.rows):
-            if held and held + rows > most:
-                yield [*piece, *([_of_groups(name, footer, found, True)] if found else [])]
-                piece, found, held = [], [], 0
-            found.append(number)
+            if held + rows > most and pieces[-1]:
+                pieces.append({})
+                held = 0
+            pieces[-1].setdefault(name, []).append(number)
             held += rows
-        piece += [_of_groups(name, footer, found, True)] if found else []
-    if piece:
-        yield piece
+    return [[_of_groups(n, footers[n], groups, True) for n, groups in piece.items()] for piece in pieces if piece]
 
 
 def read_bucket(
