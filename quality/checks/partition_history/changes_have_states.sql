@@ -4,12 +4,14 @@
 --   it with the capture.
 -- kind: completeness; severity: error; scope: topic
 -- key: offset
-with missing as materialized (
+with changes as (
     select r.offset, partition_change.topic_id as topic_id, partition_change.partition as number
-    from metadata_records r anti join partition_history h
-        on r.partition_change.topic_id = h.topic_id and r.partition_change.partition = h.partition and r.offset = h.offset
+    from metadata_records r
     where partition_change.partition is not null and r.offset is not null
         and commit_state is distinct from 'uncommitted'
+), missing as materialized (
+    from changes c anti join partition_history h
+        on c.topic_id = h.topic_id and c.number = h.partition and c.offset = h.offset
 )
 select m.offset, 'topic_id=' || topic_id || ', partition=' || number as why
 from missing m
