@@ -101,13 +101,13 @@ class _Partition(PartitionFloors):
     def elections(self, rows: Mapping[int, bool | None]) -> Iterator[ElectionFacts]:
         floor_before = self._floors()
         for row, is_exposed in rows.items():
-            term, winner = self.terms.last_term(row), membership(self.terms, int(self.states.leader[row]), row)
+            term, winner = self.terms.last_term(row), self._winner(row)
             if self._began_at_0(row):
                 winner = replace(winner, premises=[p for p in winner.premises if p.code != LOG_START])
             log_end_min, doubts = self._shared_log(row)
             election = self._election(row, term, winner, doubts)
-            log_end_max = self._log_end_max(row)
-            judgement = judge(election, self.evidence, floor_before[row], log_end_min, log_end_max, self.clock)
+            log_end_max, floor = self._log_end_max(row), floor_before.get(row, OPEN)
+            judgement = judge(election, self.evidence, floor, log_end_min, log_end_max, self.clock)
             # The high watermark that made it suspicious may be of a log that was lost long before.
             is_open = is_exposed is None and judgement.verdict != EXCLUDED
             if is_exposed or is_open or judgement.is_contradicted or judgement.rests_on_old_log_ends:

@@ -36,6 +36,7 @@ from replay.offsets.watermark_floor import EpochsShown, LeaderChange, Report, fl
 from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 from replay.terms.liveness import Session
 from replay.terms.premises import (
+    NO_MEMBER,
     NO_SIGN_OF_LIFE,
     Membership,
     Premise,
@@ -74,6 +75,7 @@ class PartitionFloors:
         self.evidence = self._of_known_epochs(evidence) if terms.sound else _NO_EVIDENCE
         self._views: dict[tuple[int, int], dict[tuple[int | None, int], int]] = {}
         self._leads_by: dict[int, int] = {}
+        self._winners: dict[int, Membership] = {}
         self.against, self.reader = against, LineReader(terms, terms.lines if terms.sound else NO_LINES)
 
     def _of_known_epochs(self, evidence: Evidence) -> Evidence:
@@ -106,7 +108,10 @@ class PartitionFloors:
         )
 
     def _floors(self) -> dict[int, Bound]:
-        """What the high watermark had certainly reached before each election, by its row."""
+        """What the high watermark had certainly reached before each election, by its row; those that nothing tells of
+        are left out."""
+        if (self.evidence, self.reader.lines) == (_NO_EVIDENCE, NO_LINES):
+            return {}
         facts, states = self.facts, self.states
         inside = np.arange(self.first, self.end)
         step_rows = inside[(facts.changes[inside] & (states.leader[inside] >= 0)) | facts.anchored[inside]].tolist()
@@ -173,8 +178,14 @@ class PartitionFloors:
         rows = rows[(facts.changes[rows] & (self.states.leader[rows] >= 0)) | facts.anchored[rows]]
         return next((row for row in rows.tolist() if facts.anchored[row] or not self._kept_all(row)), self.end)
 
+    def _winner(self, row: int) -> Membership:
+        """The membership of the row's leader, right before its election."""
+        if row not in self._winners:
+            self._winners[row] = membership(self.terms, int(self.states.leader[row]), row)
+        return self._winners[row]
+
     def _kept_all(self, row: int) -> bool:
-        own = membership(self.terms, int(self.states.leader[row]), row)
+        own = self._winner(row)
         kept = (
             own.holds or own.but_for(NO_SIGN_OF_LIFE) or (self.terms.carries(row) and not self.terms.lost_inside(row))
         )
@@ -183,7 +194,7 @@ class PartitionFloors:
     def _is_seen_below(self, row: int, floor: Bound) -> bool:
         """Whether the winner's log contradicts that it kept what was below the floor (C2). One that may have been dead
         does not: what it lost counts with the next election."""
-        leader, own = int(self.states.leader[row]), membership(self.terms, int(self.states.leader[row]), row)
+        leader, own = int(self.states.leader[row]), NO_MEMBER if floor.value is None else self._winner(row)
         if own.since is None or NO_SIGN_OF_LIFE in own.failing:
             return False
         member_ms = int(self.facts.timestamp_ms[own.since]), int(self.facts.timestamp_ms[row])
