@@ -181,9 +181,10 @@ class LeaderTerms(ReplicaLogs):
             again = self.sessions.begun(leader, int(facts.batch[since]), last)
             with_it = any(session.begin_batch == facts.batch[row] for session in again)  # KAFKA-19522
             joined = since < row and self.in_isr(leader, since) and (states.leader[since] >= 0 or facts.anchored[since])
-            is_clean = bool(facts.elr_on[since:following].all()) and self.kept_directory(leader, since, row)
-            is_clean &= not self.cut_unasked(leader, *facts.timestamp_ms[[since, row]].tolist())
             counted = self.counts_old_log_ends(leader, since, row) is not None
+            if again:
+                is_clean = bool(facts.elr_on[since:following].all()) and self.kept_directory(leader, since, row)
+                is_clean &= not self.cut_unasked(leader, *facts.timestamp_ms[[since, row]].tolist())
             if not joined or with_it or counted or (again and not is_clean):
                 found.append((row, leader))
         return found

@@ -160,9 +160,8 @@ class ReplicaLogs:
     def made_anew(self, broker: int, since_ms: int, until_ms: int) -> bool:
         """Whether from since_ms to until_ms the broker, long a replica, made an empty log in place of the one that it
         had: somebody deleted that, or put another disk there."""
-        long_ms, spans = SETTLED_MS + self.cluster.clock.error_ms, self._replica_spans(broker)
-        times = self.lines.created.get(broker, ())
-        anew = [at for at in times if any(begin + long_ms <= at <= end for begin, end in spans)]
+        long_ms, times = SETTLED_MS + self.cluster.clock.error_ms, self.lines.created.get(broker, ())
+        anew = [at for at in times if any(begin + long_ms <= at <= end for begin, end in self._replica_spans(broker))]
         return self._is_within(anew, since_ms, until_ms)
 
     def was_damaged(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
