@@ -139,8 +139,8 @@ class _Partition(PartitionFloors):
         )
 
     def _fetched(self, term: LeaderTerm, row: int, brokers: Iterable[int]) -> frozenset[int]:
-        rows = np.arange(term.first, min(term.end, row))
-        return frozenset(broker for broker in brokers if self.terms.is_in_isr(broker, rows).any())
+        rows = slice(term.first - self.first, min(term.end, row) - self.first)
+        return frozenset(broker for broker in brokers if self.terms.is_in_isr(broker)[rows].any())
 
     def _was_alone(self, term: LeaderTerm, row: int) -> bool:
         rows = np.arange(term.first, min(term.end, row))

@@ -14,7 +14,7 @@ from itertools import islice
 
 import numpy as np
 
-from replay.arrow.ragged import INT64_MAX, Array, mask_of
+from replay.arrow.ragged import INT64_MAX, Array
 from replay.cluster.boots import LoggedProcess
 from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Load, LoggedEnds
 from replay.offsets.evidence import OPEN, PROPAGATION_MS, Bound, Row, lower, read_by
@@ -315,7 +315,7 @@ class LineReader:
         if winner not in self._agreements:
             inside = slice(self.terms.first, self.terms.end)
             leader, epoch = self.states.leader[inside], self.states.leader_epoch[inside]
-            in_isr = self.terms.is_in_isr(winner, inside)
+            in_isr = self.terms.is_in_isr(winner)
             agreed = leader == winner
             agreed[1:] |= in_isr[1:] & ~in_isr[:-1] & (epoch[1:] == epoch[:-1]) & (leader[1:] >= 0)
             rows = np.flatnonzero(agreed) + self.terms.first
@@ -397,8 +397,7 @@ class LineReader:
         No process of the leader may have followed the new one before, and it must have acted as leader: else the leader
         before it would have gone on.
         """
-        replica = mask_of(self.states.replicas[term.end : at + 1], line.broker)
-        if not replica.all():
+        if not self.terms.was_replica(line.broker, term.end, at + 1):
             return None  # it was no replica for a while: its log was deleted
         last_epoch, came_from = int(self.states.leader_epoch[term.end - 1]), line.came_from
         start = self._start_of_last_epoch(term)

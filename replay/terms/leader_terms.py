@@ -10,7 +10,7 @@ from itertools import islice, pairwise, takewhile, zip_longest
 
 import numpy as np
 
-from replay.arrow.ragged import INT64_MAX, PAD, Array, mask_of
+from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.runs import last_true, run_starts
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
 from replay.offsets.shared_log import Leaders
@@ -491,9 +491,8 @@ class LeaderTerms(ReplicaLogs):
         if broker not in self._absences:
             inside = slice(self.first, self.end)
             states, facts = self.states, self.facts
-            bit = mask_of(states.replicas[inside], broker)
-            held = (bit & states.isr[inside]) != 0
-            eligible = ((bit & states.elr[inside]) != 0) & facts.elr_on[inside]
+            held = self.is_in_isr(broker).copy()
+            eligible = ((self.bits(broker) & states.elr[inside]) != 0) & facts.elr_on[inside]
             if eligible.any():
                 held |= eligible & self._surely_below & ~self._raised
             absent = last_true(~held)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from replay.arrow.ragged import mask_of
 from replay.offsets.evidence import PROPAGATION_MS
 from replay.terms.facts import StateFacts
 from replay.terms.leader_terms import LeaderTerms
@@ -253,12 +252,12 @@ def is_passed_over(terms: LeaderTerms, row: int) -> bool:
     # What an earlier epoch of the term shows is not of the process that was elected again.
     if own is None or _alive(terms, leader, row).holds or (row == own.first and terms.learned(own)):
         return False
-    was_member = mask_of(states.replicas[row - 1 : row], leader)[0] & states.holders[row - 1]
+    was_member = terms.bits(leader)[row - 1 - terms.first] & states.holders[row - 1]
     later = [term for term in terms.terms_within(row, terms.end) if term.first > row]
     if later and was_member and not terms.facts.marked[row]:
         return True
     following = next((term.leader for term in later if term.leader != leader), None)
-    bit = int(mask_of(states.replicas[row : row + 1], leader if following is None else following)[0])
+    bit = int(terms.bits(leader if following is None else following)[row - terms.first])
     return bool(int(states.holders[row]) & (~bit if following is None else bit))
 
 

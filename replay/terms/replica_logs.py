@@ -69,6 +69,8 @@ class ReplicaLogs:
     _unsettled: dict[int, list[int]] = field(default_factory=dict, init=False)
     _taken_in: dict[int, list[int]] = field(default_factory=dict, init=False)
     _spans: dict[int, list[tuple[int, int]]] = field(default_factory=dict, init=False)
+    _bits: dict[int, Array] = field(default_factory=dict, init=False)
+    _in_isr: dict[int, Array] = field(default_factory=dict, init=False)
 
     @cached_property
     def times(self) -> list[int]:
@@ -208,13 +210,12 @@ class ReplicaLogs:
 
     def _joins(self, broker: int, rows: Array) -> Array:
         """Of consecutive rows, those in which the broker has just joined the ISR while somebody leads."""
-        inside = self.is_in_isr(broker, rows)
+        inside = self.is_in_isr(broker)[rows - self.first]
         return rows[1:][inside[1:] & ~inside[:-1] & (self.states.leader[rows[1:]] >= 0)]
 
     def was_replica(self, broker: int, first: int, end: int) -> bool:
         """Whether the broker was a replica in all rows [first, end): Kafka deletes the log of one that is none."""
-        replicas = self.states.replicas[first:end]
-        return bool((mask_of(replicas, broker) != 0).all())
+        return bool((self.bits(broker)[first - self.first : end - self.first] != 0).all())
 
     def ran_as_replica(self, broker: int, until_ms: int, needed: int, since_ms: int = 0) -> bool:
         """Whether a process of the broker did between two times, as a replica, what it does every so many ms."""
@@ -266,19 +267,26 @@ class ReplicaLogs:
     def _replica_spans(self, broker: int) -> list[tuple[int, int]]:
         """From when to when, in ms, the broker was a replica of the partition."""
         if broker not in self._spans:
-            inside, times = slice(self.first, self.end), [*self.times, self.end_ms]
-            is_replica = mask_of(self.states.replicas[inside], broker) != 0
+            is_replica, times = self.bits(broker) != 0, [*self.times, self.end_ms]
             starts = [*np.flatnonzero(run_starts(is_replica)).tolist(), len(is_replica)]
             self._spans[broker] = [(times[a], times[b]) for a, b in pairwise(starts) if is_replica[a]]
         return self._spans[broker]
 
     def in_isr(self, broker: int, row: int) -> bool:
         """Whether the broker is in the row's ISR."""
-        return bool(self.is_in_isr(broker, slice(row, row + 1))[0])
+        return bool(self.is_in_isr(broker)[row - self.first])
 
-    def is_in_isr(self, broker: int, rows: Array | slice) -> Array:
-        """For each of some rows, whether the broker is in its ISR."""
-        return (mask_of(self.states.replicas[rows], broker) & self.states.isr[rows]) != 0
+    def is_in_isr(self, broker: int) -> Array:
+        """For each row of the partition, whether the broker is in its ISR."""
+        if broker not in self._in_isr:
+            self._in_isr[broker] = (self.bits(broker) & self.states.isr[self.first : self.end]) != 0
+        return self._in_isr[broker]
+
+    def bits(self, broker: int) -> Array:
+        """For each row of the partition, the broker's bit in the row's masks; 0 if it is no replica."""
+        if broker not in self._bits:
+            self._bits[broker] = mask_of(self.states.replicas[self.first : self.end], broker)
+        return self._bits[broker]
 
     def settled(self, row: Row) -> int | None:
         """The leader epoch under which the row's replica had been in sync, on a running broker, for `settled_ms` when
@@ -312,6 +320,6 @@ class ReplicaLogs:
             return self._unsettled[broker]
         inside, states = slice(self.first, self.end), self.states
         index = np.arange(self.end - self.first)
-        out = np.where(self.is_in_isr(broker, inside) & (states.leader[inside] >= 0), -1, index)
+        out = np.where(self.is_in_isr(broker) & (states.leader[inside] >= 0), -1, index)
         out = np.where(self.facts.anchored[inside], np.maximum(out, index - 1), out)
         return self._unsettled.setdefault(broker, np.maximum.accumulate(out).tolist())
