@@ -11,7 +11,7 @@ from itertools import islice, pairwise, takewhile, zip_longest
 import numpy as np
 
 from replay.arrow.ragged import INT64_MAX, PAD, Array
-from replay.arrow.runs import last_true, run_starts
+from replay.arrow.runs import run_starts
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
 from replay.offsets.shared_log import Leaders
 from replay.terms.facts import TOPIC
@@ -495,8 +495,7 @@ class LeaderTerms(ReplicaLogs):
             eligible = ((self.bits(broker) & states.elr[inside]) != 0) & facts.elr_on[inside]
             if eligible.any():
                 held |= eligible & self._surely_below & ~self._raised
-            absent = last_true(~held)
-            self._absences[broker] = np.where(absent < 0, -1, absent + self.first)
+            self._absences[broker] = np.maximum.accumulate(np.where(held, -1, np.arange(self.first, self.end)))
         return self._absences[broker]
 
     def last_membership(self, broker: int, row: int) -> int | None:
