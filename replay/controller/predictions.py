@@ -102,10 +102,9 @@ class Compared:
     predictions: Predictions
     shown_at: Array
 
-    @property
-    def trigger(self) -> Array:
-        """Each change's trigger, str or None."""
-        return self.predictions.trigger[self.alike.kind]
+    def trigger(self, changes: Array | slice) -> Array:
+        """The trigger of some changes, by their numbers: str or None."""
+        return self.predictions.trigger[self.alike.kind[changes]]
 
 
 def predict_all(bucket: Bucket, rows: Array) -> Compared:

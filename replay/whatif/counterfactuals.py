@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from replay.arrow.ragged import INT64_MAX, PAD, Array
-from replay.arrow.runs import Events, last_true, last_true_before
+from replay.arrow.runs import Events, last_true, last_true_before, ranges
 from replay.arrow.sets import take
 from replay.controller.predictions import Compared
 from replay.controller.profiles import PROFILES
@@ -124,7 +124,7 @@ class _Simulated:
         np.maximum.at(last, self.subject, self.row)
         self.subjects = Subjects(start, last, np.full(len(start), _FOREVER), np.zeros(len(start), dtype=bool), _FOREVER)
         self.steps = self._all_steps(compared)
-        self.inside = np.flatnonzero(self.subjects.of(np.arange(len(self.batch))) >= 0)
+        self.inside = np.unique(ranges(start, last - start + 1)[1])
         self.led = last_true(bucket.states.leader >= 0)
 
     def _all_steps(self, compared: Compared) -> Steps:

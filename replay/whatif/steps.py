@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow.ragged import INT64_MAX, Array, to_lengths
-from replay.arrow.runs import Events
+from replay.arrow.runs import Events, ranges
 from replay.arrow.sets import joined, take
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BEFORE_CHANGES
@@ -119,10 +119,10 @@ def merged(pieces: Sequence[Steps]) -> Steps:
 
 
 def _requests(bucket: Bucket, compared: Compared, subjects: Subjects) -> Steps:
-    history, rows = bucket.history, bucket.changed_rows
-    subject = subjects.of(rows)
-    rows = rows[(subject >= 0) & (rows > subjects.start[np.maximum(subject, 0)])]
-    trigger = compared.trigger[np.searchsorted(compared.rows, rows)]
+    history, (_, inside) = bucket.history, ranges(subjects.start + 1, subjects.last - subjects.start)
+    at = np.searchsorted(compared.rows, inside)
+    at = at[np.append(compared.rows, -1)[at] == inside]
+    rows, trigger = compared.rows[at], compared.trigger(at)
     # A change that nothing explains is assumed to be its leader's request.
     trigger[trigger == np.array(None)] = ALTER_PARTITION
     rows, trigger = (values[np.isin(trigger.astype(str), _REQUESTS)] for values in (rows, trigger))
@@ -135,11 +135,9 @@ def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     history, unclean_restarts = bucket.history, bucket.facts.unclean_restarts
     timeline = bucket.facts.broker_events
     times = {state.offset: state.timestamp_ms for state in bucket.facts.brokers.all_states}
-    rows = np.arange(len(history))
-    subject = subjects.of(rows)
-    inside = np.flatnonzero(subject >= 0)
+    subject, inside = ranges(subjects.start, subjects.last - subjects.start + 1)
     replicas = history["replicas"].take(pa.array(inside)).combine_chunks()
-    owner = np.repeat(subject[inside], to_lengths(replicas))
+    owner = np.repeat(subject, to_lengths(replicas))
     pairs = np.unique(np.stack([pc.list_flatten(replicas).to_numpy().astype(np.int64), owner]), axis=1)
     wanted = np.flatnonzero(timeline.kind != events.OTHER)
     of_broker = Events(timeline.broker[wanted], timeline.offset[wanted])

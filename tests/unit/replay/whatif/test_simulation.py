@@ -86,7 +86,7 @@ def real(name: str) -> Simulated:
     facts = cluster_of(capture, state)
     first = Bucket(history.table, facts)
     shown = predict_all(first, first.changed_rows)
-    restarts = sorted(set(shown.shown_at[shown.trigger == UNCLEAN_RESTART].tolist()))
+    restarts = sorted(set(shown.shown_at[shown.trigger(slice(None)) == UNCLEAN_RESTART].tolist()))
     known = with_topic_ids(capture.offsets, history.table)
     return Simulated(Bucket(history.table, replace(facts, unclean_restarts=restarts)), known)
 
