@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -257,15 +258,11 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _packed(folder: Path, packed: Path, compression: str, private: bool) -> Path:
-    """An archive of a folder."""
+    """An archive of a folder. A file's time has its fraction there: until then it was read."""
     with tarfile.open(packed, f"w:{compression}", format=tarfile.PAX_FORMAT) as tar:  # type: ignore[call-overload]
+        nobodys = methodcaller("replace", mode=0o600, uid=0, gid=0, uname="", gname="", deep=False)
         for path in sorted(_files(folder)):
-            member = tarfile.TarInfo(f"{folder.name}/{path.relative_to(folder)}")
-            status = path.stat()
-            # With its fraction: until then the file was read.
-            member.size, member.mtime, member.mode = status.st_size, status.st_mtime_ns / 1e9, 0o600
-            with path.open("rb") as stream:
-                tar.addfile(member, stream)
+            tar.add(path, f"{folder.name}/{path.relative_to(folder)}", filter=nobodys)
     if private:
         packed.chmod(0o600)
     return packed
