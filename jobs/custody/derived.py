@@ -125,9 +125,7 @@ def check_histories(lake: Lake, cluster: str, settings: Settings) -> Iterator[Di
     with TemporaryDirectory(prefix="kraft-forensics-") as folder:
         again = Lake(Path(folder) / "lake")
         for name in INGESTED:
-            target = again.storage.path(name)
-            Path(target).mkdir(parents=True)
-            copy_files(lake.storage.path(name), target, lake.storage.system, again.storage.system)
+            copy_files(lake.storage.path(name), again.storage.path(name), lake.storage.system, again.storage.system)
         try:
             replay(again, cluster, settings, lambda _: None, replayed_from(lake, cluster))
         except LogConflictError:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from pyarrow.fs import FileSystem, LocalFileSystem
+from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
 
 from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
@@ -140,17 +140,12 @@ class Storage:
 
     def sha256(self, name: str) -> str:
         """SHA-256 of a file, hex."""
-        found = hashlib.sha256()
-        with self.system.open_input_stream(self.path(name)) as file:
-            while data := file.read(_STEP_BYTES):
-                found.update(data)
-        return found.hexdigest()
+        with self.system.open_input_stream(self.path(name), buffer_size=_STEP_BYTES) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def copy_in(self, folder: Path, name: str) -> None:
         """Copy the files of a local folder."""
-        for file in sorted(f for f in folder.rglob("*") if f.is_file()):
-            with self.new(f"{name}/{file.relative_to(folder).as_posix()}") as target:
-                target.write(file.read_bytes())
+        copy_files(str(folder), self.path(name), LocalFileSystem(), self.system)
 
     def empty(self, name: str) -> None:
         """Delete what is in a folder, if it is there and can be deleted."""
