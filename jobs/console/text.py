@@ -57,14 +57,14 @@ WORDS = ("{low} or more", "{high} or less", "{low} to {high}")
 SYMBOLS = ("≥ {low}", "≤ {high}", "{low}–{high}")
 
 
-def range_text(low: int | None, high: int | None, style: tuple[str, str, str] = WORDS, unknown: str = "?") -> str:
-    """Format bounds: "70" if both are equal, else by style, e.g. "70 to 75". A null bound is not known; `unknown`: the
-    text if neither is."""
+def range_text(low: int | None, high: int | None, style: tuple[str, str, str] = WORDS) -> str:
+    """Format bounds of a loss: "70" if both are equal, else by style, e.g. "70 to 75"; "not known" where they prove
+    none and limit none: a lower bound of 0 alone says nothing."""
     at_least, at_most, between = style
-    if low is None:
-        return unknown if high is None else at_most.format(high=high)
     if high is None:
-        return at_least.format(low=low)
+        return at_least.format(low=low) if low else "not known"
+    if low is None:
+        return at_most.format(high=high)
     return str(low) if low == high else between.format(low=low, high=high)
 
 

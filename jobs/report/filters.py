@@ -1,7 +1,7 @@
 """Text filters of the report, for the templates and the timelines: `x_text` is the filter x of the templates.
 
-Every function turns values of the tables into text. Null becomes "unknown", never 0. Functions that return `str` do not
-escape HTML: jinja2's autoescape and `Markup.format` do.
+Every function turns values of the tables into text. Null becomes "not known", never 0. Functions that return `str` do
+not escape HTML: jinja2's autoescape and `Markup.format` do.
 """
 
 import re
@@ -13,7 +13,7 @@ from markupsafe import Markup
 from jobs.console.output import utc
 from jobs.console.text import SYMBOLS, range_text
 
-UNKNOWN = "unknown"
+UNKNOWN = "not known"
 OPEN_END = "never closed in this log"
 MAX_BROKERS = 100
 MAX_TOPIC_NAME = 249  # Kafka's own limit (org.apache.kafka.common.internals.Topic)
@@ -78,10 +78,9 @@ def duration_text(start_ms: int | None, end_ms: int | None) -> str:
 
 
 def lost_text(row: Mapping[str, Any], style: tuple[str, str, str] = SYMBOLS) -> str:
-    """Lost offsets, from the bounds `loss_min` and `loss_max`, as "70", "70–75", "≥ 70" or "≤ 75" (style: of
-    `range_text`); "not known" where they prove none and limit none: a lower bound of 0 alone says nothing."""
-    low, high = row["loss_min"], row["loss_max"]
-    return range_text((low or None) if high is None else low, high, style, "not known")
+    """Lost offsets, from the bounds `loss_min` and `loss_max`, as "70", "70–75", "≥ 70", "≤ 75" or "not known"
+    (style: of `range_text`)."""
+    return range_text(row["loss_min"], row["loss_max"], style)
 
 
 def window_text(row: Mapping[str, Any]) -> str:
@@ -123,7 +122,7 @@ def dash_text(value: object) -> str:
 
 
 def known_text(value: object) -> str:
-    """The value made visible; "unknown" for null. Zero and false are values."""
+    """The value made visible; "not known" for null. Zero and false are values."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return UNKNOWN if value is None else visible(value)

@@ -202,6 +202,6 @@ def config(row: Row) -> Mark:
 def captured(row: Row) -> Mark:
     """When files were captured."""
     at, nodes = row["captured_at_ms"], ", ".join(map(str, row["nodes"][:20]))
-    facts = ("Nodes", nodes or "unknown"), ("At", f"{filters.utc_text(at)}, by the capturing machine's clock")
+    facts = ("Nodes", nodes or "not known"), ("At", f"{filters.utc_text(at)}, by the capturing machine's clock")
     name = f"captured: {row['files']} files"
     return _mark({"timestamp_ms": at}, "tick captured", CAPTURED, name, *facts, place="evidence")

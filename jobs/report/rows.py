@@ -71,7 +71,7 @@ def broker_life(broker: int, rows: Sequence[Row]) -> Row:
         "broker": broker,
         "rows": rows[-MAX_SESSIONS:],
         "count": len(rows),
-        "state": broker_state(rows[-1]) if rows[-1]["end_offset"] is None else "unknown",
+        "state": broker_state(rows[-1]) if rows[-1]["end_offset"] is None else "not known",
         "processes": len({row["incarnation_id"] for row in rows if row["incarnation_id"] is not None}),
         "unclean": sum(row["restart_class"] == "unclean" for row in restarts(rows)),
     }

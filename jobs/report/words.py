@@ -85,7 +85,7 @@ def folded(step: Row) -> list[tuple[str, str]]:
 
 
 def span_text(milliseconds: int | None, at_least: bool = False) -> str:
-    """A duration; "unknown" if it is null or negative (the log's clock ran backwards)."""
+    """A duration; "not known" if it is null or negative (the log's clock ran backwards)."""
     text = "" if milliseconds is None else filters.duration_text(0, milliseconds)
     return f"≥ {text}" if text and at_least else text or filters.UNKNOWN
 

@@ -49,7 +49,7 @@ def test_losses_of_other_producers_are_worded_by_their_bounds(low: int | None, h
         ("deprioritized_recorded_leader", "recorded leader deprioritized"),
         ("unclean_recovery_none", "unclean recovery, None"),
         ("min_isr_\u0665", "min_isr_\u0665"),
-        (None, "unknown"),
+        (None, "not known"),
     ],
 )
 def test_policies_have_readable_names(policy: str | None, name: str) -> None:
@@ -114,7 +114,7 @@ def test_times_are_utc_and_impossible_ones_stay_numbers() -> None:
     assert utc_text(1_795_221_520_460) == "2026-11-21 00:38:40.460"
     assert utc_text(-1) == "1969-12-31 23:59:59.999"
     assert utc_text(2**63 - 1) == f"{2**63 - 1} ms"
-    assert utc_text(None) == "unknown"
+    assert utc_text(None) == "not known"
 
 
 @pytest.mark.parametrize(
