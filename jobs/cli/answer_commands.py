@@ -58,8 +58,9 @@ def findings(
         clusters = sorted({row["cluster_id"] for row in rows})
         for row in rows:
             row["partition"] = "" if row["topic"] is None else f"{row['topic']}-{row['partition']}"
-            row["since (UTC)"] = utc(row["start_timestamp_ms"])
-        shown = ["finding_id", "kind", "verdict", "severity", "status", "partition", "since (UTC)"]
+            row["since (UTC)"] = utc(row["start_timestamp_ms"])[:19]
+            row["finding"] = row["finding_id"][:8]
+        shown = ["finding", "kind", "verdict", "severity", "status", "partition", "since (UTC)"]
         shown += ["cluster_id"] if len(clusters) > 1 else []
         of = f"cluster {printable(clusters[0])}" if len(clusters) == 1 else f"{len(clusters)} clusters"
         print_table(shown, rows, f"{count} finding{'' if count == 1 else 's'} of {of}", _DROP)
@@ -84,7 +85,7 @@ def verdict(
     if form == "json":
         print(json.dumps(found, indent=2))
     else:
-        print("\n".join(as_text(found, full)) if form == "text" else as_ticket(found))
+        print("\n".join(as_text(found, full, str(lake))) if form == "text" else as_ticket(found))
 
 
 def acknowledge(

@@ -26,7 +26,7 @@ WINDOW_COLUMNS = (
 # Columns that a narrow table leaves out, the least important first.
 _DROP = (
     *("safe at", "longest log", "elected at", "exposed at", "leader", "cluster", "likely"),
-    *("finding", "since (UTC)", "from offset", "lost"),
+    *("since (UTC)", "finding", "from offset", "lost"),
 )
 
 

@@ -206,7 +206,7 @@ def _run(row: Row) -> Row:
     return {
         "run": row["command"],
         "cluster": row["cluster_id"],
-        "started (UTC)": utc(row["started_ms"]),
+        "started (UTC)": utc(row["started_ms"])[:19],
         "took": f"{(row['ended_ms'] - row['started_ms']) / 1000:.1f} s",
         "captures": ", ".join(row["captures"] or []),
         "outcome": row["outcome"],
@@ -224,14 +224,14 @@ def _capture(row: Row) -> Row:
         "size": "" if row["size_bytes"] is None else size_text(row["size_bytes"]),
         "nodes": ", ".join(map(str, row["nodes"] or [])),
         "Kafka": row["kafka_release"] or "",
-        "captured (UTC)": utc(row["first_captured_ms"]),
-        "until (UTC)": utc(row["last_captured_ms"]),
-        "ingested (UTC)": utc(row["ingested_ms"]),
+        "captured (UTC)": utc(row["first_captured_ms"])[:19],
+        "until (UTC)": utc(row["last_captured_ms"])[:19],
+        "ingested (UTC)": utc(row["ingested_ms"])[:19],
     }
 
 
 def _evidence(cluster: Row, row: Row) -> Row:
-    newest = {"newest (UTC)": utc(row["newest_ms"]), "age": _age(row["age_ms"])}
+    newest = {"newest (UTC)": utc(row["newest_ms"])[:19], "age": _age(row["age_ms"])}
     return {"cluster": cluster["cluster_id"], "kind": row["kind"], "files": row["files"], **newest}
 
 

@@ -15,9 +15,9 @@ from replay.incident.causes import labelled
 from replay.plan.step import moment, place
 
 _IN_TICKET, _MOST_IN_TICKET = 8, 40  # moments, losses, fewer if there are more lines
-_MOST_LINES = 25  # on a terminal; what goes if there are more: (moments, whether the predictions stay)
-_LESS = (*((most, True) for most in range(6, 1, -1)), (2, False), (0, False))
 _MOST_UNKNOWN = 3
+_MOST_LINES = 25  # on a terminal; what stays if there are more: (moments, whether predictions, what is not known)
+_LESS = (*((most, True, 3) for most in range(6, 1, -1)), (2, False, 3), (0, False, 3), (0, False, 1), (0, False, 0))
 
 
 def document_of(report: Row, link: str | None = None) -> Row:
@@ -26,17 +26,17 @@ def document_of(report: Row, link: str | None = None) -> Row:
     return {**report, "evidence": evidence, "report": link, "focus": focus}
 
 
-def as_text(document: Row, full: bool = False) -> list[str]:
+def as_text(document: Row, full: bool = False, lake: str = "lake") -> list[str]:
     """Lines for a terminal. document: of jobs/verdict/document.py; full: also commands, facts, rules and windows."""
-    for most, prevention in _LESS:
-        lines = _of_terminal(document, full, most, prevention)
+    for most, prevention, unknown in _LESS:
+        less: Row = {"full": full, "prevention": prevention, "most_unknown": unknown, "lake": lake}
+        lines = _of_terminal(_template("verdict.txt.j2", most, document, **less))
         if full or len(lines) <= _MOST_LINES:
             break
     return lines
 
 
-def _of_terminal(document: Row, full: bool, most_moments: int, prevention: bool) -> list[str]:
-    text = _template("verdict.txt.j2", most_moments, document, full=full, prevention=prevention)
+def _of_terminal(text: str) -> list[str]:
     lines = []
     for line in text.splitlines():
         if line.startswith(">"):
