@@ -140,7 +140,7 @@ def describe(
     form: Format = Format.TABLE,
 ) -> None:
     """Show topics and partitions as `kafka-topics --describe` does, at any point of the captured log; exit code 1
-    outside of it. Starts no JVM."""
+    outside of it, and where no partition is known. Starts no JVM."""
     if at_offset is not None and at_ms is not None:
         raise typer.BadParameter("give --at-offset or --at-time, not both")
     from jobs.incident.document import log_range
@@ -153,10 +153,9 @@ def describe(
         print_rows(COLUMNS, rows, form)
     elif rows:
         typer.echo(as_kafka_topics(rows, known_width()))
-    if not rows:
-        show_message("no partition is known to be there at that point", WARNING)
-    if outside := outside_log(log_range(files, only), at_offset, at_ms):
-        show_message(outside, WARNING)
+    missing = "" if rows else "no partition is known at that point"
+    if problems := [*filter(None, (missing, outside_log(log_range(files, only), at_offset, at_ms)))]:
+        show_message("; ".join(problems), WARNING)
         raise typer.Exit(1)
 
 

@@ -56,7 +56,7 @@ def outside_log(log: dict[str, Any], at_offset: int | None, at_time_ms: int | No
     what = f"metadata offset {point}" if at_time_ms is None else utc(point)
     span = f"it goes from {begin} (metadata offset {log['first_offset']}) to {end} ({log['last_offset']})"
     if point > last:
-        return f"{what} is after the end of the captured log: {span}. Shown are the last states; later is not known."
+        return f"{what} is after the end of the captured log: {span}. Later states are not known."
     if point < first:
         return f"{what} is before the start of the captured log: {span}. Only what a snapshot holds is known of then."
     return None

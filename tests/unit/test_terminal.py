@@ -90,9 +90,10 @@ def test_the_terminal_is_the_golden_one(lake: Path, name: str, columns: int) -> 
         (["--at-offset", "999999"], "metadata offset 999999 is after the end of the captured log"),
         (["--at-time", "2200-01-01"], "is after the end of the captured log"),
         (["--at-time", "2001-01-01"], "is before the start of the captured log"),
+        (["--at-offset", "3"], "no partition is known at that point"),
     ],
 )
-def test_describe_says_when_a_point_lies_outside_the_log(lake: Path, words: list[str], line: str) -> None:
+def test_describe_says_where_nothing_is_known(lake: Path, words: list[str], line: str) -> None:
     result = invoke(["describe", "--lake", str(lake), *words])
     assert (result.exit_code, line in result.stderr) == (1, True)
 

@@ -234,5 +234,5 @@ def test_what_a_command_does_not_need_is_not_imported(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, json.dumps(commands), str(capture("jbod-4.1.1")), log]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    ended = [f"{words[0]} {int(words[0] == 'whatif')}" for words in commands]
+    ended = [f"{words[0]} {int(words[0] in ('describe', 'whatif'))}" for words in commands]
     assert done.stdout.splitlines() == [*ended, "5", "740", "[]"]
