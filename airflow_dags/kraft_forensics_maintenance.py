@@ -27,7 +27,7 @@ def discover() -> list[dict[str, Any]]:
             "forget": ["forget", "--older-than", f"{age}d", "--keep-findings", "--yes", "--lake", lake]
             if age
             else ["status", lake],
-            "maintain": ["maintain", lake, "--retention-days", days],
+            "maintain": ["maintain", "--lake", lake, "--retention-days", days],
             "verify": ["verify", "--lake", lake],
         }
         for name, lake in folders_of(params["lakes"]).items()

@@ -83,6 +83,8 @@ def declared(command: str, parameter: str, kind: Any) -> Any:
     settings = {"help": given} if isinstance(given, str) else dict(given)
     names = settings.pop("names", [f"--{parameter.replace('_', '-')}"] if kind is bool else [])
     make = typer.Argument if settings.pop("is_argument", False) else typer.Option
+    if make is typer.Option and "list[" in str(kind):
+        settings.setdefault("metavar", (names or [parameter])[0].lstrip("-").upper())
     if name := settings.get("parser"):
         settings["parser"] = _PARSERS[name]
     return Annotated[kind, make(*names, **settings)]

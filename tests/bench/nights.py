@@ -184,7 +184,7 @@ def grown(work: Path, clusters: list[Cluster], nights: int, judge: int, every: i
             if forget:
                 age = f"{forget + nights - 1 - night}d"
                 kept_s += _ran("forget", "--older-than", age, "--keep-findings", "--yes", "--lake", lake)[0]
-            kept_s += _ran("maintain", lake, "--retention-days", "0")[0]
+            kept_s += _ran("maintain", "--lake", lake, "--retention-days", "0")[0]
         yield ",".join(map(str, (night + 1, command, f"{took:.1f}", most, f"{kept_s:.1f}", *_sizes(Lake(Path(lake))))))
 
 

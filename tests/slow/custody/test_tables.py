@@ -174,7 +174,7 @@ def test_a_table_that_another_program_compacted_is_refused_until_it_is_adopted(
     with pytest.raises(ChangedTableError, match=r"evidence_files of .*OPTIMIZE.*`verify --adopt`"):
         remake(lake, cluster)
     assert lake.version("evidence_files") == version
-    verify = ["verify", str(lake.root), "--sample", "0"]
+    verify = ["verify", "--lake", str(lake.root), "--sample", "0"]
     for words in ([], ["--adopt"]):
         assert invoke([*verify, *words]).exit_code == 0
     assert lake.version("evidence_files") == version + 1
@@ -189,7 +189,7 @@ def test_a_table_with_other_rows_is_not_adopted(lake: Lake, cluster: str) -> Non
     """Nor one with the same rows that differs in anything else."""
     lake.delta("metadata_records").delete("offset = 20")
     version = lake.version("metadata_records")
-    assert invoke(["verify", str(lake.root), "--adopt", "--sample", "0"]).exit_code == 1
+    assert invoke(["verify", "--lake", str(lake.root), "--adopt", "--sample", "0"]).exit_code == 1
     assert lake.version("metadata_records") == version
     note, other = Difference("findings", "rewritten", "", is_note=True), Difference("findings", "file_changed", "")
     assert (rewritten([note]), rewritten([note, other])) == (["findings"], [])

@@ -104,7 +104,7 @@ def test_the_traces_of_another_program_are_not_deleted(lake: Lake, cluster: str)
 
 
 def test_the_command(lake: Lake, tmp_path: Path) -> None:
-    result = invoke(["maintain", str(lake.root), "--retention-days", "0", "--format", "json"])
+    result = invoke(["maintain", "--lake", str(lake.root), "--retention-days", "0", "--format", "json"])
     assert result.exit_code == 0, result.output
     rows = {row["table"]: row for row in json.loads(result.stdout)}
     assert rows["findings"]["deleted"] > 0

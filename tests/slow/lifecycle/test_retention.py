@@ -142,7 +142,7 @@ def test_the_lake_is_sound_and_goes_on(lake: Lake, nights: list[Path]) -> None:
     assert {receipt["capture"] for receipt in receipts(lake, cluster)} == {n.name for n in nights[NIGHTS - 3 : NIGHTS]}
     done(command(lake, "run", str(nights[NIGHTS])))
     done(command(lake, "verify", "--all", "--capture", str(nights[NIGHTS])))
-    done(invoke(["maintain", str(lake.root)]))
+    done(command(lake, "maintain"))
     assert not [each for each in check_tables(lake, cluster) if not each.is_note]
 
 
