@@ -85,7 +85,7 @@ def _is_unclean(windows: Sequence[Row]) -> bool:
 def _short(windows: Sequence[Row]) -> str:
     """The cause of a proven loss."""
     if any(row["cut"] for row in windows):
-        return f"{_led(windows)}, whose log lost its end around then"
+        return f"{_led(windows)} with a log that lost its end around then"
     return _led(windows) + ("" if _is_unclean(windows) else " with a log that lacked records")
 
 
