@@ -17,7 +17,7 @@ from replay.invariants.catalogue import INVARIANTS
 
 # (verdict, severity) of the differences that are decided. For the others the evidence allows several rules or inputs.
 _DECIDED = {"known_bug": ("proven", "medium"), "unexplained": ("possible", "high")}
-_RULE_VERSION = 5
+_RULE_VERSION = 6
 # A node's file may have been edited since the process read it.
 _OF_A_FILE = "_layer=(static|default)"
 
