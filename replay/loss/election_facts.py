@@ -209,7 +209,8 @@ class _Partition(PartitionFloors):
             return False  # a line of this epoch that was read before is of an earlier topic of that name
         closed, error_ms = bool(self.facts.closed[row]), self.clock.error_ms
         if closed and session.was_alone_until(int(self.facts.until_ms[row])) and self._is_first(found, row):
-            return True
+            # The next process may read of the epoch when it has gone, if the one that led had not read that far.
+            return not self.terms.shows_less(session.broker_id, int(self.facts.timestamp_ms[row]))
         start = found.get("process_start_ms")
         if session.registered and start is not None and start + error_ms <= session.begin_ms:
             return bool(found["broker_id"] == session.broker_id)
@@ -220,14 +221,14 @@ class _Partition(PartitionFloors):
     def _is_as_written(self, found: Row, row: int, session: Session) -> bool:
         """Whether a line of the winner's leader-epoch-checkpoint certainly says no less than what it wrote when it was
         elected: it learned that it leads, since it took a replica into the ISR in that epoch; and any later process
-        that led the epoch in its own eyes had the same log, and so left the line (LeaderEpochFileCache.assign)."""
+        that led the epoch in its own eyes, perhaps when it had gone, had the same log, and so left the line
+        (LeaderEpochFileCache.assign)."""
         if found["broker_id"] != session.broker_id or found["epoch_start_offset"] is None:
             return False
         if not self._took_in(row) or not self._is_first(found, row):
             return False
         run, elected_ms = (found["captured_at_ms"], read_by(found)), int(self.facts.timestamp_ms[row])
-        until_ms = min(int(self.facts.until_ms[row]), run[1]) if self.facts.closed[row] else run[1]
-        return self._kept_log(session, (elected_ms, until_ms), row, run)
+        return self.terms.ran_on(session.broker_id, session, elected_ms, run[1], run)
 
     def _took_in(self, row: int) -> bool:
         """Whether the leader of the row took a replica into the ISR in that leader epoch."""
@@ -261,20 +262,15 @@ class _Partition(PartitionFloors):
             counts_old = terms.counts_old_log_ends(winner, row - 1, row + 1) is not None
             if not term.kept or counts_old or joined_by_an_earlier_process(terms, winner, joined):
                 return None
+        since_ms, elected_ms = facts.timestamp_ms[[joined, following]].tolist()
+        # Its next process may begin to lead with less.
+        if terms.shows_less(winner, since_ms) or not terms.has_no_other_log(winner, joined, self.end - 1):
+            return None
         if terms.is_one_process(winner, joined, following):
             return following
         session = self.sessions.at(winner, int(facts.batch[joined]))
-        since_ms, elected_ms = facts.timestamp_ms[[joined, following]].tolist()
-        is_kept = session is not None and self._kept_log(session, (since_ms, elected_ms), following)
+        is_kept = session is not None and terms.ran_on(winner, session, since_ms, elected_ms)
         return following if is_kept and self._took_in(row) else None
-
-    def _kept_log(
-        self, session: Session, between_ms: tuple[int, int], row: int, run: tuple[int, int] | None = None
-    ) -> bool:
-        """As `LeaderTerms.kept_log` of the winner of the row's election. No start emptied a log that then begins at 0:
-        one that is emptied begins where an earlier leader had deleted up to."""
-        kept = self.terms.ran_on if self._began_at_0(row) else self.terms.kept_log
-        return kept(session.broker_id, session, *between_ms, run)
 
     def _knows_by_ms(self, row: int, session: Session | None) -> int:
         """Since when the elected process certainly knew that it leads: its exporter shows a state that it cannot be

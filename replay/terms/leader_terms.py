@@ -131,14 +131,12 @@ class LeaderTerms(ReplicaLogs):
         term = self.term_at(row)
         return term is not None and not term.kept and self.led_in_two(term)
 
-    def kept_log(
-        self, broker: int, session: Session | None, since_ms: int, until_ms: int, run: tuple[int, int] | None = None
-    ) -> bool:
+    def kept_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         """Whether its machine `ran_on`, and no start emptied the log, which was the partition's at since_ms. One does
         where it ends below what the file of log starts says: the broker had truncated it below where an earlier leader
         had deleted up to, and was killed before it wrote that file again (LogLoader, UnifiedLog.truncateTo,
         LogManager.checkpointLogStartOffsets, 3.9.1 to 4.3.1)."""
-        if not self.ran_on(broker, session, since_ms, until_ms, run):
+        if not self.ran_on(broker, session, since_ms, until_ms):
             return False
         lost = [self.times[row - self.first] for row, _ in self.lost_by_others(broker, until_ms)]
         if not lost:

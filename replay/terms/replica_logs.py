@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from replay.arrow.ragged import Array, mask_of, members_of
+from replay.arrow.ragged import INT64_MAX, Array, mask_of, members_of
 from replay.arrow.runs import run_starts
 from replay.cluster.boots import is_same_boot, ran_until_read
 from replay.cluster.facts import ClusterFacts
@@ -154,10 +154,12 @@ class ReplicaLogs:
         life. run: of `collect`, in which its files were read at until_ms or later (see `ran_until_read`)."""
         if self.cluster.disk_failed(broker, since_ms - PROPAGATION_MS, until_ms + PROPAGATION_MS):
             return False
-        if self.made_anew(broker, since_ms, until_ms):
-            return False
         is_same = self._same_log(broker, session, since_ms, until_ms, run)
-        return is_same and not self._cut_damage(broker, since_ms, until_ms)
+        return is_same and not self.shows_less(broker, since_ms, until_ms)
+
+    def shows_less(self, broker: int, since_ms: int, until_ms: int = INT64_MAX) -> bool:
+        """Whether from since_ms to until_ms a start of the broker may have cut off damage, or it made its log anew."""
+        return self._cut_damage(broker, since_ms, until_ms) or self.made_anew(broker, since_ms, until_ms)
 
     def made_anew(self, broker: int, since_ms: int, until_ms: int) -> bool:
         """Whether from since_ms to until_ms the broker, long a replica, made an empty log in place of the one that it
