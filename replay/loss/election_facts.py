@@ -223,9 +223,8 @@ class _Partition(PartitionFloors):
         elected: it learned that it leads, since it took a replica into the ISR in that epoch; and any later process
         that led the epoch in its own eyes, perhaps when it had gone, had the same log, and so left the line
         (LeaderEpochFileCache.assign)."""
-        if found["broker_id"] != session.broker_id or found["epoch_start_offset"] is None:
-            return False
-        if not self._took_in(row) or not self._is_first(found, row):
+        is_own_line = found["broker_id"] == session.broker_id and found["epoch_start_offset"] is not None
+        if not is_own_line or not self._took_in(row):
             return False
         run, elected_ms = (found["captured_at_ms"], read_by(found)), int(self.facts.timestamp_ms[row])
         return self.terms.ran_on(session.broker_id, session, elected_ms, run[1], run)
