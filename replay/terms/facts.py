@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from replay.arrow.ragged import INT64_MAX, Array, bools, mask_of, sort_order, to_lengths
 from replay.arrow.runs import Events, last_true, last_true_before, next_true, run_starts
-from replay.arrow.sets import is_in
 from replay.cluster.configs import LAYERS
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION
@@ -155,7 +154,7 @@ def after_restarts(states: States, facts: StateFacts, sessions: Sessions, settle
     result = np.zeros(len(states.key), dtype=bool)
     rows = np.flatnonzero(facts.changes & (states.leader >= 0))
     leader, before = states.leader[rows], rows - 1
-    joined = _since(states, facts, is_in(states.replicas, states.lists["isr"]), before, leader)
+    joined = _since(states, facts, states.isr, before, leader)
     since = np.minimum(joined, before)
     now, then = (sessions.numbers_at(leader, facts.batch[at]) for at in (rows, since))
     anew = (joined <= before) & (now != then) & (now >= 0) & (then >= 0) & ~(facts.elr_on[since] & facts.elr_on[before])
@@ -167,10 +166,10 @@ def after_restarts(states: States, facts: StateFacts, sessions: Sessions, settle
 def from_elr(states: States, facts: StateFacts) -> Array:
     """Elections of a member of the ELR while somebody led: it lacks what a leader with a min ISR of its own has
     committed alone."""
-    before = np.maximum(np.arange(len(states.key)) - 1, 0)
-    bit = mask_of(states.replicas[before], states.leader)
-    was_led = facts.changes & (states.leader >= 0) & (states.leader[before] >= 0) & ~states.begins
-    result: Array = was_led & ((bit & states.elr[before]) != 0) & ((bit & states.isr[before]) == 0)
+    rows, result = np.flatnonzero(facts.changes & (states.leader >= 0)), np.zeros(len(states.key), dtype=bool)
+    before = rows - 1
+    bit = mask_of(states.replicas[before], states.leader[rows])
+    result[rows] = (states.leader[before] >= 0) & ((bit & states.elr[before]) != 0) & ((bit & states.isr[before]) == 0)
     return result
 
 
@@ -185,23 +184,23 @@ def _may_lack_acknowledged(
     back, earlier = again
     leader, led = states.leader[back], earlier >= 0
     now, then = (sessions.numbers_at(leader, at) for at in (facts.batch[back], facts.batch[earlier + 1] - 1))
-    isr, elr = (is_in(states.replicas, states.lists[name]) for name in ("isr", "elr"))
-    joined = np.minimum(_since(states, facts, isr, back - 1, leader), back)
+    joined = np.minimum(_since(states, facts, states.isr, back - 1, leader), back)
     rejoined = (joined > earlier + 1) & (joined < back) & (states.leader[joined] >= 0)
     anew = np.where(led, (now >= 0) & (then >= 0) & ((now != then) | rejoined), ~facts.anchored[facts.stretch[back]])
     counts = np.zeros(len(states.key), dtype=bool)
     counts[back[~anew]] = True
     before = last_true(run_starts(states.key, facts.batch))[rows] - 1
-    joined = _since(states, facts, isr | elr, before, states.leader[rows])
+    joined = _since(states, facts, states.holders, before, states.leader[rows])
     may: Array = (before >= facts.stretch[rows]) & (joined <= before) & (joined < last_true_before(counts)[rows])
     return may
 
 
 def _since(states: States, facts: StateFacts, members: Array, rows: Array, brokers: Array) -> Array:
     """Since which row of the stretch each broker has been a member, up to `rows`; after these if it is none. The first
-    row of the stretch if the replicas have changed since. members (bool): for each row and replica."""
+    row of the stretch if the replicas have changed since. members: bit masks over each row's replicas."""
     replicas, first = states.replicas, facts.stretch[rows, None]
-    since = np.maximum(np.stack([last_true(~column)[rows] for column in members.T], axis=1) + 1, first)
+    lacking = [last_true((members & (1 << j)) == 0)[rows] for j in range(replicas.shape[1])]
+    since = np.maximum(np.stack(lacking, axis=1) + 1, first)
     since = np.where(since > last_true(run_starts(*replicas.T))[rows, None], since, first)
     found: Array = np.where(replicas[rows] == brokers[:, None], since, INT64_MAX).min(axis=1)
     return found
