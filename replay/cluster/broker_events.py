@@ -125,16 +125,16 @@ def _gone(before: BrokerState | None, state: BrokerState) -> list[str]:
     return sorted(set(before.log_dirs or ()) - set(state.log_dirs or before.log_dirs or ()))
 
 
-def nearest(events: BrokerEvents, offset: Array, batch: Array, after: bool) -> Nearest:
-    """The nearest event after (or before) each change. offset, batch: int64, one element per change."""
-    count = len(events.offset)
-    index = np.searchsorted(events.offset, offset, side="right" if after else "left") - (0 if after else 1)
-    found = (index >= 0) & (index < count)
-    begin_of = events.split.begin_of
-    found[found] = begin_of(events.batch[index[found]]) == begin_of(batch[found])
-    place = np.where(found, index, count)
+def nearest(events: BrokerEvents, offset: Array, batch: Array) -> tuple[Nearest, Nearest]:
+    """The nearest events after and before each change. offset, batch: int64, one element per change, which is none of
+    the events."""
+    begin_of, following = events.split.begin_of, np.searchsorted(events.offset, offset)
+    begun, own, none = np.append(begin_of(events.batch), _NOBODY), begin_of(batch), len(events.offset)
     columns = ((events.kind_number, KINDS.index(OTHER)), (events.broker, _NOBODY), (events.offset, _NOBODY))
-    return Nearest(index, *(np.append(values, none)[place] for values, none in columns))
+    padded = [np.append(values, missing) for values, missing in columns]
+    places = ((index, np.where(begun[index] == own, index, none)) for index in (following, following - 1))
+    after, before = (Nearest(index, *(values[place] for values in padded)) for index, place in places)
+    return after, before
 
 
 def went_offline(events: BrokerEvents, near: Nearest, directory: Array) -> Array:

@@ -110,8 +110,8 @@ class Compared:
 def predict_all(bucket: Bucket, rows: Array) -> Compared:
     """Compare changes with the rules. rows: from Bucket.changed_rows."""
     place = bucket.offset[rows], bucket.batch[rows]
-    following, preceding = (nearest(bucket.facts.broker_events, *place, after=after) for after in (True, False))
-    kinds = alike(bucket, rows, (following, preceding))
+    following, preceding = events = nearest(bucket.facts.broker_events, *place)
+    kinds = alike(bucket, rows, events)
     predictions = predict_each(bucket, rows[kinds.first])
     shown = {SHOWN_BY_ITSELF: place[0], SHOWN_BY_FOLLOWING: following.offset, SHOWN_BY_PRECEDING: preceding.offset}
     shown_by = predictions.shown_by[kinds.kind]

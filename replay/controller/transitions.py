@@ -146,8 +146,9 @@ class Bucket:
         """True for each change that follows another one in its batch, with no broker record between them: if one event
         wrote both, the controller made both from the state before the first one."""
         found: Array = (self.batch[rows - 1] == self.batch[rows]) & ~self.states.begins[rows - 1]
-        first, second = np.searchsorted(self.facts.broker_events.offset, (self.offset[rows - 1], self.offset[rows]))
-        found &= first == second
+        own = rows[found]
+        first, second = np.searchsorted(self.facts.broker_events.offset, (self.offset[own - 1], self.offset[own]))
+        found[found] = first == second
         return found
 
     def directory_codes_at(self, rows: Array) -> Array:

@@ -83,8 +83,7 @@ class Hypothesis:
 def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hypothesis]:
     """Every trigger that the log allows, likelier ones first."""
     change, before, after = transitions.change, transitions.before, transitions.after
-    following = nearest(timeline, *change.place, after=True)
-    preceding = nearest(timeline, *change.place, after=False)
+    following, preceding = nearest(timeline, *change.place)
     usual = replace(before, election=np.where(transitions.unclean_allowed, ELECT_UNCLEAN, ELECT_ONLINE))
     start = replace(transitions.start, election=usual.election)
     in_isr, in_elr = has(before.isr, following.broker), has(before.elr, following.broker)

@@ -116,8 +116,7 @@ def actors(change: Change, cause: Array, events: BrokerEvents, lost_at: Array) -
     leader's replica to LOST, else -1.
     """
     offset, _ = change.place
-    following = nearest(events, *change.place, after=True)
-    preceding = nearest(events, *change.place, after=False)
+    following, preceding = nearest(events, *change.place)
     left_elr = has(change.before.elr, following.broker) & ~has(change.after.elr, following.broker)
     restarted = (following.kind == REGISTRATION) & left_elr & ~has(change.after.isr, following.broker)
     by_following = np.isin(following.kind.astype(str), AFTER_CHANGES)

@@ -193,7 +193,7 @@ def build_elections(history: pa.Table, states: States, facts: ClusterFacts) -> p
     change = changes_at(history, states.lists, states.leader, rows)
     before, after = history.select(_BEFORE).take(pa.array(rows - 1)), history.select(_AFTER).take(pa.array(rows))
     directory = _old_directories(before["directories"], change)
-    near = nearest(events, *change.place, after=True)
+    near, _ = nearest(events, *change.place)
     # By the previous record, in the same batch (ReplicationControlManager.handleAssignReplicasToDirs).
     lost = (directory == LOST) & (before["batch_base_offset"].to_numpy() == change.place[1])
     failed = lost | (went_offline(events, near, directory) & (near.broker == change.led))
