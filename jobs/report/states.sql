@@ -2,8 +2,10 @@
 -- middle, the election always among them; of a window that is too long for that, $context before it. place: index of a
 -- state in the history of its partition; total: length of that. shown: false for the state at the window's start, where
 -- it is not among these.
-with history as (
-    select topic_id, partition, "offset", row_number() over own - 1 as place,
+with history as materialized (
+    select topic_id, topic, partition, "offset", timestamp_ms, replicas, isr, elr, last_known_elr, leader, leader_epoch,
+        partition_epoch, leader_recovery_state, min_isr, min_isr_source, unclean_leader_election_enable,
+        unclean_leader_election_enable_source, removed, row_number() over own - 1 as place,
         count(*) over (partition by topic_id, partition) as total
     from partition_history where (topic_id, partition) in (select (topic_id, partition) from sought)
     window own as (partition by topic_id, partition order by "offset")
@@ -24,10 +26,7 @@ around as (
         greatest(least(wanted, total - $most), 0) as begin
     from windows
 )
-select finding_id, partition_history.topic_id, partition_history.topic, partition_history.partition,
-    partition_history."offset", timestamp_ms, replicas, isr, elr, last_known_elr, leader, leader_epoch, partition_epoch,
-    leader_recovery_state, min_isr, min_isr_source, unclean_leader_election_enable, unclean_leader_election_enable_source,
-    removed, place, history.total, place between begin and begin + $most - 1 as shown
-from around join history using (topic_id, partition) join partition_history using (topic_id, partition, "offset")
+select finding_id, history.*, place between begin and begin + $most - 1 as shown
+from around join history using (topic_id, partition)
 where shown or place = first
 order by finding_id, place
