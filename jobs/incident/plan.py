@@ -63,7 +63,7 @@ def as_row(steps: Iterable[PlanStep]) -> Row:
 def load_input(lake: Lake, cluster: str) -> PlanInput:
     """What the plan of a cluster follows from."""
     configs = lake.rows("config_history", cluster, _CONFIG, _AT_END)
-    states = lake.read("partition_history", cluster, _STATE, WANTED)
+    states = lake.read("partition_history", cluster, _STATE, WANTED, few=True)
     last_seen, copies = _logs(lake, cluster, states)
     brokers = {row["broker_id"]: row for row in lake.rows("broker_history", cluster, _BROKER, _AT_END)}
     waiting, alone, alone_count = states_that_wait([states], copies, brokers)

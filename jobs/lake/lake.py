@@ -10,8 +10,6 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
@@ -202,25 +200,27 @@ class Lake:
         )
 
     def parts(
-        self, name: str, cluster: str | None, columns: Sequence[str] = (), where: Where = None, as_codes: bool = False
+        self, name: str, cluster: str | None, columns: Sequence[str] = (), where: Where = None, **how: bool
     ) -> Iterator[pa.Table]:
         """Read the rows of one cluster (None: of all) that match `where`, file by file, with the given columns
-        (default: all). There is at least one part. as_codes: columns of strings are dictionary-encoded."""
-        of_cluster = None if cluster is None else pc.field(CLUSTER_ID) == cluster
-        conditions = [condition for condition in (of_cluster, where) if condition is not None]
-        condition = reduce(and_, conditions) if conditions else None
-        dataset = self.dataset(name, as_codes)
+        (default: all). There is at least one part. how: as_codes: columns of strings are dictionary-encoded; few: most
+        row groups have no such row, and only the columns of the condition are read of these."""
+        of_cluster = pc.scalar(True) if cluster is None else pc.field(CLUSTER_ID) == cluster
+        condition = of_cluster if where is None else of_cluster & where
+        dataset, few = self.dataset(name, how.get("as_codes", False)), how.get("few", False)
         wanted = list(columns) or dataset.schema.names
         yield dataset.schema.empty_table().select(wanted)
         for file in dataset.get_fragments(condition):
-            yield file.to_table(dataset.schema, wanted, condition, batch_readahead=_BATCHES_AHEAD)
+            for rows in file.split_by_row_group(condition, dataset.schema) if few else [file]:
+                if not few or rows.scanner(dataset.schema, filter=condition).count_rows():
+                    yield rows.to_table(dataset.schema, wanted, condition, batch_readahead=_BATCHES_AHEAD)
             pa.default_memory_pool().release_unused()
 
     def read(
-        self, name: str, cluster: str | None, columns: Sequence[str] = (), where: Where = None, as_codes: bool = False
+        self, name: str, cluster: str | None, columns: Sequence[str] = (), where: Where = None, **how: bool
     ) -> pa.Table:
         """Like `parts`, as one table. Only the result is held in memory."""
-        return pa.concat_tables(self.parts(name, cluster, columns, where, as_codes))
+        return pa.concat_tables(self.parts(name, cluster, columns, where, **how))
 
     def rows(self, name: str, cluster_id: str, columns: Sequence[str] = (), where: Where = None) -> list[Row]:
         """Like `read`, as dicts."""
