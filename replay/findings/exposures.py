@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import sets
-from replay.arrow.ragged import PAD, Array, as_lists, bools, to_matrix
+from replay.arrow.ragged import Array, as_lists, bools, to_matrix
 from replay.arrow.schemas import FINDINGS
 from replay.arrow.sets import resize
 from replay.cluster.facts import ClusterFacts
@@ -72,9 +72,9 @@ def exposure_findings(bucket: Bucket) -> pa.Table:
     if not len(history):
         return FINDINGS.empty_table()
     isr, elr = states.lists["isr"], states.lists["elr"]
-    holders = sets.join(isr, elr)
     # A partition with one replica is always in this state, so it is left out.
-    alone = (sets.size(holders) == 1) & (sets.size(states.replicas) > 1) & ~states.removed
+    alone = states.isr_size + sets.size(sets.without(elr, isr)) == 1
+    alone &= (sets.size(states.replicas) > 1) & ~states.removed
     leaderless = _Exposures(history, states, stretches(states, ~states.removed & (states.leader < 0)), cluster)
     first = leaderless.spans.first
     replicas, offset = states.replicas[first], leaderless.first["offset"].to_numpy()
@@ -82,7 +82,7 @@ def exposure_findings(bucket: Bucket) -> pa.Table:
     # No other batch begins between a record and the start of its own batch.
     could = sets.keep(replicas, known.acceptable(replicas, placed, known.states_after(replicas, offset)))
     last_replica = _Exposures(history, states, stretches(states, alone), cluster)
-    return pa.concat_tables([_leaderless(leaderless, isr, elr, could), _last_replica(last_replica, holders)])
+    return pa.concat_tables([_leaderless(leaderless, isr, elr, could), _last_replica(last_replica, isr, elr)])
 
 
 class _Exposures:
@@ -112,7 +112,7 @@ class _Exposures:
 
     def after_end(self, values: Array, missing: Any) -> Array:
         """One value per stretch: that of the state after it (`values`: one per row of the history), else `missing`."""
-        return np.where(self.ended if values.ndim == 1 else self.ended[:, None], values[self.spans.end], missing)
+        return np.where(self.ended, values[self.spans.end], missing)
 
     def findings(self, kind: str, statements: Sequence[StatementColumn], **more: pa.Array) -> pa.Table:
         """schemas.FINDINGS of the stretches. more: columns that only this kind has."""
@@ -230,12 +230,13 @@ def _ending(found: _Exposures, isr: Array, elr: Array) -> Iterator[StatementColu
     yield stated("exposed_until_removal", found.after_end(found.states.removed, False), offset=offset)
 
 
-def _last_replica(found: _Exposures, holders: Array) -> pa.Table:
-    """Findings of stretches with one last replica. holders: ISR and ELR of every row of the history, joined."""
+def _last_replica(found: _Exposures, isr: Array, elr: Array) -> pa.Table:
+    """Findings of stretches with one last replica. isr, elr: of every row of the history."""
     states, spans = found.states, found.spans
     everywhere = np.ones(found.count, dtype=bool)
-    begin, last = holders[spans.first].max(axis=1), holders[spans.last].max(axis=1)
-    holders_after, offset = found.after_end(holders, PAD), found.end_offset
+    places = (spans.first, spans.last, spans.end)
+    begin, last, holders_after = (sets.join(isr[rows], elr[rows]) for rows in places)
+    begin, last, offset = begin.max(axis=1), last.max(axis=1), found.end_offset
     removed = found.after_end(states.removed, False)
     changed = found.ended & ~removed
     # If there is still one holder, the number of replicas fell to one.
