@@ -246,7 +246,7 @@ def test_questions_have_the_answers_of_a_lake_on_disk(runs: tuple[Path, str, lis
     for words in questions:
         answers = [invoke([*words, "--lake", str(place)]) for place in (disk, url)]
         assert [answer.exit_code for answer in answers] == [0, 0], words
-        assert answers[0].stdout == answers[1].stdout != "", words
+        assert answers[0].stdout.replace(str(disk), url) == answers[1].stdout != "", words
     page = tmp_path / "page.html"
     done = invoke(["report", "--lake", url, "--output", str(page)])
     assert done.exit_code == 0
