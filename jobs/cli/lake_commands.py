@@ -61,12 +61,12 @@ def _too_old(lakes: list[dict[str, Any]], max_age_ms: int) -> Iterator[str]:
                 yield f"{place}: the newest record of the metadata log is {age_ms / 3_600_000:.1f} h old"
 
 
-def maintain(retention_days: int = 7, lake: Any = DEFAULT_LAKE, form: Format = Format.TABLE) -> None:
+def maintain(given: Any = None, retention_days: int = 7, lake: Any = DEFAULT_LAKE, form: Format = Format.TABLE) -> None:
     """Compact small files and delete those that no commit needs. No row changes (docs/operations.md)."""
     from jobs.custody.maintain import MAINTAINED, maintain
     from jobs.lake.lake import Lake
 
-    files = Lake(lake)
+    files = Lake(given or lake)
     with recorded("maintain", files.root) as record, progress_steps(1) as (describe, _):
         done = maintain(files, retention_days, describe)
         for cluster in files.clusters():
@@ -184,6 +184,7 @@ def _forget_one(files: "Lake", cluster: str | None, capture: str, again: list[st
 
 
 def verify(
+    given: Any = None,
     lake: Any = DEFAULT_LAKE,
     capture: list[str] | None = None,
     every: bool = False,
@@ -211,7 +212,7 @@ def verify(
     if signed is not None and allowed_signers is not None:
         signer, document = check_signature(signed, allowed_signers), signed_document(signed)
         show_message(f"{signed}: good signature of {signer}")
-    files = Lake(lake)
+    files = Lake(lake if given is None else given)
     files.require()
     settings = load_settings()
     found: list[Difference] = []
