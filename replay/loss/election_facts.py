@@ -249,7 +249,8 @@ class _Partition(PartitionFloors):
         it is the same broker, and kept it; or one that this one took into the ISR, for which a leader waits until that
         has the end that its own log had then (Partition.isFollowerInSync, leaderEpochStartOffset, 3.9.1 to 4.3.1)."""
         facts, terms, term = self.facts, self.terms, self.terms.term_at(row)
-        following = next(iter(self._led_from[bisect_right(self._led_from, row) :]), None)
+        at = bisect_right(self._led_from, row)
+        following = self._led_from[at] if at < len(self._led_from) else None
         if following is None or term is None or facts.stretch[following] > row:
             return None
         winner = int(self.states.leader[following])
