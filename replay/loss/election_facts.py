@@ -180,7 +180,7 @@ class _Partition(PartitionFloors):
         reached: list[int] = []
         following: int | None = row
         while following is not None and following not in self._log_ends:
-            found = self.reader.bounds(following).log_end  # exact: an upper bound adds nothing to it
+            found = self.reader.log_end(following)  # exact: an upper bound adds nothing to it
             if found.value is None:
                 found = self._log_end_ceiling(following)
             if found.value is not None:

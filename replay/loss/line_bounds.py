@@ -245,10 +245,13 @@ class LineReader:
 
     def bounds(self, row: int) -> LineBounds:
         """What lines say of the election in that row of the history."""
-        began = self.lines.began.get((int(self.states.leader[row]), int(self.states.leader_epoch[row])))
-        end = OPEN if began is None else Bound(began.log_end, began.row)
-        ceiling, old = self._last_of_old_leader(row)
+        end, (ceiling, old) = self.log_end(row), self._last_of_old_leader(row)
         return LineBounds(end, self._shared(row, end), lower(ceiling, self._below_min_isr(row)), old)
+
+    def log_end(self, row: int) -> Bound:
+        """The exact log end with which the row's leader began, by its line (L1)."""
+        began = self.lines.began.get((int(self.states.leader[row]), int(self.states.leader_epoch[row])))
+        return OPEN if began is None else Bound(began.log_end, began.row)
 
     def _shared(self, row: int, end: Bound) -> Bound:
         """Up to where the winner's log is the last leader's.
