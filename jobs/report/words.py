@@ -21,6 +21,11 @@ from replay.whatif.policies import BEFORE_ELR
 POLICY_NAMES: dict[str, str] = WORDS["policies"]
 
 
+def anchor(row: Row) -> str:
+    """The id of a finding's place on the page."""
+    return f"f-{row['finding_id']}"
+
+
 def reason_by_nature(row: Row) -> list[Row]:
     """A finding's reason by nature, facts first: rows {nature, label, tag, sentences}. Empty if it has none or has a
     statement that this release does not know: show its `explanation` instead."""
