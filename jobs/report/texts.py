@@ -12,10 +12,9 @@ from jobs.report import filters, words
 from jobs.report.rendering import rendered
 from jobs.report.rows import Row
 from replay.incident.causes import labelled
-from replay.plan.step import moment, place
+from replay.plan.step import place
 
 _IN_TICKET, _MOST_IN_TICKET = 8, 40  # moments, losses, fewer if there are more lines
-_MOST_UNKNOWN = 3
 _MOST_LINES = 25  # on a terminal; what stays if there are more: (moments, whether predictions, what is not known)
 _LESS = (*((most, True, 3) for most in range(6, 1, -1)), (2, False, 3), (0, False, 3), (0, False, 1), (0, False, 0))
 
@@ -74,21 +73,13 @@ def as_postmortem(document: Row, causes: Mapping[str, Sequence[str]]) -> str:
 
 def _template(name: str, most_moments: int, document: Row, write: Callable[[object], str] = str, **more: Any) -> str:
     """Render a template, which has the document's keys. write: how a value is written."""
-    answer, page = document["answer"], document["page_one"]
-    losses = [*answer["proven"], *answer["undecided"]]
-    until = answer["until_ms"]
+    answer = document["answer"]
     return rendered(
         name,
         write,
         **{"focus": "", **document},
-        losses=losses,
-        window_count=(answer["lost"] or {"windows": 0})["windows"] + answer["undecided_windows"],
-        moments=_worst(page["timeline"], most_moments),
-        unknown=page["unknown"][:_MOST_UNKNOWN],
-        scope=answer["text"][-1],
-        ended="" if until is None else f" ({moment(until)} UTC)",
-        log_ends="" if until is None else f", log captured until {moment(until)} UTC",
-        first=next((row["finding_id"] for row in losses), None),
+        losses=[*answer["proven"], *answer["undecided"]],
+        moments=_worst(document["page_one"]["timeline"], most_moments),
         **more,
     )
 
