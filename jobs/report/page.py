@@ -19,7 +19,7 @@ from markupsafe import Markup
 from jobs.incident.focus import Focus
 from jobs.report import filters, words
 from jobs.report.rendering import rendered
-from jobs.report.rows import MAX_DETAILS, MAX_LISTED, VERDICTS, Row, broker_life, same_answers, verdict_of
+from jobs.report.rows import MAX_DETAILS, MAX_LISTED, MAX_SESSIONS, VERDICTS, Row, same_answers, verdict_of
 from jobs.report.texts import as_ticket, document_of
 from jobs.report.timeline import timeline_of
 from replay.arrow.runs import groups
@@ -74,7 +74,8 @@ def render_report(report: Row) -> str:
         commands={name: words.list_command(name, cluster, total, focus) for name, total in totals.items()},
         quality=sorted(_ordered(report["quality"], *QUALITY_ORDER), key=lambda row: row["success"] is True),
         quarantine=_ordered(report["quarantine"], "capture", "path", "position", "reason")[:MAX_LISTED],
-        brokers=[broker_life(broker, found) for broker, found in events.brokers.items()],
+        brokers=events.brokers,
+        max_sessions=MAX_SESSIONS,
         rules=sorted({(g["rule"], g["rule_version"]) for g in of_page["totals"] if g["rule"] is not None}, key=str),
         max_captures=MAX_CAPTURES,
         max_evidence=MAX_EVIDENCE,

@@ -69,6 +69,7 @@ def environment(write: Callable[[object], str] | None = None) -> Environment:
         "duration": filters.duration_text,
         "span_text": words.span_text,
         "broker_state": rows.broker_state,
+        "restarts": rows.restarts,
         "folded": words.folded,
         "range_text": range_text,
         "most_commands": _MOST_COMMANDS,

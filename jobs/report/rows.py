@@ -24,7 +24,7 @@ MAX_LISTED = 300
 MAX_DETAILS = 50
 MAX_STATES = 60
 MAX_STATEMENTS = 40
-MAX_SESSIONS = 100  # rows of a broker's history
+MAX_SESSIONS = 100  # rows of a broker's history, the last ones
 WORDS: dict[str, Any] = tomllib.loads(files("jobs.report.templates").joinpath("words.toml").read_text("utf-8"))
 
 
@@ -62,19 +62,6 @@ def same_answers(counterfactuals: Iterable[Row]) -> list[Row]:
     """Equal answers as one row with all their `policies`."""
     same = groups(counterfactuals, itemgetter(*_ANSWER)).values()
     return [group[0] | {"policies": [row["policy"] for row in group]} for group in same]
-
-
-def broker_life(broker: int, rows: Sequence[Row]) -> Row:
-    """Sum up a broker's rows of BROKER_HISTORY, in order: {broker, rows, count, state, processes, unclean}. rows: at
-    most MAX_SESSIONS, the last ones; state: at the log's end."""
-    return {
-        "broker": broker,
-        "rows": rows[-MAX_SESSIONS:],
-        "count": len(rows),
-        "state": broker_state(rows[-1]) if rows[-1]["end_offset"] is None else "not known",
-        "processes": len({row["incarnation_id"] for row in rows if row["incarnation_id"] is not None}),
-        "unclean": sum(row["restart_class"] == "unclean" for row in restarts(rows)),
-    }
 
 
 def restarts(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
