@@ -90,14 +90,17 @@ class CompiledDecoder:
                     yield from self._parsed(run, resume)
 
     def _heads(self, position: int) -> tuple[Array, int]:
-        """The heads of some batches from `position` on, and the position after them."""
+        """The heads of some batches from `position` on, and the position after them. CRCs were checked, except of those
+        that are left to the Python reader."""
         end, found = self.work.end, np.empty((_GROUP_RECORDS, batch_kernel.HEAD_FIELDS), dtype=np.int64)
         count, following = batch_kernel.find_heads(self.bytes, position, end, _GROUP_RECORDS, _GROUP_BYTES, found)
         found = found[:count]
-        for i in np.flatnonzero(found[:, batch_kernel.STATE] == batch_kernel.PLAIN_UNCHECKED).tolist():
-            start, size = found[i, batch_kernel.POSITION].item(), found[i, batch_kernel.SIZE].item()
-            if google_crc32c.value(self.data[start + 21 : start + size]) != found[i, batch_kernel.CRC]:
-                return found[:i], start
+        plain = found[found[:, batch_kernel.STATE] == batch_kernel.PLAIN]
+        starts = plain[:, batch_kernel.POSITION]
+        covered = map(slice, (starts + 21).tolist(), (starts + plain[:, batch_kernel.SIZE]).tolist())
+        crcs = np.array([google_crc32c.value(self.data[part]) for part in covered], dtype=np.int64)
+        for start in starts[crcs != plain[:, batch_kernel.CRC]][:1].tolist():
+            return found[found[:, batch_kernel.POSITION] < start], start
         return found, following
 
     def _parsed(self, run: Array, resume: Array) -> Iterator[Any]:
