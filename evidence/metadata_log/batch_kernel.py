@@ -58,8 +58,9 @@ def _big(data: Array, at: int, size: int) -> Any:
 @compiled
 def find_heads(data: Array, position: int, end: int, max_records: int, max_bytes: int, out: Array) -> Any:
     """Read the heads of batches that begin in data[position:end) into `out`, until it is full or max_records or
-    max_bytes are reached. Returns (number of heads, the position after the last batch). Stops before anything that
-    evidence.wire.batches.read_head would reject, but for its CRC."""
+    max_bytes are reached; a batch of more than max_bytes is left to the Python reader. Returns (number of heads, the
+    position after the last batch). Stops before anything that evidence.wire.batches.read_head would reject, but for its
+    CRC."""
     begin, records = position, 0
     for i in range(len(out)):
         left = len(data) - position
@@ -81,7 +82,7 @@ def find_heads(data: Array, position: int, end: int, max_records: int, max_bytes
         if codec >= 5 or (codec == 0 and count > (size - _HEAD_BYTES) // _LEAST_RECORD_BYTES):
             return i, position
         state = PLAIN
-        if attributes & _UNUSUAL or timestamp >= SAFE_TIME or timestamp <= -SAFE_TIME:
+        if size > max_bytes or attributes & _UNUSUAL or timestamp >= SAFE_TIME or timestamp <= -SAFE_TIME:
             state = LEFT_BATCH
         out[i, POSITION], out[i, SIZE], out[i, BASE_OFFSET], out[i, EPOCH] = position, size, base, epoch
         out[i, CRC], out[i, BASE_TIMESTAMP], out[i, COUNT], out[i, STATE] = crc, timestamp, count, state

@@ -24,10 +24,9 @@ from evidence.wire.records import Record, read_record, read_records
 _LIST_NAMES = ("replicas", "isr", "removing_replicas", "adding_replicas", "elr", "last_known_elr", "directories")
 _OF_RANGE = ("path", "sha256", "snapshot_end_offset", "snapshot_epoch", "holds")
 _SCALAR_NAMES = ("leader", "leader_epoch", "partition_epoch", "leader_recovery_state")
-# Batches are grouped until they hold so many records or bytes. A call of the loop gives at most _MAX_ROWS rows, whose
-# records have at most _MAX_BYTES bytes.
-_GROUP_RECORDS, _GROUP_BYTES = 32_768, 4 << 20
-_MAX_ROWS, _MAX_BYTES = 65_536, 8 << 20
+# Batches are grouped until they hold so many records or bytes. A controller writes no larger batch, into a snapshot
+# either (KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
+_GROUP_RECORDS, _GROUP_BYTES = 32_768, 8 << 20
 
 
 class CompiledDecoder:
@@ -84,10 +83,8 @@ class CompiledDecoder:
                 if run[0, batch_kernel.STATE] == batch_kernel.LEFT_BATCH:
                     for start in run[:, batch_kernel.POSITION].tolist():
                         yield from self._whole(self._head(start))
-                    continue
-                resume = np.zeros(3, dtype=np.int64)
-                while resume[0] < len(run):
-                    yield from self._parsed(run, resume)
+                else:
+                    yield from self._parsed(run)
 
     def _heads(self, position: int) -> tuple[Array, int]:
         """The heads of some batches from `position` on, and the position after them. CRCs were checked, except of those
@@ -103,12 +100,10 @@ class CompiledDecoder:
             return found[found[:, batch_kernel.POSITION] < start], start
         return found, following
 
-    def _parsed(self, run: Array, resume: Array) -> Iterator[Any]:
+    def _parsed(self, run: Array) -> Iterator[Any]:
         """As `_read`, of one call of the loop."""
-        rows = min(int(run[:, batch_kernel.COUNT].sum()), _MAX_ROWS)
-        size = min(int(run[:, batch_kernel.SIZE].sum()), _MAX_BYTES)
-        columns = partition_kernel.columns(rows, size)
-        count, left = partition_kernel.parse(self.bytes, run, resume, size, columns)
+        columns = partition_kernel.columns(run[:, batch_kernel.COUNT].sum(), run[:, batch_kernel.SIZE].sum())
+        count, left = partition_kernel.parse(self.bytes, run, columns)
         self.compiled_rows += count
         if count:
             yield self._arrow(columns, count)

@@ -132,35 +132,22 @@ def _is_framed(data: Array, at: int, end: int, count: int) -> bool:
 
 
 @compiled
-def parse(data: Array, heads: Array, resume: Array, room: int, columns: Columns) -> Any:
-    """Read records of the batches `heads` (from batch_kernel.find_heads) into the columns.
-
-    Starts at `resume` (head, record in it, its position). Stops at the last record, when the columns are full, or after
-    `room` bytes.
-    Returns (rows written, records left); `resume` is then where to continue.
-    """
+def parse(data: Array, heads: Array, columns: Columns) -> Any:
+    """Read the records of the batches `heads` (from batch_kernel.find_heads) into the columns, which have room for
+    them. Returns (rows written, records left)."""
     longs, ints, flags, ends, numbers, topics, directories, left = columns
-    i, lefts, taken = 0, 0, 0
+    i, lefts = 0, 0
     found = np.zeros(_FOUND, dtype=np.int64)
-    while resume[0] < len(heads):
-        h, number, at = resume[0], resume[1], resume[2]
-        count, end = heads[h, COUNT], heads[h, POSITION] + heads[h, SIZE]
-        if number == 0:
-            at = heads[h, POSITION] + _HEAD_BYTES
-            if lefts == len(left):
-                return i, lefts
-            if not _is_framed(data, at, end, count):
-                left[lefts, 0], left[lefts, 1] = h, -1
-                lefts += 1
-                number = count
-        while number < count:
+    for h in range(len(heads)):
+        at, end = heads[h, POSITION] + _HEAD_BYTES, heads[h, POSITION] + heads[h, SIZE]
+        if not _is_framed(data, at, end, heads[h, COUNT]):
+            left[lefts, 0], left[lefts, 1] = h, -1
+            lefts += 1
+            continue
+        for number in range(heads[h, COUNT]):
             length, body = _varint(data, at, end, 5)
             stop = body + length
-            too_big = stop - at > room
-            if i == longs.shape[1] or lefts == len(left) or (taken + stop - at > room and not too_big):
-                resume[1], resume[2] = number, at
-                return i, lefts
-            if too_big or not _is_plain(data, body, stop, number, found):
+            if not _is_plain(data, body, stop, number, found):
                 left[lefts, 0], left[lefts, 1], left[lefts, 2] = h, number, at
                 left[lefts, 3], left[lefts, 4] = body, stop
                 lefts += 1
@@ -193,10 +180,7 @@ def parse(data: Array, heads: Array, resume: Array, room: int, columns: Columns)
                         to += 1
                 ends[DIRECTORIES, i + 1] = to
                 i += 1
-                taken += stop - at
-            number += 1
             at = stop
-        resume[0], resume[1] = h + 1, 0
     return i, lefts
 
 

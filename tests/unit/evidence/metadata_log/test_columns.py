@@ -169,20 +169,20 @@ def test_tags_may_come_in_any_order(values: list[bytes]) -> None:
 
 
 @settings(max_examples=25)
-@given(st.lists(plain | others, min_size=1, max_size=12), st.integers(1, 5), st.integers(1, 300), st.integers(1, 4))
-def test_chunks_may_end_anywhere(values: list[bytes], max_rows: int, max_bytes: int, per_batch: int) -> None:
-    """Batches are split between chunks, records too large for a chunk go to the reader."""
+@given(st.lists(plain | others, min_size=1, max_size=12), st.integers(1, 5), st.integers(60, 400), st.integers(1, 4))
+def test_groups_may_end_anywhere(values: list[bytes], records: int, size: int, per_batch: int) -> None:
+    """Batches that are larger than a group go to the reader."""
     groups = [values[i : i + per_batch] for i in range(0, len(values), per_batch)]
-    data = b"".join(batch(group, per_batch * i) for i, group in enumerate(groups))
-    small = sum(compiled(batch([v])) for group in groups for i, v in enumerate(group) if len(record(v, i)) <= max_bytes)
-    limits = {"_MAX_ROWS": max_rows, "_MAX_BYTES": max_bytes, "_GROUP_RECORDS": 2 * max_rows, "_GROUP_BYTES": 500}
+    batches = [batch(group, per_batch * i) for i, group in enumerate(groups)]
+    data = b"".join(batches)
+    small = sum(compiled(part) for part in batches if len(part) <= size)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in limits.items():
+        for name, value in {"_GROUP_RECORDS": records, "_GROUP_BYTES": size}.items():
             patch.setattr(compiled_reader, name, value)
         patch.setattr(columns, "_CHUNK_ROWS", 1)
         assert len(same_both_ways(data)) == len(values)
         decoder = CompiledDecoder(data, whole(data), "c")
-        assert all(len(found) <= max_rows for found in decoder.decode())
+        assert all(len(found) < records + per_batch for found in decoder.decode())
     assert decoder.compiled_rows == small
 
 
