@@ -27,6 +27,7 @@ _SCALAR_NAMES = ("leader", "leader_epoch", "partition_epoch", "leader_recovery_s
 # Batches are grouped until they hold so many records or bytes. A controller writes no larger batch, into a snapshot
 # either (KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
 _GROUP_RECORDS, _GROUP_BYTES = 32_768, 8 << 20
+_LEFT_ROWS = 20_000  # of the Python reader, which are held until there are so many
 
 
 class CompiledDecoder:
@@ -51,20 +52,16 @@ class CompiledDecoder:
 
         Errors: CaptureError when there is no good batch where one is expected: the file changed.
         """
-        ready: list[pa.RecordBatch] = []
-
-        def left() -> Iterator[Row | Damage]:
-            for found in self._read():
-                if isinstance(found, pa.RecordBatch):
-                    ready.append(found)
-                else:
-                    yield found
-
-        for batch in item_batches(left(), self.data, self.work, self.capture):
-            yield from ready
-            ready.clear()
-            yield batch
-        yield from ready
+        left: list[Row | Damage] = []
+        for found in self._read():
+            if isinstance(found, pa.RecordBatch):
+                yield found
+            else:
+                left.append(found)
+            if len(left) >= _LEFT_ROWS:
+                yield from item_batches(left, self.data, self.work, self.capture)
+                left.clear()
+        yield from item_batches(left, self.data, self.work, self.capture)
 
     def _read(self) -> Iterator[Any]:
         """DECODED batches of the loops; a row or Damage of each record that these leave."""
