@@ -15,14 +15,11 @@ Array = np.ndarray[Any, Any]
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 # Columns of a table of heads; times in ms, sizes in bytes.
-POSITION, SIZE, BASE_OFFSET, EPOCH, CRC, BASE_TIMESTAMP, COUNT, STATE = range(8)
-HEAD_FIELDS = 8
-# The state of a head: its records can be parsed once the CRC is checked; left to the Python reader.
-PLAIN, LEFT_BATCH = range(2)
+POSITION, SIZE, BASE_OFFSET, EPOCH, CRC, BASE_TIMESTAMP, COUNT = range(7)
+HEAD_FIELDS = 7
 
 _HEAD_BYTES = 61
 _MIN_LENGTH = 49
-_MAX_BATCH_BYTES = 64 << 20
 _LEAST_RECORD_BYTES = 7
 # A sum of a base timestamp and a delta that are both below this is a time that is accepted.
 SAFE_TIME = (MAX_TIME_MS + 1) // 2
@@ -58,9 +55,9 @@ def _big(data: Array, at: int, size: int) -> Any:
 @compiled
 def find_heads(data: Array, position: int, end: int, max_records: int, max_bytes: int, out: Array) -> Any:
     """Read the heads of batches that begin in data[position:end) into `out`, until it is full or max_records or
-    max_bytes are reached; a batch of more than max_bytes is left to the Python reader. Returns (number of heads, the
-    position after the last batch). Stops before anything that evidence.wire.batches.read_head would reject, but for its
-    CRC."""
+    max_bytes are reached. Returns (number of heads, the position after the last batch). Stops before a batch that is
+    unusual or has more than max_bytes, and before anything that evidence.wire.batches.read_head would reject, but for
+    its CRC."""
     begin, records = position, 0
     for i in range(len(out)):
         left = len(data) - position
@@ -71,21 +68,17 @@ def find_heads(data: Array, position: int, end: int, max_records: int, max_bytes
         delta, timestamp = _big(data, position + 23, 4), _big(data, position + 27, 8)
         count = _big(data, position + 57, 4)
         size = length + 12
-        if data[position + 16] != 2 or length < _MIN_LENGTH or size > _MAX_BATCH_BYTES or size > left:
+        if data[position + 16] != 2 or length < _MIN_LENGTH or size > min(left, max_bytes):
             return i, position
         if base < 0 or delta < 0 or base >= MAX_INT64 - delta or epoch < 0 or count != delta + 1:
             return i, position
+        if attributes & _UNUSUAL or count > (size - _HEAD_BYTES) // _LEAST_RECORD_BYTES:
+            return i, position
         latest = _big(data, position + 35, 8)
-        if max(timestamp, latest) > MAX_TIME_MS or min(timestamp, latest) < -MAX_TIME_MS:
+        if latest > MAX_TIME_MS or latest < -MAX_TIME_MS or timestamp >= SAFE_TIME or timestamp <= -SAFE_TIME:
             return i, position
-        codec = attributes & 7
-        if codec >= 5 or (codec == 0 and count > (size - _HEAD_BYTES) // _LEAST_RECORD_BYTES):
-            return i, position
-        state = PLAIN
-        if size > max_bytes or attributes & _UNUSUAL or timestamp >= SAFE_TIME or timestamp <= -SAFE_TIME:
-            state = LEFT_BATCH
         out[i, POSITION], out[i, SIZE], out[i, BASE_OFFSET], out[i, EPOCH] = position, size, base, epoch
-        out[i, CRC], out[i, BASE_TIMESTAMP], out[i, COUNT], out[i, STATE] = crc, timestamp, count, state
+        out[i, CRC], out[i, BASE_TIMESTAMP], out[i, COUNT] = crc, timestamp, count
         position += size
         records += count
     return len(out), position

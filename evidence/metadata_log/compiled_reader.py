@@ -68,33 +68,25 @@ class CompiledDecoder:
         position = self.work.start
         while position < self.work.end:
             found, following = self._heads(position)
-            if not len(found):
+            if len(found):
+                yield from self._parsed(found)
+            else:
                 # Not a batch that the compiled loop accepts: the Python reader decodes it or raises.
                 batch = self._head(position)
                 yield from self._whole(batch)
-                position = batch.end
-                continue
+                following = batch.end
             position = following
-            is_left = found[:, batch_kernel.STATE] == batch_kernel.LEFT_BATCH
-            for run in np.split(found, np.flatnonzero(np.diff(is_left)) + 1):
-                if run[0, batch_kernel.STATE] == batch_kernel.LEFT_BATCH:
-                    for start in run[:, batch_kernel.POSITION].tolist():
-                        yield from self._whole(self._head(start))
-                else:
-                    yield from self._parsed(run)
 
     def _heads(self, position: int) -> tuple[Array, int]:
-        """The heads of some batches from `position` on, and the position after them. CRCs were checked, except of those
-        that are left to the Python reader."""
+        """The heads of some plain batches from `position` on, whose CRCs hold, and the position after them."""
         end, found = self.work.end, np.empty((_GROUP_RECORDS, batch_kernel.HEAD_FIELDS), dtype=np.int64)
         count, following = batch_kernel.find_heads(self.bytes, position, end, _GROUP_RECORDS, _GROUP_BYTES, found)
         found = found[:count]
-        plain = found[found[:, batch_kernel.STATE] == batch_kernel.PLAIN]
-        starts = plain[:, batch_kernel.POSITION]
-        covered = map(slice, (starts + 21).tolist(), (starts + plain[:, batch_kernel.SIZE]).tolist())
+        starts = found[:, batch_kernel.POSITION]
+        covered = map(slice, (starts + 21).tolist(), (starts + found[:, batch_kernel.SIZE]).tolist())
         crcs = np.array([google_crc32c.value(self.data[part]) for part in covered], dtype=np.int64)
-        for start in starts[crcs != plain[:, batch_kernel.CRC]][:1].tolist():
-            return found[found[:, batch_kernel.POSITION] < start], start
+        for wrong in np.flatnonzero(crcs != found[:, batch_kernel.CRC])[:1].tolist():
+            return found[:wrong], starts[wrong].item()
         return found, following
 
     def _parsed(self, run: Array) -> Iterator[Any]:
