@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import INT64_MAX, PAD, Array
+from replay.arrow.ragged import INT64_MAX, PAD, Array, bools
 from replay.arrow.runs import groups, highest_so_far, run_starts
 from replay.cluster.facts import Clock
 from replay.offsets.evidence import METRICS, Evidence, Row, read_by
@@ -64,52 +64,29 @@ class Drop:
 
 def suspected(history: pa.Table, states: States, offsets: pa.Table) -> Array:
     """Keys (`States.key`) of the partitions in which a replica may have shown less than before; a superset."""
-    rows = offsets.filter(pc.and_(offsets["broker_id"].is_valid(), _shows(offsets)))
+    rows = offsets.filter(offsets["broker_id"].is_valid())
     if not len(rows):
         return np.empty(0, dtype=np.int64)
     keys = keys_of(rows, history, states)
     rows, keys = rows.filter(pa.array(keys >= 0)), keys[keys >= 0]
-    ends = _timed(rows, keys, "log_end_offset", ~_unloaded(rows))
-    checkpoints = pc.equal(rows["source"], CHECKPOINT).to_numpy(zero_copy_only=False)
-    high_watermarks = _timed(rows, keys, "high_watermark", checkpoints)
+    unloaded = pc.and_(pc.is_in(rows["source"], value_set=pa.array(METRICS)), pc.equal(rows["log_end_offset"], 0))
+    ends = _timed(rows, keys, "log_end_offset", ~bools(unloaded))
+    high_watermarks = _timed(rows, keys, "high_watermark", bools(pc.equal(rows["source"], CHECKPOINT)))
     lines = _epoch_starts(rows, keys, history, states)
-    none = _Readings(*(np.empty(0, dtype=np.int64) for _ in range(4)))
-    return np.unique(np.concatenate([_below_earlier(ends, lines), _below_earlier(high_watermarks, none)]))
+    return np.unique(np.append(_below_earlier(ends, lines), _below_earlier(high_watermarks, lines[:, :0])))
 
 
-@dataclass(frozen=True, slots=True)
-class _Readings:
-    """Values that replicas showed, as arrays: key of the partition, broker, time in ms, value."""
-
-    key: Array
-    broker: Array
-    at: Array
-    value: Array
-
-
-def _shows(offsets: pa.Table) -> pa.ChunkedArray:
-    timed = offsets["captured_at_ms"].is_valid()
-    values = pc.or_(offsets["log_end_offset"].is_valid(), offsets["high_watermark"].is_valid())
-    return pc.or_(pc.and_(timed, values), offsets["epoch_start_offset"].is_valid())
-
-
-def _unloaded(rows: pa.Table) -> Array:
-    metric = pc.is_in(rows["source"], value_set=pa.array(METRICS))
-    zero = pc.fill_null(pc.equal(rows["log_end_offset"], 0), False)
-    return pc.and_(metric, zero).to_numpy(zero_copy_only=False)
-
-
-def _timed(rows: pa.Table, keys: Array, column: str, where: Array) -> _Readings:
-    """Values of a column, of the rows where `where` is true that have a value and a capture time."""
-    mask = where & pc.and_(rows[column].is_valid(), rows["captured_at_ms"].is_valid()).to_numpy(zero_copy_only=False)
+def _timed(rows: pa.Table, keys: Array, column: str, where: Array) -> Array:
+    """Values of a column, of the rows where `where` is true that have a value and a capture time: the rows of the
+    matrix (int64) are key of the partition, broker, time in ms, value."""
+    mask = where & bools(pc.and_(rows[column].is_valid(), rows["captured_at_ms"].is_valid()))
     chosen = rows.select(["broker_id", "captured_at_ms", column]).filter(pa.array(mask))
-    broker, at, value = (chosen[name].to_numpy().astype(np.int64) for name in chosen.column_names)
-    return _Readings(keys[mask], broker, at, value)
+    return np.stack([keys[mask], *(chosen[name].to_numpy().astype(np.int64) for name in chosen.column_names)])
 
 
-def _epoch_starts(rows: pa.Table, keys: Array, history: pa.Table, states: States) -> _Readings:
+def _epoch_starts(rows: pa.Table, keys: Array, history: pa.Table, states: States) -> Array:
     """Start offsets in leader-epoch-checkpoints, each at the time when its epoch was opened; the lowest of each epoch
-    on each broker."""
+    on each broker. As from `_timed`."""
     line = rows["epoch_start_offset"].is_valid()
     lines = rows.select(["broker_id", "leader_epoch", "epoch_start_offset"]).append_column("key", pa.array(keys))
     names = ["key", "broker_id", "leader_epoch"]
@@ -118,8 +95,9 @@ def _epoch_starts(rows: pa.Table, keys: Array, history: pa.Table, states: States
     columns = {"key": states.key[opened], "leader_epoch": states.leader_epoch[opened].astype(np.int32)}
     columns["at"] = history["timestamp_ms"].to_numpy()[opened]
     joined = lowest.join(pa.table(columns), ["key", "leader_epoch"], join_type="inner")
-    key, broker, at, start = (joined[n].to_numpy() for n in ("key", "broker_id", "at", "epoch_start_offset_min"))
-    return _Readings(key, broker.astype(np.int64), at, start)
+    return np.stack(
+        [joined[n].to_numpy().astype(np.int64) for n in ("key", "broker_id", "at", "epoch_start_offset_min")]
+    )
 
 
 def opens(states: States) -> Array:
@@ -129,14 +107,13 @@ def opens(states: States) -> Array:
     return (result | run_starts(states.key)) & ~states.removed
 
 
-def _below_earlier(readings: _Readings, others: _Readings) -> Array:
+def _below_earlier(readings: Array, others: Array) -> Array:
     """Keys of the partitions in which a replica shows a value, in either argument, below an earlier one in
-    `readings`."""
-    names = ("key", "broker", "at", "value")
-    key, broker, at, value = (np.concatenate([getattr(s, name) for s in (readings, others)]) for name in names)
+    `readings`. Both as from `_timed`."""
+    key, broker, at, value = np.hstack([readings, others])
     order = np.lexsort((at, broker, key))
     key, value = key[order], value[order]
-    earlier = np.where(order < len(readings.key), value, PAD)
+    earlier = np.where(order < readings.shape[1], value, PAD)
     return key[value < highest_so_far(np.cumsum(run_starts(key, broker[order])), earlier)]
 
 
