@@ -7,7 +7,6 @@ Sources: Kafka's PartitionChangeBuilder (who may be elected from where), KIP-966
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,9 @@ from replay.arrow import sets
 from replay.arrow.ragged import Array, as_lists, bools, to_matrix
 from replay.arrow.schemas import FINDINGS
 from replay.arrow.sets import resize
-from replay.cluster.facts import ClusterFacts
 from replay.controller.transitions import Bucket
 from replay.findings.columns import StatementColumn, finding_ids, finding_table, row_evidence, stated
 from replay.findings.kinds import LAST_REPLICA, LEADERLESS
-from replay.partitions.elections import States
 
 # By kind: severity if the end is known, severity if it is not.
 _SEVERITY = {LEADERLESS: ("medium", "medium"), LAST_REPLICA: ("low", "medium")}
@@ -44,60 +41,47 @@ _ASSUMED = "assumed_default"
 _PLACE = {"broker_id": "leader", "leader_epoch": "leader_epoch", "offset": "offset", "captured_at_ms": "timestamp_ms"}
 
 
-@dataclass(frozen=True, slots=True)
-class Stretches:
-    """Maximal stretches of consecutive known states, as row numbers of the history, one element per stretch.
-
-    first, last: its first and last state. end: the row after it, or -1 if there is none: it lasted to the log's end, or
-    the states after it are unknown.
-    """
-
-    first: Array
-    last: Array
-    end: Array
-
-
-def stretches(states: States, where: Array) -> Stretches:
-    """The maximal stretches of known states for which `where` (bool, one per row of the history) is true."""
-    begins, inside = np.append(states.begins, True), np.append(where, False)
-    goes_on = inside[1:] & inside[:-1] & ~begins[1:]
-    first = np.flatnonzero(where & ~np.append(False, goes_on)[:-1])
-    last = np.flatnonzero(where & ~goes_on)
-    return Stretches(first, last, np.where(begins[last + 1], -1, last + 1))
-
-
 def exposure_findings(bucket: Bucket) -> pa.Table:
     """schemas.FINDINGS of both kinds for a bucket."""
-    history, states, cluster = bucket.history, bucket.states, bucket.facts
-    if not len(history):
+    states = bucket.states
+    if not len(bucket.history):
         return FINDINGS.empty_table()
     isr, elr = states.lists["isr"], states.lists["elr"]
     # A partition with one replica is always in this state, so it is left out.
     alone = states.isr_size + sets.size(sets.without(elr, isr)) == 1
     alone &= (sets.size(states.replicas) > 1) & ~states.removed
-    leaderless = _Exposures(history, states, stretches(states, ~states.removed & (states.leader < 0)), cluster)
-    first = leaderless.spans.first
-    replicas, offset = states.replicas[first], leaderless.first["offset"].to_numpy()
-    known, placed = bucket.availability, resize(bucket.directory_codes_at(first), replicas.shape[1])
+    leaderless = _Exposures(bucket, ~states.removed & (states.leader < 0))
+    begin = leaderless.begin
+    replicas, offset = states.replicas[begin], leaderless.first["offset"].to_numpy()
+    known, placed = bucket.availability, resize(bucket.directory_codes_at(begin), replicas.shape[1])
     # No other batch begins between a record and the start of its own batch.
     could = sets.keep(replicas, known.acceptable(replicas, placed, known.states_after(replicas, offset)))
-    last_replica = _Exposures(history, states, stretches(states, alone), cluster)
-    return pa.concat_tables([_leaderless(leaderless, isr, elr, could), _last_replica(last_replica, isr, elr)])
+    last_replica = _last_replica(_Exposures(bucket, alone), isr, elr)
+    return pa.concat_tables([_leaderless(leaderless, isr, elr, could), last_replica])
 
 
 class _Exposures:
-    """The stretches of one kind, and what the findings of both kinds have in common.
+    """The maximal stretches of known states for which `where` (bool, one per row of the history) is true, and what the
+    findings of both kinds have in common.
 
-    first, last: the first and last state (rows of the history) of each stretch. lasted_ms: by the records' timestamps,
-    at least this where the log lacks its begin (since_snapshot) or its end. ended: whether its end is known; end: the
-    states that follow those of which it is; end_offset, end_ms: of these, -1 for the others.
+    begin, until, after: numbers of the history's rows with the first and last state of each stretch, and of the one
+    after it; -1 if there is none: it lasted to the log's end, or the states after it are unknown. first, last: the
+    first and last state. lasted_ms: by the records' timestamps, at least this where the log lacks its begin
+    (since_snapshot) or its end. ended: whether its end is known; end: the states that follow those of which it is;
+    end_offset, end_ms: of these, -1 for the others.
     """
 
-    def __init__(self, history: pa.Table, states: States, spans: Stretches, cluster: ClusterFacts) -> None:
-        self.states, self.spans, self.cluster = states, spans, cluster
-        self.count = len(spans.first)
-        self.ended = spans.end >= 0
-        rows = (spans.first, spans.last, spans.end[self.ended])
+    def __init__(self, bucket: Bucket, where: Array) -> None:
+        history, states, cluster = bucket.history, bucket.states, bucket.facts
+        self.states, self.cluster = states, cluster
+        begins, inside = np.append(states.begins, True), np.append(where, False)
+        goes_on = inside[1:] & inside[:-1] & ~begins[1:]
+        self.begin = np.flatnonzero(where & ~np.append(False, goes_on)[:-1])
+        self.until = np.flatnonzero(where & ~goes_on)
+        self.after = np.where(begins[self.until + 1], -1, self.until + 1)
+        self.count = len(self.begin)
+        self.ended = self.after >= 0
+        rows = (self.begin, self.until, self.after[self.ended])
         self.first, self.last, self.end = (history.take(pa.array(row)) for row in rows)
         self.end_offset, self.end_ms = (self.after_end(history[n].to_numpy(), -1) for n in ("offset", "timestamp_ms"))
         # Where a gap follows, the last known state ends at it (clip_validity).
@@ -112,7 +96,7 @@ class _Exposures:
 
     def after_end(self, values: Array, missing: Any) -> Array:
         """One value per stretch: that of the state after it (`values`: one per row of the history), else `missing`."""
-        return np.where(self.ended, values[self.spans.end], missing)
+        return np.where(self.ended, values[self.after], missing)
 
     def findings(self, kind: str, statements: Sequence[StatementColumn], **more: pa.Array) -> pa.Table:
         """schemas.FINDINGS of the stretches. more: columns that only this kind has."""
@@ -160,9 +144,9 @@ class _Exposures:
 def _leaderless(found: _Exposures, isr: Array, elr: Array, could: Array) -> pa.Table:
     """Findings of stretches without a leader. isr, elr: of every row of the history, from `ragged.to_matrix`. could: of
     each stretch, the replicas that an unclean election could have elected when it began."""
-    states, spans = found.states, found.spans
-    isr, elr = isr[spans.last], elr[spans.last]
-    led, offset, epoch = states.previous_leader[spans.first], found.first["offset"], states.leader_epoch[spans.first]
+    states, begin = found.states, found.begin
+    isr, elr = isr[found.until], elr[found.until]
+    led, offset, epoch = states.previous_leader[begin], found.first["offset"], states.leader_epoch[begin]
     waits_for, waiting = _waiting_for(found, isr, elr)
     statements = [
         stated("leader_lost", led >= 0, brokers=led, offset=offset, leader_epoch=epoch),
@@ -180,7 +164,7 @@ def _leaderless(found: _Exposures, isr: Array, elr: Array, could: Array) -> pa.T
 
 def _waiting_for(found: _Exposures, isr: Array, elr: Array) -> tuple[Array, list[StatementColumn]]:
     """Whose return the last state of each stretch waits for, and the statements of it. isr, elr: of that state."""
-    known, replicas = to_matrix(found.last["last_known_elr"]), found.states.replicas[found.spans.last]
+    known, replicas = to_matrix(found.last["last_known_elr"]), found.states.replicas[found.until]
     in_isr = ~sets.is_empty(isr)
     in_elr = ~in_isr & ~sets.is_empty(elr)
     # Only replicas are elected (LeaderAcceptor), the last known leader only if the list has one member.
@@ -202,7 +186,7 @@ def _waiting_for(found: _Exposures, isr: Array, elr: Array) -> tuple[Array, list
 
 def _unclean_candidates(found: _Exposures, could: Array) -> Iterator[StatementColumn]:
     """The replicas that an unclean election could have elected, and whether the config allowed one."""
-    replicas, offset = found.states.replicas[found.spans.first], found.first["offset"]
+    replicas, offset = found.states.replicas[found.begin], found.first["offset"]
     alive = sets.keep(replicas, found.cluster.brokers.active_members(replicas, offset.to_numpy()))
     yield stated("replicas_alive", np.ones(found.count, dtype=bool), brokers=alive, offset=offset)
     yield stated("unclean_possible", ~sets.is_empty(could), brokers=could)
@@ -232,9 +216,9 @@ def _ending(found: _Exposures, isr: Array, elr: Array) -> Iterator[StatementColu
 
 def _last_replica(found: _Exposures, isr: Array, elr: Array) -> pa.Table:
     """Findings of stretches with one last replica. isr, elr: of every row of the history."""
-    states, spans = found.states, found.spans
+    states = found.states
     everywhere = np.ones(found.count, dtype=bool)
-    places = (spans.first, spans.last, spans.end)
+    places = (found.begin, found.until, found.after)
     begin, last, holders_after = (sets.join(isr[rows], elr[rows]) for rows in places)
     begin, last, offset = begin.max(axis=1), last.max(axis=1), found.end_offset
     removed = found.after_end(states.removed, False)
@@ -244,8 +228,8 @@ def _last_replica(found: _Exposures, isr: Array, elr: Array) -> pa.Table:
     min_isr, source = found.last["min_isr"], found.last["min_isr_source"]
     assumed = bools(pc.equal(source, _ASSUMED))
     led_states = np.append(0, np.cumsum(states.leader >= 0))
-    led = led_states[spans.last + 1] - led_states[spans.first]
-    whole = led == spans.last + 1 - spans.first
+    led = led_states[found.until + 1] - led_states[found.begin]
+    whole = led == found.until + 1 - found.begin
     statements = [
         stated("last_replica", everywhere, brokers=begin, offset=found.first["offset"]),
         stated("last_replica_at_end", begin != last, brokers=last),
