@@ -25,7 +25,7 @@ from replay.whatif import recovery_policies
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif.scenario import Course, Scenario, loss_with_min_isr
 from replay.whatif.simulation import Simulation, simulate_all
-from replay.whatif.steps import Steps, Subjects, merged, steps_of
+from replay.whatif.steps import Steps, Subjects, steps_of
 
 DEPRIORITIZED_LEADER = "deprioritized_recorded_leader"
 _FOREVER = INT64_MAX - 1
@@ -128,19 +128,12 @@ class _Simulated:
         self.led = last_true(bucket.states.leader >= 0)
 
     def _all_steps(self, compared: Compared) -> Steps:
-        """The steps of all subjects. Two subjects may share the state where one ends and the next begins, so every
-        other subject is taken at a time."""
-        halves = []
-        bases = np.append(np.unique(self.bucket.facts.broker_events.batch), _FOREVER)
-        for parity in range(min(2, len(self.subjects.start))):
-            own = np.arange(parity, len(self.subjects.start), 2)
-            some = take(self.subjects, own)
-            # Of a broker's events, which may be many, only those up to the batch of the subject's last state.
-            until = bases[np.searchsorted(bases, self.batch[some.last], side="right")]
-            steps = steps_of(self.bucket, compared, replace(some, until=until))
-            inside = take(steps, np.flatnonzero(steps.batch <= self.batch[some.last[steps.subject]]))
-            halves.append(replace(inside, subject=own[inside.subject]))
-        return merged(halves)
+        """The steps of all subjects."""
+        last, bases = self.batch[self.subjects.last], np.unique(self.bucket.facts.broker_events.batch)
+        # Of a broker's events, which may be many, only those up to the batch of the subject's last state.
+        until = np.append(bases, _FOREVER)[np.searchsorted(bases, last, side="right")]
+        steps = steps_of(self.bucket, compared, replace(self.subjects, until=until))
+        return take(steps, np.flatnonzero(steps.batch <= last[steps.subject]))
 
     def without_leaders(self) -> Iterator[tuple[str, Scenario, list[int]]]:
         """The scenarios of DEPRIORITIZED_LEADER, as from `_scenarios`: one for all windows, more only if a subject has

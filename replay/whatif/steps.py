@@ -40,7 +40,8 @@ _NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """The stretches of known states to simulate: at least one, ascending, as row numbers of the history.
+    """The stretches of known states to simulate: at least one, ascending, as row numbers of the history. The state with
+    which one ends may be that with which the next one begins.
 
     start: the state to begin with; last: the last recorded state in the range; until: metadata offset where the stretch
     ends. stops: it ends with `last`, after which nothing is known or the partition is gone. to_offset: of the range.
@@ -53,7 +54,7 @@ class Subjects:
     to_offset: int
 
     def of(self, rows: Array) -> Array:
-        """The subject that contains each row; -1 for rows in none."""
+        """The subject that contains each row, of two the later one; -1 for rows in none."""
         at = np.searchsorted(self.start, rows, side="right") - 1
         return np.where((at >= 0) & (rows <= self.last[np.maximum(at, 0)]), at, -1)
 
@@ -102,7 +103,7 @@ def subjects_of(history: pa.Table, states: States, from_offset: int, to_offset: 
 def steps_of(bucket: Bucket, compared: Compared, subjects: Subjects, rebalanced: Sequence[int] = ()) -> Steps:
     """All steps of the subjects. compared: all changes of the bucket. rebalanced: offsets at which preferred leaders
     are to be elected."""
-    return merged(
+    steps = joined(
         [
             _requests(bucket, compared, subjects),
             _broker_steps(bucket, subjects),
@@ -110,25 +111,21 @@ def steps_of(bucket: Bucket, compared: Compared, subjects: Subjects, rebalanced:
             _rebalances(bucket.history, subjects, rebalanced),
         ]
     )
-
-
-def merged(pieces: Sequence[Steps]) -> Steps:
-    """The steps of all pieces (at least one), sorted."""
-    steps = joined(pieces)
     return take(steps, np.lexsort((steps.offset, steps.subject)))
 
 
 def _requests(bucket: Bucket, compared: Compared, subjects: Subjects) -> Steps:
-    history, (_, inside) = bucket.history, ranges(subjects.start + 1, subjects.last - subjects.start)
+    history, (subject, inside) = bucket.history, ranges(subjects.start + 1, subjects.last - subjects.start)
     at = np.searchsorted(compared.rows, inside)
-    at = at[np.append(compared.rows, -1)[at] == inside]
-    rows, trigger = compared.rows[at], compared.trigger(at)
+    known = np.append(compared.rows, -1)[at] == inside
+    subject, rows, trigger = subject[known], inside[known], compared.trigger(at[known])
     # A change that nothing explains is assumed to be its leader's request.
     trigger[trigger == np.array(None)] = ALTER_PARTITION
-    rows, trigger = (values[np.isin(trigger.astype(str), _REQUESTS)] for values in (rows, trigger))
+    asked = np.isin(trigger.astype(str), _REQUESTS)
+    subject, rows, trigger = (values[asked] for values in (subject, rows, trigger))
     columns = ("offset", "batch_base_offset", "timestamp_ms")
     offset, batch, timestamp_ms = (history[name].to_numpy()[rows] for name in columns)
-    return Steps(subjects.of(rows), offset, batch, timestamp_ms, trigger, np.full(len(rows), _NOBODY), offset, rows)
+    return Steps(subject, offset, batch, timestamp_ms, trigger, np.full(len(rows), _NOBODY), offset, rows)
 
 
 def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
