@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replay.arrow.once import once_each
 from replay.arrow.ragged import INT64_MAX, Array, Row
 from replay.cluster.branches import Holders
 
@@ -24,7 +25,6 @@ class LogBatches:
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table.combine_chunks()
-        self._columns: dict[str, Array] = {}
 
     @classmethod
     def of(cls, rows: "Sequence[Row] | LogBatches") -> "LogBatches":
@@ -37,13 +37,12 @@ class LogBatches:
         rows: list[Row] = self.table.slice(row, 1).to_pylist()
         return rows[0]
 
+    @once_each
     def column(self, name: str) -> Array:
         """A column of whole numbers as int64; of booleans, of which null is False, as such."""
-        if name not in self._columns:
-            values = self.table[name] if len(self) else pa.chunked_array([], pa.int64())
-            values = values.fill_null(False) if pa.types.is_boolean(values.type) else values.cast(pa.int64())
-            self._columns[name] = values.to_numpy()
-        return self._columns[name]
+        values = self.table[name] if len(self) else pa.chunked_array([], pa.int64())
+        values = values.fill_null(False) if pa.types.is_boolean(values.type) else values.cast(pa.int64())
+        return values.to_numpy()
 
     @cached_property
     def holders(self) -> Holders:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from replay.arrow.once import once_each
 from replay.arrow.ragged import PAD, Array, masks, to_matrix
 from replay.arrow.sets import all_within, has, without
 from replay.cluster.broker_events import (
@@ -29,12 +30,10 @@ class Lists:
 
     def __init__(self, history: pa.Table) -> None:
         self._history = history
-        self._made: dict[str, Array] = {}
 
+    @once_each
     def __getitem__(self, name: str) -> Array:
-        if name not in self._made:
-            self._made[name] = to_matrix(self._history[name])
-        return self._made[name]
+        return to_matrix(self._history[name])
 
     def at(self, name: str, rows: Array) -> Array:
         """The lists of some states."""

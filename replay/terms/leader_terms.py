@@ -10,6 +10,7 @@ from itertools import islice, pairwise, takewhile, zip_longest
 
 import numpy as np
 
+from replay.arrow.once import once_each
 from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.runs import run_starts
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
@@ -58,11 +59,6 @@ class Unserved:
 @dataclass(eq=False)
 class LeaderTerms(ReplicaLogs):
     """The leader terms of one partition."""
-
-    _absences: dict[int, Array] = field(default_factory=dict, init=False)
-    _leaders: dict[int, Leaders] = field(default_factory=dict, init=False)
-    _unserved: dict[int, list[Unserved]] = field(default_factory=dict, init=False)
-    _serving: dict[int, list[int]] = field(default_factory=dict, init=False)
 
     @cached_property
     def all_terms(self) -> list[LeaderTerm]:
@@ -200,6 +196,7 @@ class LeaderTerms(ReplicaLogs):
             return False
         return session.was_alone_until(int(self.facts.timestamp_ms[row]) + PROPAGATION_MS)
 
+    @once_each
     def unserved(self, broker: int) -> list[Unserved]:
         """When a high watermark of the broker may be one that no client ever had.
 
@@ -209,11 +206,9 @@ class LeaderTerms(ReplicaLogs):
         partitions are before the cluster's default of min ISR, but not before the topic's (BrokerMetadataPublisher,
         LogManager.startup).
         """
-        if broker not in self._unserved:
-            terms = [term for term in self.all_terms if term.leader == broker]
-            found = [*(self._unserved_in(term) for term in terms), *self._read_again_alone(broker)]
-            self._unserved[broker] = [each for each in found if each is not None]
-        return self._unserved[broker]
+        terms = [term for term in self.all_terms if term.leader == broker]
+        found = [*(self._unserved_in(term) for term in terms), *self._read_again_alone(broker)]
+        return [each for each in found if each is not None]
 
     def _read_again_alone(self, broker: int) -> Iterator[Unserved]:
         """The same of processes that, after a power failure, may have read again of a time at which the broker was
@@ -278,12 +273,11 @@ class LeaderTerms(ReplicaLogs):
         written_ms = self.cluster.checkpoint_interval_ms + PROPAGATION_MS
         return end, None if end == self.end else int(self.facts.timestamp_ms[end]) + written_ms
 
+    @once_each
     def _served_again(self, broker: int) -> list[int]:
         """The rows, in order, from which on the broker's high watermark is a serving leader's; last, the end."""
-        if broker not in self._serving:
-            again = [t.first for t in self.all_terms if t.leader == broker and self.learned(t)]
-            self._serving[broker] = sorted({*self.taken_in(broker), *again, self.end})
-        return self._serving[broker]
+        again = [t.first for t in self.all_terms if t.leader == broker and self.learned(t)]
+        return sorted({*self.taken_in(broker), *again, self.end})
 
     def took_over(self, term: LeaderTerm) -> bool:
         """Whether no earlier leader can go on: this one learned that it leads, or there was none.
@@ -430,21 +424,20 @@ class LeaderTerms(ReplicaLogs):
         earlier = any(self.broken_within(row)) or self.facts.anchored[self.facts.stretch[row]]
         return broker == term.leader or not earlier
 
+    @once_each
     def leaders(self, stretch: int) -> Leaders:
         """The leaders of the stretch of known states that begins with that row."""
-        if stretch not in self._leaders:
-            states, facts = self.states, self.facts
-            rows = np.arange(stretch, self.end)
-            rows = rows[facts.stretch[rows] == stretch]
-            opened = rows[(states.leader[rows] >= 0) & (facts.changes[rows] | (rows == stretch))]
-            broken = self.broken_within(int(rows[-1]))
-            self._leaders[stretch] = Leaders(
-                states.leader_epoch[opened].tolist(),
-                states.leader[opened].tolist(),
-                known_from=int(states.leader_epoch[stretch]) + int(facts.anchored[stretch]),
-                written_twice=frozenset(e for t in broken for e in states.leader_epoch[t.first : t.end].tolist()),
-            )
-        return self._leaders[stretch]
+        states, facts = self.states, self.facts
+        rows = np.arange(stretch, self.end)
+        rows = rows[facts.stretch[rows] == stretch]
+        opened = rows[(states.leader[rows] >= 0) & (facts.changes[rows] | (rows == stretch))]
+        broken = self.broken_within(int(rows[-1]))
+        return Leaders(
+            states.leader_epoch[opened].tolist(),
+            states.leader[opened].tolist(),
+            known_from=int(states.leader_epoch[stretch]) + int(facts.anchored[stretch]),
+            written_twice=frozenset(e for t in broken for e in states.leader_epoch[t.first : t.end].tolist()),
+        )
 
     def configs_from(self, row: int) -> int:
         """The first row, in the stretch, of which the configs may be what the leader goes by when it learns of a row.
@@ -483,18 +476,17 @@ class LeaderTerms(ReplicaLogs):
                     lower[later - self.first] = min(lower[later - self.first], least[row - self.first - 1])
         return facts.below[rows] & (self.states.isr_size[rows] < lower)
 
+    @once_each
     def absent(self, broker: int) -> Array:
         """For every row of the partition, the number of the last row up to it in which the broker was no member; -1 for
         none. Members are in the ISR, or in the ELR while the feature was on and the high watermark did not advance."""
-        if broker not in self._absences:
-            inside = slice(self.first, self.end)
-            states, facts = self.states, self.facts
-            held = self.is_in_isr(broker).copy()
-            eligible = ((self.bits(broker) & states.elr[inside]) != 0) & facts.elr_on[inside]
-            if eligible.any():
-                held |= eligible & self._surely_below & ~self._raised
-            self._absences[broker] = np.maximum.accumulate(np.where(held, -1, np.arange(self.first, self.end)))
-        return self._absences[broker]
+        inside = slice(self.first, self.end)
+        states, facts = self.states, self.facts
+        held = self.is_in_isr(broker).copy()
+        eligible = ((self.bits(broker) & states.elr[inside]) != 0) & facts.elr_on[inside]
+        if eligible.any():
+            held |= eligible & self._surely_below & ~self._raised
+        return np.maximum.accumulate(np.where(held, -1, np.arange(self.first, self.end)))
 
     def last_membership(self, broker: int, row: int) -> int | None:
         """The last row up to this one, in its stretch, in which the broker was a member; None if there is none."""

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from replay.arrow.once import once_each
 from replay.arrow.ragged import INT64_MAX, Array, mask_of, members_of
 from replay.arrow.runs import run_starts
 from replay.cluster.boots import is_same_boot, ran_until_read
@@ -66,11 +67,6 @@ class ReplicaLogs:
     recorded: Recorded
     lines: BrokerLines = NO_LINES
     scrapes: Mapping[int, Sequence[Scrape]] = field(default_factory=dict)
-    _unsettled: dict[int, list[int]] = field(default_factory=dict, init=False)
-    _taken_in: dict[int, list[int]] = field(default_factory=dict, init=False)
-    _spans: dict[int, list[tuple[int, int]]] = field(default_factory=dict, init=False)
-    _bits: dict[int, Array] = field(default_factory=dict, init=False)
-    _in_isr: dict[int, Array] = field(default_factory=dict, init=False)
 
     @cached_property
     def times(self) -> list[int]:
@@ -202,13 +198,12 @@ class ReplicaLogs:
     def _is_within(self, times: Sequence[int | None], since_ms: int, until_ms: int) -> bool:
         return self.cluster.clock.may_be_within(times, since_ms - PROPAGATION_MS, until_ms + PROPAGATION_MS)
 
+    @once_each
     def taken_in(self, broker: int) -> list[int]:
         """The rows in which another leader has just taken the broker into the ISR."""
-        if broker not in self._taken_in:
-            joined = self._joins(broker, np.arange(self.first, self.end))
-            found = joined[~self.facts.anchored[joined] & (self.states.leader[joined] != broker)]
-            self._taken_in[broker] = found.tolist()
-        return self._taken_in[broker]
+        joined = self._joins(broker, np.arange(self.first, self.end))
+        found = joined[~self.facts.anchored[joined] & (self.states.leader[joined] != broker)]
+        return found.tolist()
 
     def _joins(self, broker: int, rows: Array) -> Array:
         """Of consecutive rows, those in which the broker has just joined the ISR while somebody leads."""
@@ -266,29 +261,26 @@ class ReplicaLogs:
         led = self.states.leader[self.first + 1 : row + 1][self.facts.changes[self.first + 1 : row + 1]]
         return bool(self.facts.anchored[self.first]) or not set(led.tolist()) <= {broker, -1}
 
+    @once_each
     def _replica_spans(self, broker: int) -> list[tuple[int, int]]:
         """From when to when, in ms, the broker was a replica of the partition."""
-        if broker not in self._spans:
-            is_replica, times = self.bits(broker) != 0, [*self.times, self.end_ms]
-            starts = [*np.flatnonzero(run_starts(is_replica)).tolist(), len(is_replica)]
-            self._spans[broker] = [(times[a], times[b]) for a, b in pairwise(starts) if is_replica[a]]
-        return self._spans[broker]
+        is_replica, times = self.bits(broker) != 0, [*self.times, self.end_ms]
+        starts = [*np.flatnonzero(run_starts(is_replica)).tolist(), len(is_replica)]
+        return [(times[a], times[b]) for a, b in pairwise(starts) if is_replica[a]]
 
     def in_isr(self, broker: int, row: int) -> bool:
         """Whether the broker is in the row's ISR."""
         return bool(self.is_in_isr(broker)[row - self.first])
 
+    @once_each
     def is_in_isr(self, broker: int) -> Array:
         """For each row of the partition, whether the broker is in its ISR."""
-        if broker not in self._in_isr:
-            self._in_isr[broker] = (self.bits(broker) & self.states.isr[self.first : self.end]) != 0
-        return self._in_isr[broker]
+        return (self.bits(broker) & self.states.isr[self.first : self.end]) != 0
 
+    @once_each
     def bits(self, broker: int) -> Array:
         """For each row of the partition, the broker's bit in the row's masks; 0 if it is no replica."""
-        if broker not in self._bits:
-            self._bits[broker] = mask_of(self.states.replicas[self.first : self.end], broker)
-        return self._bits[broker]
+        return mask_of(self.states.replicas[self.first : self.end], broker)
 
     def settled(self, row: Row) -> int | None:
         """The leader epoch under which the row's replica had been in sync, on a running broker, for `settled_ms` when
@@ -315,13 +307,13 @@ class ReplicaLogs:
             return timestamp_ms <= self.end_ms
         return not self.facts.anchored[self.first + following] or timestamp_ms <= self.times[following - 1]
 
+    @once_each
     def breaks(self, broker: int) -> list[int]:
         """For every row of the partition (counted from its first), the last one up to it without a leader, without the
         broker in the ISR, or (counted from the next row on) followed by unknown states; -1 for none."""
-        if broker in self._unsettled:
-            return self._unsettled[broker]
         inside, states = slice(self.first, self.end), self.states
         index = np.arange(self.end - self.first)
         out = np.where(self.is_in_isr(broker) & (states.leader[inside] >= 0), -1, index)
         out = np.where(self.facts.anchored[inside], np.maximum(out, index - 1), out)
-        return self._unsettled.setdefault(broker, np.maximum.accumulate(out).tolist())
+        last: list[int] = np.maximum.accumulate(out).tolist()
+        return last
