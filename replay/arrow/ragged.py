@@ -1,4 +1,4 @@
-"""Ragged integer lists (replicas, ISR, ELR) in NumPy: padded matrices, and bit masks over each row's replica list."""
+"""Ragged integer lists (replicas, ISR, ELR) in NumPy: padded matrices."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 
 INT64_MAX = int(np.iinfo(np.int64).max)
 PAD = np.iinfo(np.int64).min
-WORD_BITS = 64
 
 Array = np.ndarray[Any, Any]
 Row = dict[str, Any]
@@ -87,26 +86,3 @@ def sort_order(*keys: Array) -> Array:
             values = (values - lowest).astype(np.uint16)
         order = order.take(np.argsort(values, kind="stable"))
     return order
-
-
-def masks(replicas: Array, members: Array) -> Array:
-    """One bit mask per row: bit j is set when the row's j-th replica is among its members.
-
-    replicas, members: matrices from `to_matrix` with the same number of rows. Returns uint64 masks, or Python integers
-    (dtype object) if any row has more than 64 replicas. A member that is not a replica sets no bit.
-    """
-    hit = np.zeros(replicas.shape, dtype=bool)
-    for column in members.T:
-        hit |= replicas == column[:, None]
-    return _bits(hit & (replicas != PAD))
-
-
-def mask_of(replicas: Array, member: Array | int) -> Array:
-    """The masks for a single member: of all rows, or one per row, e.g. the leader."""
-    wanted = member if isinstance(member, int) else np.reshape(member, (-1, 1))
-    return _bits((replicas == wanted) & (replicas != PAD))
-
-
-def _bits(hit: Array) -> Array:
-    kind = np.dtype(object) if hit.shape[1] > WORD_BITS else np.dtype(np.uint64)
-    return hit.astype(kind) @ np.array([1 << j for j in range(hit.shape[1])], dtype=kind)

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from replay.arrow.once import once_each
-from replay.arrow.ragged import PAD, Array, masks, to_matrix
-from replay.arrow.sets import all_within, has, without
+from replay.arrow.ragged import PAD, Array, to_matrix
+from replay.arrow.sets import all_within, has, is_in, without
 from replay.cluster.broker_events import (
     AFTER_CHANGES,
     CONTROLLED_SHUTDOWN,
@@ -93,7 +93,7 @@ class Change:
         return self._ended(self.before.adding, self.before.removing)
 
     def _ended(self, stays: Array, goes: Array) -> Array:
-        gone = masks(goes, self.after.replicas) == 0
+        gone = ~is_in(goes, self.after.replicas).any(axis=1)
         # A reassignment that is redirected may add and remove the same replica.
         kept = all_within(without(stays, goes), self.after.replicas)
         return self.before.under_way & ~self.after.under_way & kept & gone

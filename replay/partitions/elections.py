@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import schemas
-from replay.arrow.ragged import PAD, Array, as_lists, bools, masks, to_lengths
+from replay.arrow.ragged import PAD, Array, as_lists, bools, to_lengths
 from replay.arrow.runs import last_true, last_true_before, run_starts
 from replay.arrow.schemas import PROVENANCE_NAMES
-from replay.arrow.sets import has, keep
+from replay.arrow.sets import has, is_in, keep
 from replay.cluster.broker_events import nearest, went_offline
 from replay.cluster.facts import ClusterFacts
 from replay.partitions.election_actors import Change, Lists, actors, changes_at
@@ -49,12 +49,13 @@ LOST = "AAAAAAAAAAAAAAAAAAAAAg"
 class States:
     """A history as arrays, one element per row. A removed row has leader -1 and empty lists.
 
-    lists: the list columns as matrices. key: one number per partition, at least 0. begins: the row does not continue a
-    known state (it is the first row, from a snapshot, or after a removal). taken_in: the row's leader joined the ISR in
-    the change that completes a reassignment. The old leader requested that change, so it confirms that the new one was
-    in sync (Kafka's ReplicationControlManager.alterPartition). marked: the row newly marks the leader RECOVERING, so
-    the controller itself records that it may lack acknowledged records (KIP-704). recovering: the row's leader is
-    RECOVERING.
+    lists: the list columns as matrices; replicas: one of them. isr, elr, holders: whether each replica is in the ISR,
+    the ELR, either (bool matrices in the shape of replicas). key: one number per partition, at least 0. begins: the row
+    does not continue a known state (it is the first row, from a snapshot, or after a removal). taken_in: the row's
+    leader joined the ISR in the change that completes a reassignment. The old leader requested that change, so it
+    confirms that the new one was in sync (Kafka's ReplicationControlManager.alterPartition). marked: the row newly
+    marks the leader RECOVERING, so the controller itself records that it may lack acknowledged records (KIP-704).
+    recovering: the row's leader is RECOVERING.
     """
 
     lists: Lists
@@ -81,12 +82,14 @@ class States:
         known = (before >= last_true(self.begins)) & ~self.begins
         return np.where(known, self.leader[np.maximum(before, 0)], -1)
 
+    def led_by_holder(self, rows: Array) -> Array:
+        """Whether the leader of each of some rows was in the ISR or the ELR of the row before."""
+        before = np.maximum(rows - 1, 0)
+        return ((self.replicas[before] == self.leader[rows, None]) & self.holders[before]).any(axis=1)
+
 
 def states_of(history: pa.Table) -> States:
-    """Convert a schemas.PARTITION_HISTORY, sorted by (topic_id, partition, offset), to arrays.
-
-    isr, elr and holders (their union) are bit masks over the row's own replica list (`ragged.masks`).
-    """
+    """Convert a schemas.PARTITION_HISTORY, sorted by (topic_id, partition, offset), to arrays."""
     topic = history["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     # A sum: a damaged record's partition may be negative. No key is.
     key = (topic + 1 << 32) + history["partition"].to_numpy().astype(np.int64)
@@ -95,7 +98,7 @@ def states_of(history: pa.Table) -> States:
     begins |= bools(pc.equal(history["origin"], "checkpoint"))
     lists = Lists(history)
     replicas, isr = lists["replicas"], lists["isr"]
-    isr_mask, elr_mask = masks(replicas, isr), masks(replicas, lists["elr"])
+    in_isr, in_elr = is_in(replicas, isr), is_in(replicas, lists["elr"])
     recovering = bools(pc.equal(history["leader_recovery_state"], "RECOVERING"))
     leader = pc.fill_null(history["leader"], -1).to_numpy().astype(np.int64)
     return States(
@@ -108,9 +111,9 @@ def states_of(history: pa.Table) -> States:
         min_isr=pc.fill_null(history["min_isr"], 1).to_numpy().astype(np.int64),
         min_isr_known=~bools(pc.equal(history["min_isr_source"], "assumed_default")),
         isr_size=(isr != PAD).sum(axis=1),
-        isr=isr_mask,
-        elr=elr_mask,
-        holders=isr_mask | elr_mask,
+        isr=in_isr,
+        elr=in_elr,
+        holders=in_isr | in_elr,
         replicas=replicas,
         taken_in=_taken_in(history, lists, begins, leader, recovering),
         marked=recovering & ~np.append(False, recovering[:-1])[: len(recovering)] & ~begins,

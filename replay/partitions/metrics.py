@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import schemas
-from replay.arrow.ragged import Array, mask_of, to_lengths, to_matrix
+from replay.arrow.ragged import Array, to_lengths, to_matrix
 from replay.arrow.runs import last_true, next_true, run_starts
 from replay.cluster.configs import ElectionConfigs
 from replay.cluster.log import LogRange
@@ -223,8 +223,7 @@ def _gauges(history: pa.Table, states: States, points: Points) -> tuple[Array, A
 def _recovered(states: States) -> Array:
     """Row numbers that elect a leader from outside the ISR and ELR of the previous row."""
     rows = leader_changes(states)
-    held = (mask_of(states.replicas[rows - 1], states.leader[rows]) & states.holders[rows - 1]) != 0
-    return rows[(states.leader[rows] >= 0) & ~held]
+    return rows[(states.leader[rows] >= 0) & ~states.led_by_holder(rows)]
 
 
 def _run_starts(course: ClusterCourse) -> Array:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from replay.arrow.ragged import PAD, Array, mask_of
+from replay.arrow.ragged import PAD, Array
 from replay.arrow.runs import last_true, last_true_before, next_true
 from replay.partitions.elections import States, leader_changes
 
@@ -33,8 +33,7 @@ def exposing(states: States) -> Array:
     the ELR of the previous row (whatever the recovery state), unless the old leader added it to the ISR in the same
     change.
     """
-    before = np.maximum(np.arange(len(states.key)) - 1, 0)
-    held = (mask_of(states.replicas[before], states.leader) & states.holders[before]) != 0
+    held = states.led_by_holder(np.arange(len(states.key)))
     return ~states.removed & ((states.leader < 0) | states.marked | ~(held | states.begins | states.taken_in))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import INT64_MAX, Array, bools, mask_of, sort_order, to_lengths
+from replay.arrow.ragged import INT64_MAX, Array, bools, sort_order, to_lengths
 from replay.arrow.runs import Events, last_true, last_true_before, next_true, run_starts
 from replay.cluster.configs import LAYERS
 from replay.cluster.facts import ClusterFacts
@@ -168,8 +168,9 @@ def from_elr(states: States, facts: StateFacts) -> Array:
     committed alone."""
     rows, result = np.flatnonzero(facts.changes & (states.leader >= 0)), np.zeros(len(states.key), dtype=bool)
     before = rows - 1
-    bit = mask_of(states.replicas[before], states.leader[rows])
-    result[rows] = (states.leader[before] >= 0) & ((bit & states.elr[before]) != 0) & ((bit & states.isr[before]) == 0)
+    own = states.replicas[before] == states.leader[rows, None]
+    in_isr, in_elr = ((own & of[before]).any(axis=1) for of in (states.isr, states.elr))
+    result[rows] = (states.leader[before] >= 0) & in_elr & ~in_isr
     return result
 
 
@@ -197,9 +198,9 @@ def _may_lack_acknowledged(
 
 def _since(states: States, facts: StateFacts, members: Array, rows: Array, brokers: Array) -> Array:
     """Since which row of the stretch each broker has been a member, up to `rows`; after these if it is none. The first
-    row of the stretch if the replicas have changed since. members: bit masks over each row's replicas."""
+    row of the stretch if the replicas have changed since. members: which replicas of each row are (bool)."""
     replicas, first = states.replicas, facts.stretch[rows, None]
-    lacking = [last_true((members & (1 << j)) == 0)[rows] for j in range(replicas.shape[1])]
+    lacking = [last_true(~of_place)[rows] for of_place in members.T]
     since = np.maximum(np.stack(lacking, axis=1) + 1, first)
     since = np.where(since > last_true(run_starts(*replicas.T))[rows, None], since, first)
     found: Array = np.where(replicas[rows] == brokers[:, None], since, INT64_MAX).min(axis=1)

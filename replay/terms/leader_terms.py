@@ -483,7 +483,7 @@ class LeaderTerms(ReplicaLogs):
         inside = slice(self.first, self.end)
         states, facts = self.states, self.facts
         held = self.is_in_isr(broker).copy()
-        eligible = ((self.bits(broker) & states.elr[inside]) != 0) & facts.elr_on[inside]
+        eligible = (self.places_of(broker) & states.elr[inside]).any(axis=1) & facts.elr_on[inside]
         if eligible.any():
             held |= eligible & self._surely_below & ~self._raised
         return np.maximum.accumulate(np.where(held, -1, np.arange(self.first, self.end)))

@@ -202,7 +202,7 @@ def joined_by_an_earlier_process(terms: LeaderTerms, broker: int, joined: int) -
 
 def _of_features(terms: LeaderTerms, broker: int, joined: int, before: int) -> Iterator[Premise]:
     states, facts = terms.states, terms.facts
-    if bool(facts.elr_on[joined : before + 1].all()) and not bool((states.elr[before : before + 1] == 0).all()):
+    if bool(facts.elr_on[joined : before + 1].all()) and states.elr[before].any():
         yield Premise("premise_feature_on", True)
 
 
@@ -252,13 +252,13 @@ def is_passed_over(terms: LeaderTerms, row: int) -> bool:
     # What an earlier epoch of the term shows is not of the process that was elected again.
     if own is None or _alive(terms, leader, row).holds or (row == own.first and terms.learned(own)):
         return False
-    was_member = terms.bits(leader)[row - 1 - terms.first] & states.holders[row - 1]
+    was_member = (terms.places_of(leader)[row - 1 - terms.first] & states.holders[row - 1]).any()
     later = [term for term in terms.terms_within(row, terms.end) if term.first > row]
     if later and was_member and not terms.facts.marked[row]:
         return True
     following = next((term.leader for term in later if term.leader != leader), None)
-    bit = int(terms.bits(leader if following is None else following)[row - terms.first])
-    return bool(int(states.holders[row]) & (~bit if following is None else bit))
+    own = terms.places_of(leader if following is None else following)[row - terms.first]
+    return bool((states.holders[row] & (~own if following is None else own)).any())
 
 
 def _leaders(terms: LeaderTerms, broker: int, row: int) -> Premise:

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from replay.arrow.once import once_each
-from replay.arrow.ragged import INT64_MAX, Array, mask_of, members_of
+from replay.arrow.ragged import INT64_MAX, Array, members_of
 from replay.arrow.runs import run_starts
 from replay.cluster.boots import is_same_boot, ran_until_read
 from replay.cluster.facts import ClusterFacts
@@ -212,7 +212,7 @@ class ReplicaLogs:
 
     def was_replica(self, broker: int, first: int, end: int) -> bool:
         """Whether the broker was a replica in all rows [first, end): Kafka deletes the log of one that is none."""
-        return bool((self.bits(broker)[first - self.first : end - self.first] != 0).all())
+        return bool(self._is_replica(broker)[first - self.first : end - self.first].all())
 
     def ran_as_replica(self, broker: int, until_ms: int, needed: int, since_ms: int = 0) -> bool:
         """Whether a process of the broker did between two times, as a replica, what it does every so many ms."""
@@ -264,7 +264,7 @@ class ReplicaLogs:
     @once_each
     def _replica_spans(self, broker: int) -> list[tuple[int, int]]:
         """From when to when, in ms, the broker was a replica of the partition."""
-        is_replica, times = self.bits(broker) != 0, [*self.times, self.end_ms]
+        is_replica, times = self._is_replica(broker), [*self.times, self.end_ms]
         starts = [*np.flatnonzero(run_starts(is_replica)).tolist(), len(is_replica)]
         return [(times[a], times[b]) for a, b in pairwise(starts) if is_replica[a]]
 
@@ -275,12 +275,16 @@ class ReplicaLogs:
     @once_each
     def is_in_isr(self, broker: int) -> Array:
         """For each row of the partition, whether the broker is in its ISR."""
-        return (self.bits(broker) & self.states.isr[self.first : self.end]) != 0
+        return np.asarray((self.places_of(broker) & self.states.isr[self.first : self.end]).any(axis=1))
 
     @once_each
-    def bits(self, broker: int) -> Array:
-        """For each row of the partition, the broker's bit in the row's masks; 0 if it is no replica."""
-        return mask_of(self.states.replicas[self.first : self.end], broker)
+    def places_of(self, broker: int) -> Array:
+        """For each row of the partition, where among its replicas the broker is (bool, as States.replicas)."""
+        return np.asarray(self.states.replicas[self.first : self.end] == broker)
+
+    @once_each
+    def _is_replica(self, broker: int) -> Array:
+        return np.asarray(self.places_of(broker).any(axis=1))
 
     def settled(self, row: Row) -> int | None:
         """The leader epoch under which the row's replica had been in sync, on a running broker, for `settled_ms` when

@@ -1,25 +1,17 @@
-"""Lists as matrices and back, and bit masks over each row's own replica list."""
+"""Lists as matrices and back."""
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replay.arrow.ragged import PAD, as_lists, mask_of, masks, members_of, ragged, sort_order, to_lengths, to_matrix
+from replay.arrow.ragged import PAD, as_lists, members_of, ragged, sort_order, to_lengths, to_matrix
 
 ids = st.one_of(st.integers(0, 6), st.sampled_from([-7, -1, 10_001, 10_002, 2**31 - 1, -(2**31)]))
-rows_of = st.lists(
-    st.tuples(st.lists(ids, max_size=8, unique=True), st.lists(ids, max_size=8, unique=True)), max_size=6
-)
 
 
 def column(rows: list[list[int] | None]) -> pa.Array:
     return pa.array(rows, type=pa.list_(pa.int32()))
-
-
-def set_of(replicas: list[int], mask: int) -> set[int]:
-    return {broker for j, broker in enumerate(replicas) if int(mask) >> j & 1}
 
 
 @given(st.lists(st.lists(ids, max_size=8), max_size=6))
@@ -32,31 +24,6 @@ def test_a_matrix_is_its_lists(rows: list[list[int]]) -> None:
 def test_each_row_of_a_mask_takes_its_values() -> None:
     mask = np.array([[True, False, True], [False, False, False], [False, True, False]])
     assert ragged(mask, pa.array(["a", "b", "c"])).to_pylist() == [["a", "b"], [], ["c"]]
-
-
-@given(rows_of)
-def test_a_mask_is_the_set_of_members_that_are_replicas(rows: list[tuple[list[int], list[int]]]) -> None:
-    replicas, members = [r for r, _ in rows], [m for _, m in rows]
-    found = masks(to_matrix(column(replicas)), to_matrix(column(members)))
-    assert [set_of(r, m) for r, m in zip(replicas, found, strict=True)] == [set(r) & set(m) for r, m in rows]
-
-
-@pytest.mark.parametrize("count", [63, 64, 65, 130])
-def test_any_replication_factor(count: int) -> None:
-    replicas = [[10 * i - 300 for i in range(count)], [1, 2]]
-    members = [replicas[0][::7], [2]]
-    found = masks(to_matrix(column(replicas)), to_matrix(column(members)))
-    assert found.dtype == (object if count > 64 else np.uint64)
-    assert [set_of(r, m) for r, m in zip(replicas, found, strict=True)] == [set(members[0]), {2}]
-    last = mask_of(to_matrix(column(replicas)), np.array([replicas[0][-1], 9]))
-    assert int(last[0]) == 1 << (count - 1)
-    assert int(last[1]) == 0
-    assert ((last & found) != 0).tolist() == [(count - 1) % 7 == 0, False]
-
-
-def test_members_that_are_no_replicas_and_padding_set_no_bit() -> None:
-    found = masks(to_matrix(column([[5, 6], [7], []])), to_matrix(column([[1, 6, 9], [], [3]])))
-    assert found.tolist() == [2, 0, 0]
 
 
 def test_null_lists_are_empty() -> None:
