@@ -18,38 +18,11 @@ from replay.arrow.ragged import PAD, Array, members_of
 from replay.arrow.runs import place_in_run
 from replay.arrow.sets import empty, fit, has, is_in, join, joined, keep, resize, same, size, take, trim, where, without
 from replay.cluster import broker_events as events
-from replay.controller.partition_change_builder import (
-    ELECT_ONLINE,
-    ELECT_PREFERRED,
-    ELECT_UNCLEAN,
-    LISTS,
-    NO_LEADER,
-    RECOVERED,
-    RECOVERING,
-    Cases,
-    at_rest,
-    predict,
-    state_after,
-)
+from replay.controller import partition_change_builder as builder
+from replay.controller import triggers
+from replay.controller.partition_change_builder import Cases
 from replay.controller.profiles import PROFILES, rules_of
 from replay.controller.transitions import Bucket
-from replay.controller.triggers import (
-    ALTER_PARTITION,
-    CANCELLED_REASSIGNMENT,
-    DIRECTORY_ASSIGNMENT,
-    OF_BROKERS,
-    PREFERRED_ELECTION,
-    REASSIGNMENT,
-    UNCLEAN_ELECTION,
-    RecordedStates,
-    altered,
-    cancelled,
-    of_broker,
-    reassigned,
-    removed,
-    where_cases,
-    with_election,
-)
 from replay.loss.judged_windows import Situation
 from replay.whatif.scenario import Course, Scenario
 from replay.whatif.steps import CLEAR_ELR, Steps, Subjects
@@ -103,7 +76,7 @@ class _Simulation:
         start = bucket.cases_at(self.start)
         # An ELR keeps members that are no longer replicas.
         self.width = 3 * max(lists.shape[1] for lists in (start.replicas, self.recorded.after.replicas))
-        self.state = {name: fit(getattr(start, name), self.width).copy() for name in (*LISTS, "directories")}
+        self.state = {name: fit(getattr(start, name), self.width).copy() for name in (*builder.LISTS, "directories")}
         self.state |= {"leader": start.leader.copy(), "recovery": start.recovery.copy()}
         self.last_leader = np.where(start.leader >= 0, start.leader, bucket.states.previous_leader[self.start])
         nobody = np.zeros(len(self.start), dtype=bool)
@@ -168,9 +141,9 @@ class _Simulation:
         trigger; inputs: those that the builder gets."""
         subject = self.steps.subject[steps]
         ordered = self._by_priority(inputs, steps)
-        changes = predict(ordered, take(self.rules, steps))
-        state = state_after(ordered, changes)
-        lists = {name: getattr(state, name) for name in LISTS}
+        changes = builder.predict(ordered, take(self.rules, steps))
+        state = builder.state_after(ordered, changes)
+        lists = {name: getattr(state, name) for name in builder.LISTS}
         kept = ~changes.written["replicas"]
         lists["replicas"] = where(kept, before.replicas, _in_order(lists["replicas"], inputs.target_replicas))
         leader, recovery = state.leader, state.recovery
@@ -178,17 +151,17 @@ class _Simulation:
             chosen = self._recovered(steps, inputs, leader, lists["isr"], lists["elr"])
             recovered = chosen != PAD
             leader = np.where(recovered, chosen, leader)
-            recovery = np.where(recovered, RECOVERING, recovery)
+            recovery = np.where(recovered, builder.RECOVERING, recovery)
             lists["isr"] = where(recovered, chosen[:, None], lists["isr"])
             for name in ("elr", "last_known_elr"):
                 lists[name] = where(recovered, empty(lists[name]), lists[name])
         held = (inputs.replicas, inputs.directories)
         lists["directories"] = self.bucket.availability.placed(lists["replicas"], held, self.steps.at[steps])
         elected = (leader >= 0) & (leader != before.leader)
-        marked = (recovery == RECOVERING) & (before.recovery != RECOVERING)
+        marked = (recovery == builder.RECOVERING) & (before.recovery != builder.RECOVERING)
         unclean = elected & (marked | ~(has(before.isr, leader) | has(before.elr, leader)))
         changed = ~changes.is_no_op | (leader != before.leader)
-        for name in (*LISTS, "directories"):
+        for name in (*builder.LISTS, "directories"):
             self.state[name][subject] = resize(lists[name], self.width)
         self.state["leader"][subject], self.state["recovery"][subject] = leader, recovery
         self.last_leader[subject] = np.where(leader >= 0, leader, self.last_leader[subject])
@@ -198,54 +171,54 @@ class _Simulation:
         """The states before some steps, with targets that change nothing, and the settings in force."""
         subject, at = self.steps.subject[steps], self.steps.at[steps]
         own = {name: self.state[name][subject] for name in ("leader", "recovery")}
-        own |= {name: trim(self.state[name][subject]) for name in LISTS}
+        own |= {name: trim(self.state[name][subject]) for name in builder.LISTS}
         own["directories"] = resize(self.state["directories"][subject], own["replicas"].shape[1])
         available = self.bucket.availability
         states = available.states(own["replicas"], at)
         may_lead = available.acceptable(own["replicas"], own["directories"], states)
         settings = {name: values[steps] for name, values in self.settings.items()}
-        return at_rest(keep(own["replicas"], may_lead), **own, **settings)
+        return builder.at_rest(keep(own["replicas"], may_lead), **own, **settings)
 
     def _builder_inputs(self, trigger: str, cases: Cases, steps: Array) -> tuple[Cases, Array]:
         """(input of PartitionChangeBuilder, mask of the partitions that the trigger concerns)."""
-        usual = replace(cases, election=np.where(self.allowed[steps], ELECT_UNCLEAN, ELECT_ONLINE))
+        usual = replace(cases, election=np.where(self.allowed[steps], builder.ELECT_UNCLEAN, builder.ELECT_ONLINE))
         broker, led = self.steps.broker[steps], cases.leader >= 0
         everyone = np.ones(len(steps), dtype=bool)
-        if trigger in OF_BROKERS:
-            return of_broker(trigger, usual, broker)
+        if trigger in triggers.OF_BROKERS:
+            return triggers.of_broker(trigger, usual, broker)
         if trigger == events.DIRECTORY_OFFLINE:
             states = self.bucket.availability.states(cases.replicas, self.steps.offset[steps] + 1)
             online = self.bucket.availability.acceptable(cases.replicas, cases.directories, states)
             lost = is_in(cases.replicas, broker[:, None]) & ~online
-            return removed(usual, broker), has(cases.isr, broker) & lost.any(axis=1)
-        if trigger == PREFERRED_ELECTION:
-            return with_election(cases, ELECT_PREFERRED), led
-        if trigger == UNCLEAN_ELECTION:
-            return with_election(cases, ELECT_UNCLEAN), ~led & self.manual[steps]
+            return triggers.removed(usual, broker), has(cases.isr, broker) & lost.any(axis=1)
+        if trigger == triggers.PREFERRED_ELECTION:
+            return triggers.with_election(cases, builder.ELECT_PREFERRED), led
+        if trigger == triggers.UNCLEAN_ELECTION:
+            return triggers.with_election(cases, builder.ELECT_UNCLEAN), ~led & self.manual[steps]
         # The recorded states before and after the request.
         number = self.number[steps]
         before, after = take(self.recorded.before, number), take(self.recorded.after, number)
-        if trigger == ALTER_PARTITION:
+        if trigger == triggers.ALTER_PARTITION:
             return self._altered(usual, before, after), led
-        if trigger == REASSIGNMENT:
-            return reassigned(cases, after), everyone
-        if trigger == CANCELLED_REASSIGNMENT:
-            return cancelled(usual), size(cases.adding) + size(cases.removing) > 0
-        if trigger == DIRECTORY_ASSIGNMENT:
+        if trigger == triggers.REASSIGNMENT:
+            return triggers.reassigned(cases, after), everyone
+        if trigger == triggers.CANCELLED_REASSIGNMENT:
+            return triggers.cancelled(usual), size(cases.adding) + size(cases.removing) > 0
+        if trigger == triggers.DIRECTORY_ASSIGNMENT:
             enabled = cases.elr_enabled & self.rules.directory_assignment_keeps_elr[steps]
             inputs = replace(cases, directories=resize(after.directories, self.width), elr_enabled=enabled)
             return inputs, same(cases.replicas, after.replicas)
         raise ValueError(f"no such trigger: {trigger}")
 
-    def _altered(self, cases: Cases, before: Cases, after: RecordedStates) -> Cases:
+    def _altered(self, cases: Cases, before: Cases, after: triggers.RecordedStates) -> Cases:
         """The input for a leader's request: the recorded one if leader and ISR were as recorded. Otherwise the recorded
         joins and leaves are applied to the simulated ISR."""
         as_recorded = same(cases.isr, before.isr) & (cases.leader == before.leader)
         left = without(before.isr, join(after.isr, cases.leader[:, None]))
         came = keep(after.isr, is_in(after.isr, cases.acceptable) & is_in(after.isr, cases.replicas))
         isr = join(without(cases.isr, left), came)
-        other = replace(cases, target_isr=isr, target_recovery=np.full(len(cases.leader), RECOVERED))
-        return where_cases(as_recorded, altered(cases, after), other)
+        other = replace(cases, target_isr=isr, target_recovery=np.full(len(cases.leader), builder.RECOVERED))
+        return triggers.where_cases(as_recorded, triggers.altered(cases, after), other)
 
     def _by_priority(self, cases: Cases, steps: Array) -> Cases:
         """The cases with brokers that are deprioritized at that time moved to the end, with their directories."""
@@ -275,7 +248,7 @@ class _Simulation:
         """The broker that the scenario elects for each leaderless partition; PAD for the others. leader, isr, elr: as
         the controller leaves them."""
         chosen = np.full(len(steps), PAD)
-        for number in np.flatnonzero((leader == NO_LEADER) & self.recovers[steps]).tolist():
+        for number in np.flatnonzero((leader == builder.NO_LEADER) & self.recovers[steps]).tolist():
             step = steps[number]
             choose, subject = self.runs[self.run[step]].scenario.recover, self.steps.subject[step]
             assert choose is not None  # because it recovers

@@ -16,24 +16,15 @@ from replay.arrow.runs import Events, ranges
 from replay.arrow.sets import joined, take
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BEFORE_CHANGES
+from replay.controller import triggers
 from replay.controller.predictions import Compared
 from replay.controller.transitions import Bucket
-from replay.controller.triggers import (
-    ALTER_PARTITION,
-    CANCELLED_REASSIGNMENT,
-    CLEAN_RESTART,
-    DIRECTORY_ASSIGNMENT,
-    PREFERRED_ELECTION,
-    REASSIGNMENT,
-    UNCLEAN_ELECTION,
-    UNCLEAN_RESTART,
-)
 from replay.partitions.elections import States
 
 CLEAR_ELR = "clear_elr"
 _REQUESTS = (
-    *(ALTER_PARTITION, DIRECTORY_ASSIGNMENT, REASSIGNMENT, CANCELLED_REASSIGNMENT),
-    *(PREFERRED_ELECTION, UNCLEAN_ELECTION),
+    *(triggers.ALTER_PARTITION, triggers.DIRECTORY_ASSIGNMENT, triggers.REASSIGNMENT, triggers.CANCELLED_REASSIGNMENT),
+    *(triggers.PREFERRED_ELECTION, triggers.UNCLEAN_ELECTION),
 )
 _NOBODY = -1
 
@@ -120,7 +111,7 @@ def _requests(bucket: Bucket, compared: Compared, subjects: Subjects) -> Steps:
     known = np.append(compared.rows, -1)[at] == inside
     subject, rows, trigger = subject[known], inside[known], compared.trigger(at[known])
     # A change that nothing explains is assumed to be its leader's request.
-    trigger[trigger == np.array(None)] = ALTER_PARTITION
+    trigger[trigger == np.array(None)] = triggers.ALTER_PARTITION
     asked = np.isin(trigger.astype(str), _REQUESTS)
     subject, rows, trigger = (values[asked] for values in (subject, rows, trigger))
     columns = ("offset", "batch_base_offset", "timestamp_ms")
@@ -146,7 +137,9 @@ def _broker_steps(bucket: Bucket, subjects: Subjects) -> Steps:
     offset = timeline.offset[event]
     kind = timeline.kind[event]
     restart = kind == events.REGISTRATION
-    kind[restart] = np.where(np.isin(offset[restart], unclean_restarts), UNCLEAN_RESTART, CLEAN_RESTART)
+    kind[restart] = np.where(
+        np.isin(offset[restart], unclean_restarts), triggers.UNCLEAN_RESTART, triggers.CLEAN_RESTART
+    )
     timestamp_ms = np.array([times[o] for o in offset.tolist()], dtype=np.int64)
     at = offset + np.isin(kind.astype(str), BEFORE_CHANGES)
     no_row = np.full(len(event), -1)
@@ -175,5 +168,5 @@ def _rebalances(history: pa.Table, subjects: Subjects, offsets: Sequence[int]) -
     offset = np.maximum(np.tile(wanted, len(begin)), begin[subject])
     kept = (offset < subjects.until[subject]) & (offset <= subjects.to_offset)
     subject, offset = subject[kept], offset[kept]
-    none, trigger = np.full(len(subject), -1), np.full(len(subject), PREFERRED_ELECTION, dtype=object)
+    none, trigger = np.full(len(subject), -1), np.full(len(subject), triggers.PREFERRED_ELECTION, dtype=object)
     return Steps(subject, offset, offset, begin_ms[subject], trigger, none, offset + 1, none)
