@@ -28,7 +28,7 @@ from replay.loss.judged_windows import losses
 from replay.whatif.comparison import WHATIF, compare
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN, POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Scenario
-from replay.whatif.simulation import Simulation, simulate_all
+from replay.whatif.simulation import simulate
 from replay.whatif.steps import steps_of, subjects_of
 
 
@@ -154,7 +154,7 @@ def _answer(
     steps = steps_of(bucket, predict_all(bucket, bucket.changed_rows), subjects, rebalanced)
     chooser = recovery(question.policy, rows, states, offsets, facts.clock) if question.policy else None
     scenario = replace(scenario, recover=chooser) if chooser else scenario
-    (course,) = simulate_all(bucket, [Simulation(subjects, steps, scenario)])
+    course = simulate(bucket, subjects.start, steps, [scenario])
     unknown = chooser.undetermined if chooser else {}
     undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
     judged = [loss for loss in losses(bucket, offsets, events) if loss.elected_at <= to_offset]

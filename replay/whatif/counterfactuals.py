@@ -6,7 +6,7 @@ brokers) replays the recorded events (replay/whatif/simulation.py) from the last
 replica was in sync: in that state ISR and ELR are the same under all rules.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from replay.partitions.windows import exposing
 from replay.whatif import recovery_policies
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif.scenario import Course, Scenario, loss_with_min_isr
-from replay.whatif.simulation import Simulation, simulate_all
+from replay.whatif.simulation import simulate
 from replay.whatif.steps import Steps, Subjects, steps_of
 
 DEPRIORITIZED_LEADER = "deprioritized_recorded_leader"
@@ -57,8 +57,7 @@ def counterfactuals(
             bounds = (None, None) if pick.leader is None else _bounds(window, pick.leader)
             own.append(_row(window, finding_id, name, pick.outcome, pick.leader, bounds, pick.explanation))
     if question is not None and compared is not None and judged:
-        simulated = _Simulated(bucket, compared, judged, ids)
-        for number, row in simulated.rows([*_scenarios(judged, question), *simulated.without_leaders()]):
+        for number, row in _Simulated(bucket, compared, judged, ids).rows(_scenarios(judged, question)):
             rows[number].append(row)
     return rows
 
@@ -109,6 +108,7 @@ def _scenarios(judged: Sequence[JudgedWindow], question: Question) -> Iterator[t
     for brokers in question.deprioritized:
         last = [(broker, 0, _FOREVER) for broker in brokers]
         yield f"deprioritized_{'_'.join(map(str, brokers))}", Scenario(deprioritized=last), every
+    yield DEPRIORITIZED_LEADER, Scenario(), every
 
 
 class _Simulated:
@@ -118,13 +118,14 @@ class _Simulated:
         self.bucket, self.judged, self.ids = bucket, judged, ids
         self.offset, self.batch = (bucket.history[n].to_numpy() for n in ("offset", "batch_base_offset"))
         self.row = np.array([window.election_facts.row for window in judged])
+        self.recorded = np.array([window.situation.recorded for window in judged])
         begin = _anchors(bucket.states)[[window.start_row for window in judged]]
         start, self.subject = np.unique(begin, return_inverse=True)
         last = np.full(len(start), -1)
         np.maximum.at(last, self.subject, self.row)
         self.subjects = Subjects(start, last, np.full(len(start), _FOREVER), np.zeros(len(start), dtype=bool), _FOREVER)
         self.steps = self._all_steps(compared)
-        self.inside = np.unique(ranges(start, last - start + 1)[1])
+        self.step_begin = np.searchsorted(self.steps.subject, np.arange(len(start) + 1))
         self.led = last_true(bucket.states.leader >= 0)
 
     def _all_steps(self, compared: Compared) -> Steps:
@@ -135,80 +136,53 @@ class _Simulated:
         steps = steps_of(self.bucket, compared, replace(self.subjects, until=until))
         return take(steps, np.flatnonzero(steps.batch <= last[steps.subject]))
 
-    def without_leaders(self) -> Iterator[tuple[str, Scenario, list[int]]]:
-        """The scenarios of DEPRIORITIZED_LEADER, as from `_scenarios`: one for all windows, more only if a subject has
-        windows with different leaders."""
-        leaders: dict[int, list[int]] = {}
-        rounds: dict[int, list[int]] = {}
-        for window, subject in enumerate(self.subject.tolist()):
-            recorded, known = self.judged[window].situation.recorded, leaders.setdefault(subject, [])
-            if recorded not in known:
-                known.append(recorded)
-            rounds.setdefault(known.index(recorded), []).append(window)
-        for number, windows in rounds.items():
-            last = np.full(len(self.subjects.start), PAD)
-            for subject, known in leaders.items():
-                last[subject] = known[number] if number < len(known) else PAD
-            yield DEPRIORITIZED_LEADER, Scenario(last=last), windows
+    def rows(self, wanted: Iterable[tuple[str, Scenario, list[int]]]) -> Iterator[tuple[int, Row]]:
+        """(window, row) of each window under each scenario. wanted: as from `_scenarios`."""
+        some: list[tuple[str, Scenario, list[int]]] = []
+        count = 0
+        for each in (each for each in wanted if each[2]):
+            some.append(each)
+            count += int(np.diff(self.step_begin)[np.unique(self.subject[each[2]])].sum())
+            # Many scenarios at once take little longer than one, but memory has a limit.
+            if count > _MOST_STEPS:
+                yield from self._of_some(some)
+                some, count = [], 0
+        yield from self._of_some(some) if some else ()
 
-    def rows(self, wanted: Sequence[tuple[str, Scenario, list[int]]]) -> Iterator[tuple[int, Row]]:
-        """(window, row) of each window under each scenario. wanted: as from `_scenarios`; scenario.last: of all
-        subjects."""
-        some: list[tuple[str, Simulation, Array]] = []
-        for name, scenario, windows in wanted:
-            if windows:
-                some.append((name, *self._run(scenario, windows)))
-            # Many runs at once take little longer than one, but memory has a limit.
-            if sum(len(run.steps.subject) for _, run, _ in some) > _MOST_STEPS:
-                yield from self._of_runs(some)
-                some = []
-        yield from self._of_runs(some)
-
-    def _of_runs(self, some: Sequence[tuple[str, Simulation, Array]]) -> Iterator[tuple[int, Row]]:
-        courses = simulate_all(self.bucket, [run for _, run, _ in some]) if some else []
-        for (name, run, windows), course in zip(some, courses, strict=True):
-            yield from zip(windows.tolist(), self._of_run(name, run, windows, course), strict=True)
-
-    def _run(self, scenario: Scenario, windows: Sequence[int]) -> tuple[Simulation, Array]:
-        """The simulation of some windows, and their numbers."""
-        wanted = np.array(windows)
-        own = np.unique(self.subject[wanted])
-        number = np.full(len(self.subjects.start), -1)
-        number[own] = np.arange(len(own))
-        steps = take(self.steps, np.flatnonzero(number[self.steps.subject] >= 0))
-        last = None if scenario.last is None else scenario.last[own]
-        steps = replace(steps, subject=number[steps.subject])
-        return Simulation(take(self.subjects, own), steps, replace(scenario, last=last)), wanted
-
-    def _of_run(self, name: str, run: Simulation, wanted: Array, course: Course) -> list[Row]:
-        """The rows of some windows (numbers) from the simulation of them."""
-        _, subject = np.unique(self.subject[wanted], return_inverse=True)
-        batch = self.batch[self.row[wanted]]
-        at = Events(course.subject, course.batch).last(subject, batch)
+    def _of_some(self, wanted: Sequence[tuple[str, Scenario, list[int]]]) -> Iterator[tuple[int, Row]]:
+        """The same at once: a subject is simulated once for each scenario, and each leader to be deprioritized."""
+        scenario = np.repeat(np.arange(len(wanted)), [len(windows) for _, _, windows in wanted])
+        window = np.concatenate([windows for _, _, windows in wanted])
+        without_leader = np.array([name == DEPRIORITIZED_LEADER for name, _, _ in wanted])[scenario]
+        last = np.where(without_leader, self.recorded[window], PAD)
+        keys, of = np.unique(np.stack([scenario, self.subject[window], last]), axis=1, return_inverse=True)
+        of, subject = of.ravel(), keys[1]
+        own, at = ranges(self.step_begin[subject], np.diff(self.step_begin)[subject])
+        steps, of_all = replace(take(self.steps, at), subject=own), [rules for _, rules, _ in wanted]
+        course = simulate(self.bucket, self.subjects.start[subject], steps, of_all, keys[0], keys[2])
+        batch, states = self.batch[self.row[window]], Events(course.subject, course.batch)
         elected = np.flatnonzero(course.elected)
-        by = np.append(elected, -1)[Events(course.subject[elected], course.batch[elected]).last(subject, batch)]
+        by = np.append(elected, -1)[Events(course.subject[elected], course.batch[elected]).last(of, batch)]
         clean = (by < 0) | ~course.unclean[np.maximum(by, 0)]
-        diverged = self._diverged(course, run.subjects, subject, self.row[wanted])
-        return [
-            self._simulated_row(name, run.scenario, window, leader, is_clean, other_logs)
-            for window, leader, is_clean, other_logs in zip(
-                *(values.tolist() for values in (wanted, course.leader[at], clean, diverged)), strict=True
-            )
-        ]
+        diverged = self._diverged(course, subject)[of] < self.batch[self.led[self.row[window] - 1] + 1]
+        found = (scenario, window, course.leader[states.last(of, batch)], clean, diverged)
+        for number, each, leader, is_clean, other_logs in zip(*(values.tolist() for values in found), strict=True):
+            name, rules, _ = wanted[number]
+            yield each, self._simulated_row(name, rules, each, leader, is_clean, other_logs)
 
-    def _diverged(self, course: Course, subjects: Subjects, subject: Array, row: Array) -> Array:
-        """Whether the course had another leader earlier, while one led in the recorded history: then the logs would
-        have been different and nothing is known about them. While nobody led, nothing was written in either case."""
-        leader, of = self.bucket.states.leader, subjects.of(self.inside)
-        rows, of = self.inside[of >= 0], of[of >= 0]
-        recorded = Events(of, self.batch[rows])
+    def _diverged(self, course: Course, subject: Array) -> Array:
+        """The batch from which on each course had another leader, while one led in the recorded history: then the logs
+        would have been different and nothing is known about them. While nobody led, nothing was written in either
+        case. subject: of each course."""
+        leader, start = self.bucket.states.leader, self.subjects.start[subject]
+        of, rows = ranges(start, self.subjects.last[subject] - start + 1)
         points = np.concatenate([[of, self.batch[rows]], [course.subject, course.batch]], axis=1)
-        was, would = recorded.last(*points), Events(course.subject, course.batch).last(*points)
+        was, would = Events(of, self.batch[rows]).last(*points), Events(course.subject, course.batch).last(*points)
         differs = (was >= 0) & (would >= 0)
         differs &= (leader[rows[was]] >= 0) & (leader[rows[was]] != course.leader[would])
-        first = np.full(len(subjects.start), _FOREVER)
+        first = np.full(len(subject), _FOREVER)
         np.minimum.at(first, points[0][differs], points[1][differs])
-        return first[subject] < self.batch[self.led[row - 1] + 1]
+        return first
 
     def _simulated_row(
         self, name: str, scenario: Scenario, number: int, leader: int, clean: bool, diverged: bool

@@ -14,10 +14,10 @@ class Scenario:
 
     profile: of the shipped controller. min_isr: min.insync.replicas; unclean: unclean.leader.election.enable; elr:
     eligible.leader.replicas.version on or off. deprioritized: (broker, from offset, to offset), KIP-491: tried last,
-    not left out; last: one more such broker for each subject, PAD for none. recover: returns who is elected where no
-    member of ISR and ELR can be, if it is alive, and None for nobody yet; the controller then elects nobody else there
-    by itself. It gets the row of the history where the partition's stretch begins, metadata offset and time (ms), and
-    the situation, without what was last seen of the replicas.
+    not left out. recover: returns who is elected where no member of ISR and ELR can be, if it is alive, and None for
+    nobody yet; the controller then elects nobody else there by itself. It gets the row of the history where the
+    partition's stretch begins, metadata offset and time (ms), and the situation, without what was last seen of the
+    replicas.
     """
 
     profile: Profile | None = None
@@ -25,7 +25,6 @@ class Scenario:
     unclean: bool | None = None
     elr: bool | None = None
     deprioritized: Sequence[tuple[int, int, int]] = ()
-    last: Array | None = None
     recover: Callable[[int, int, int, Situation], int | None] | None = None
 
 

@@ -9,8 +9,7 @@ With the recorded rules the result is the recorded history (a test).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,47 +24,50 @@ from replay.controller.profiles import PROFILES, rules_of
 from replay.controller.transitions import Bucket
 from replay.loss.judged_windows import Situation
 from replay.whatif.scenario import Course, Scenario
-from replay.whatif.steps import CLEAR_ELR, Steps, Subjects
+from replay.whatif.steps import CLEAR_ELR, Steps
 
 
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """What to simulate under one scenario. steps: of the subjects, from `steps_of`."""
+def simulate(
+    bucket: Bucket,
+    start: Array,
+    steps: Steps,
+    scenarios: Sequence[Scenario],
+    scenario: Array | None = None,
+    last: Array | None = None,
+) -> Course:
+    """The states that result, of all subjects at once, step by step.
 
-    subjects: Subjects
-    steps: Steps
-    scenario: Scenario
-
-
-def simulate_all(bucket: Bucket, runs: Sequence[Simulation]) -> list[Course]:
-    """The states that result from each run (at least one): as many runs at once as there are, step by step."""
-    simulation = _Simulation(bucket, runs)
-    subject = simulation.steps.subject
+    start: row of the history with which each subject begins; the same one may be that of several. steps: of the
+    subjects, from `steps_of`. scenario: the number of each subject's among `scenarios`; None: all have the first. last:
+    a broker of each subject that is deprioritized beside the scenario's, PAD for none.
+    """
+    scenario = np.zeros(len(start), dtype=np.int64) if scenario is None else scenario
+    last = np.full(len(start), PAD) if last is None else last
+    simulation = _Simulation(bucket, start, steps, scenarios, scenario[steps.subject], last)
+    subject = steps.subject
     rank = place_in_run(subject)
     order = np.argsort(rank, kind="stable")
     bounds = np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))
     for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         simulation.take_steps(order[begin:end])
-    return simulation.courses()
+    # Pieces are in the order of steps: a stable sort keeps it within a subject.
+    course = joined(simulation.pieces)
+    return take(course, np.argsort(course.subject, kind="stable"))
 
 
 class _Simulation:
     """The states of the partitions (one element per subject, lists of equal width), changed step by step.
 
-    The subjects of all runs are numbered one after another, and so are their steps. start: row of the history with
-    which each subject begins. run: number of each step's run. rules, settings, allowed (unclean elections), manual (an
-    administrator's unclean election is still one), recovers (the scenario chooses who leads without ISR and ELR): of
-    each step. last: `Scenario.last` of each subject.
+    scenario: number of each step's. rules, settings, allowed (unclean elections), manual (an administrator's unclean
+    election is still one), recovers (the scenario chooses who leads without ISR and ELR): of each step. pieces: the
+    states so far.
     """
 
-    def __init__(self, bucket: Bucket, runs: Sequence[Simulation]) -> None:
-        self.bucket, self.runs = bucket, runs
-        self.firsts = np.append(0, np.cumsum([len(run.subjects.start) for run in runs]))
-        self.start = np.concatenate([run.subjects.start for run in runs])
-        steps = self.steps = joined(
-            [replace(r.steps, subject=r.steps.subject + n) for r, n in zip(runs, self.firsts[:-1], strict=True)]
-        )
-        self.run = np.repeat(np.arange(len(runs)), [len(run.steps.subject) for run in runs])
+    def __init__(
+        self, bucket: Bucket, start: Array, steps: Steps, scenarios: Sequence[Scenario], scenario: Array, last: Array
+    ) -> None:
+        self.bucket, self.start, self.steps, self.last = bucket, start, steps, last
+        self.scenarios, self.scenario = scenarios, scenario
         self.triggers, self.trigger = np.unique(steps.trigger.astype(str), return_inverse=True)
         requests = np.flatnonzero(steps.row >= 0)
         rows, number = np.unique(steps.row[requests], return_inverse=True)
@@ -73,16 +75,16 @@ class _Simulation:
         self.number = np.full(len(steps.row), -1)
         self.number[requests] = number
         self._set_rules()
-        start = bucket.cases_at(self.start)
+        begin = bucket.cases_at(start)
         # An ELR keeps members that are no longer replicas.
-        self.width = 3 * max(lists.shape[1] for lists in (start.replicas, self.recorded.after.replicas))
-        self.state = {name: fit(getattr(start, name), self.width).copy() for name in (*builder.LISTS, "directories")}
-        self.state |= {"leader": start.leader.copy(), "recovery": start.recovery.copy()}
-        self.last_leader = np.where(start.leader >= 0, start.leader, bucket.states.previous_leader[self.start])
-        nobody = np.zeros(len(self.start), dtype=bool)
+        self.width = 3 * max(lists.shape[1] for lists in (begin.replicas, self.recorded.after.replicas))
+        self.state = {name: fit(getattr(begin, name), self.width).copy() for name in (*builder.LISTS, "directories")}
+        self.state |= {"leader": begin.leader.copy(), "recovery": begin.recovery.copy()}
+        self.last_leader = np.where(begin.leader >= 0, begin.leader, bucket.states.previous_leader[start])
+        nobody = np.zeros(len(start), dtype=bool)
         columns = ("offset", "batch_base_offset", "timestamp_ms")
-        begin = (bucket.history[name].to_numpy()[self.start] for name in columns)
-        self.pieces = [self._states(np.arange(len(nobody)), *begin, start.min_isr, nobody, nobody)]
+        place = (bucket.history[name].to_numpy()[start] for name in columns)
+        self.pieces = [self._states(np.arange(len(nobody)), *place, begin.min_isr, nobody, nobody)]
 
     def _set_rules(self) -> None:
         """Configs, features and rules at every step: those in force, or what the step's scenario has instead."""
@@ -93,9 +95,8 @@ class _Simulation:
         profile = self.bucket.profiles.newest(steps.offset)
         self.allowed, self.manual = configs.unclean.copy(), np.ones(len(steps.at), dtype=bool)
         self.recovers = np.zeros(len(steps.at), dtype=bool)
-        self.last = np.full(len(self.start), PAD)
-        for number, scenario in enumerate(run.scenario for run in self.runs):
-            mine = np.flatnonzero(self.run == number)
+        for number, scenario in enumerate(self.scenarios):
+            mine = np.flatnonzero(self.scenario == number)
             if scenario.profile is not None:
                 profile[mine] = list(PROFILES).index(scenario.profile.name)
             if scenario.min_isr is not None:
@@ -109,8 +110,6 @@ class _Simulation:
                 self.recovers[mine], self.allowed[mine] = True, False
             elif scenario.unclean is not None:
                 self.allowed[mine] = scenario.unclean
-            if scenario.last is not None:
-                self.last[self.firsts[number] : self.firsts[number + 1]] = scenario.last
         rules = rules_of(list(PROFILES.values()), profile)
         # Electing the last known leader is left to a scenario that chooses.
         acceptable = rules.last_known_leader_must_be_acceptable | self.recovers
@@ -227,17 +226,17 @@ class _Simulation:
             nobody_left = recovers & (size(cases.isr) == 0) & (size(cases.elr) == 0)
             known = without(cases.acceptable, cases.last_known_elr)
             cases = replace(cases, acceptable=where(nobody_left, known, cases.acceptable))
-        ranges = [(number, *given) for number, run in enumerate(self.runs) for given in run.scenario.deprioritized]
+        ranges = [(number, *given) for number, of in enumerate(self.scenarios) for given in of.deprioritized]
         last = self.last[self.steps.subject[steps]]
         if not ranges and (last == PAD).all():
             return cases
-        offset, of_run = self.steps.offset[steps], self.run[steps]
+        offset, scenario = self.steps.offset[steps], self.scenario[steps]
         lists = {}
         for name in ("replicas", "target_replicas"):
             members = getattr(cases, name)
             late = members == last[:, None]
             for number, broker, begin, end in ranges:
-                late |= (members == broker) & ((of_run == number) & (offset >= begin) & (offset < end))[:, None]
+                late |= (members == broker) & ((scenario == number) & (offset >= begin) & (offset < end))[:, None]
             order = np.argsort(np.where(members == PAD, 2, late), axis=1, kind="stable")
             lists[name] = np.take_along_axis(members, order, axis=1)
             if name == "replicas":
@@ -250,7 +249,7 @@ class _Simulation:
         chosen = np.full(len(steps), PAD)
         for number in np.flatnonzero((leader == builder.NO_LEADER) & self.recovers[steps]).tolist():
             step = steps[number]
-            choose, subject = self.runs[self.run[step]].scenario.recover, self.steps.subject[step]
+            choose, subject = self.scenarios[self.scenario[step]].recover, self.steps.subject[step]
             assert choose is not None  # because it recovers
             lists = (cases.replicas, isr, elr, cases.acceptable, cases.last_known_elr)
             replicas, in_isr, in_elr, alive, known = (members_of(each[number]) for each in lists)
@@ -274,15 +273,6 @@ class _Simulation:
     ) -> Course:
         leader, isr, elr = (self.state[name][subject].copy() for name in ("leader", "isr", "elr"))
         return Course(subject, offset, batch, timestamp_ms, leader, isr, elr, min_isr, *kind)
-
-    def courses(self) -> list[Course]:
-        """All recorded states of each run, by subject and in order of steps."""
-        course = joined(self.pieces)
-        # Pieces are in the order of steps: a stable sort keeps it within a subject.
-        order = np.argsort(course.subject, kind="stable")
-        bounds = np.searchsorted(course.subject[order], self.firsts)
-        runs = [take(course, order[begin:end]) for begin, end in pairwise(bounds.tolist())]
-        return [replace(own, subject=own.subject - n) for own, n in zip(runs, self.firsts[:-1], strict=True)]
 
 
 def _in_order(lists: Array, reference: Array) -> Array:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.arrow.ragged import PAD
+from replay.arrow.sets import joined
 from replay.cluster.facts import ClusterFacts
 from replay.controller.predictions import Compared, predict_all
 from replay.controller.profiles import PROFILES
@@ -22,7 +23,7 @@ from replay.partitions.elections import States
 from replay.whatif.comparison import compare, recorded_course
 from replay.whatif.policies import POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Course, Scenario, loss_with_min_isr
-from replay.whatif.simulation import Simulation, simulate_all
+from replay.whatif.simulation import simulate
 from replay.whatif.steps import Subjects, steps_of, subjects_of
 from tests.support.detection import cluster_of, with_topic_ids
 from tests.support.pure import history_of
@@ -65,7 +66,7 @@ class Simulated:
     def course(self, scenario: Scenario, begin: int = 0, end: int = END, rebalanced: Sequence[int] = ()) -> Course:
         subjects = self.subjects(begin, end)
         steps = steps_of(self.bucket, self.changes, subjects, rebalanced)
-        return simulate_all(self.bucket, [Simulation(subjects, steps, scenario)])[0]
+        return simulate(self.bucket, subjects.start, steps, [scenario])
 
     def compared(self, scenario: Scenario, begin: int = 0, end: int = END, rebalanced: Sequence[int] = ()) -> list[Any]:
         subjects = self.subjects(begin, end)
@@ -334,7 +335,7 @@ def test_who_is_asked_for_a_leader() -> None:
     assert asked == [(31, [3], 2), (45, [3], 2), (50, [3], 2), (53, [1, 3], 2), (55, [1, 2, 3], 2)]
 
 
-def test_runs_that_are_simulated_at_once_are_what_each_is_alone() -> None:
+def test_scenarios_that_are_simulated_at_once_give_what_each_gives_alone() -> None:
     known = real("unclean")
     rules = [
         RECORDED,
@@ -345,16 +346,21 @@ def test_runs_that_are_simulated_at_once_are_what_each_is_alone() -> None:
         *(known.by_policy(policy) for policy in ("unclean_recovery_aggressive", "unclean_recovery_none")),
         designated(2),
     ]
-    runs = []
+    starts, steps, lasts, alone = [], [], [], []
     for number, scenario in enumerate(rules):
         subjects = known.subjects(number * 10, END)
-        last = np.where(np.arange(len(subjects.start)) % 2, 2, PAD) if number % 2 else None
-        runs.append(Simulation(subjects, steps_of(known.bucket, known.changes, subjects), replace(scenario, last=last)))
-    for run, course in zip(runs, simulate_all(known.bucket, runs), strict=True):
-        (alone,) = simulate_all(known.bucket, [run])
-        for field in fields(Course):
-            together, own = getattr(course, field.name), getattr(alone, field.name)
-            assert members(together) == members(own), field.name
+        count, before = len(subjects.start), sum(map(len, starts))
+        last = np.where(np.arange(count) % 2, 2, PAD) if number % 2 else np.full(count, PAD)
+        own = steps_of(known.bucket, known.changes, subjects)
+        course = simulate(known.bucket, subjects.start, own, [scenario], last=last)
+        alone.append(replace(course, subject=course.subject + before))
+        steps.append(replace(own, subject=own.subject + before))
+        starts.append(subjects.start)
+        lasts.append(last)
+    of = np.repeat(np.arange(len(rules)), [len(start) for start in starts])
+    together = simulate(known.bucket, np.concatenate(starts), joined(steps), rules, of, np.concatenate(lasts))
+    for field in fields(Course):
+        assert members(getattr(together, field.name)) == members(getattr(joined(alone), field.name)), field.name
 
 
 def members(values: Any) -> list[Any]:
