@@ -24,7 +24,7 @@ from replay.cluster.facts import ClusterFacts
 from replay.controller.predictions import predict_all
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
-from replay.loss.judged_windows import losses
+from replay.loss.judged_windows import judged_windows
 from replay.whatif.comparison import WHATIF, compare
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN, POLICIES, designated, policy_of_strategy, recovery
 from replay.whatif.scenario import Scenario
@@ -157,7 +157,8 @@ def _answer(
     course = simulate(bucket, subjects.start, steps, [scenario])
     unknown = chooser.undetermined if chooser else {}
     undetermined = {s: unknown[row] for s, row in enumerate(subjects.start.tolist()) if row in unknown}
-    judged = [loss for loss in losses(bucket, offsets, events) if loss.elected_at <= to_offset]
+    windows = judged_windows(bucket, offsets, events=events)
+    judged = [window for window in windows if window.after["batch_base_offset"] <= to_offset]
     return compare(rows, states, subjects, course, judged, end_ms, undetermined, question.min_isr)
 
 

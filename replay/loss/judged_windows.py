@@ -129,6 +129,14 @@ def _check_topics(history: pa.Table, rows: Array, most: int) -> None:
             raise TooManyWindowsError(named or counted["values"], counted["counts"])
 
 
+def loss_if_led(window: JudgedWindow, broker: int) -> tuple[int | None, int | None]:
+    """(least, most) offsets that electing that broker would have lost; None: unknown."""
+    if broker == window.situation.recorded:
+        return window.judgement.loss_min, window.judgement.loss_max
+    replica = window.situation.last_seen.get(broker)
+    return loss_of(window, replica) if replica else (None, None)
+
+
 def loss_of(window: JudgedWindow, replica: Replica) -> tuple[int, int | None]:
     """(at least, at most) how many offsets electing the replica would have lost; at most None: no bound.
 
@@ -298,39 +306,3 @@ class Situation:
     waited_for: int | None
     last_seen: dict[int, Replica]
     recorded: int
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """What each replica's election would have lost in a judged window.
-
-    row: of the history, the election. opened_at, elected_at: base offsets of the batches that opened the window and
-    that elected. by_leader: broker -> (least, most) offsets lost by electing it; most None: no bound.
-    """
-
-    row: int
-    opened_at: int
-    elected_at: int
-    recorded_leader: int
-    by_leader: Mapping[int, tuple[int, int | None]]
-
-
-def losses(bucket: Bucket, offsets: pa.Table, events: pa.Table | None = None) -> list[Loss]:
-    """What electing each replica would have lost, for every judged window. offsets, events: as in `judged_windows`."""
-    return [_loss(window) for window in judged_windows(bucket, offsets, events=events)]
-
-
-def _loss(window: JudgedWindow) -> Loss:
-    judgement, situation = window.judgement, window.situation
-    recorded = (judgement.loss_min, judgement.loss_max)
-    by_leader: dict[int, tuple[int, int | None]] = {
-        broker: loss_of(window, situation.last_seen[broker]) if broker in situation.last_seen else (0, None)
-        for broker in situation.replicas
-    }
-    return Loss(
-        row=window.election_facts.row,
-        opened_at=window.start["batch_base_offset"],
-        elected_at=window.after["batch_base_offset"],
-        recorded_leader=situation.recorded,
-        by_leader={**by_leader, situation.recorded: recorded},
-    )

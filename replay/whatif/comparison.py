@@ -9,7 +9,7 @@ from replay.arrow.ragged import PAD, Array
 from replay.arrow.runs import Events
 from replay.arrow.schemas import PARTITION, schema
 from replay.arrow.sets import has, same_set, size
-from replay.loss.judged_windows import Loss
+from replay.loss.judged_windows import JudgedWindow, loss_if_led
 from replay.partitions.elections import States
 from replay.whatif.scenario import Course, loss_with_min_isr
 from replay.whatif.steps import Subjects
@@ -42,7 +42,7 @@ def compare(
     states: States,
     subjects: Subjects,
     simulated: Course,
-    losses: Sequence[Loss],
+    judged: Sequence[JudgedWindow],
     end_ms: int,
     undetermined: Mapping[int, int],
     min_isr: int | None = None,
@@ -55,8 +55,8 @@ def compare(
     any_difference, leader_difference = _differences(recorded, simulated, len(stop))
     begin = history.select([f.name for f in PARTITION] + ["offset"]).take(pa.array(subjects.start))
     lost = {
-        "recorded": _lost(recorded, None, subjects, losses, states),
-        "would_be": _lost(simulated, leader_difference["batch"], subjects, losses, states, min_isr),
+        "recorded": _lost(recorded, None, subjects, judged, states),
+        "would_be": _lost(simulated, leader_difference["batch"], subjects, judged, states, min_isr),
     }
     unknown = np.array([s in undetermined for s in range(len(stop))], dtype=bool)
     columns: dict[str, pa.Array] = {f.name: begin[f.name] for f in PARTITION}
@@ -130,7 +130,7 @@ def _lost(
     course: Course,
     leaders_differ: Array | None,
     subjects: Subjects,
-    losses: Sequence[Loss],
+    judged: Sequence[JudgedWindow],
     states: States,
     min_isr: int | None = None,
 ) -> tuple[list[int | None], list[int | None]]:
@@ -142,28 +142,32 @@ def _lost(
     count = len(subjects.start)
     least: list[int | None] = [0] * count
     most: list[int | None] = [0] * count
-    subject = subjects.of(np.array([loss.row for loss in losses]))
-    elected_at = np.array([loss.elected_at for loss in losses])
+    subject = subjects.of(np.array([window.election_facts.row for window in judged]))
+    # By the batches that opened each window and that elected.
+    opened_at, elected_at = (
+        np.array([state["batch_base_offset"] for state in found], dtype=np.int64)
+        for found in ([window.start for window in judged], [window.after for window in judged])
+    )
     at = Events(course.subject, course.batch).last(subject, elected_at)
     chosen = Events(course.subject[course.elected], course.batch[course.elected]).last(subject, elected_at)
     clean = ~np.append(course.unclean[course.elected], False)[chosen] & (chosen >= 0)
-    for loss, s, state, is_clean in zip(losses, subject.tolist(), at.tolist(), clean.tolist(), strict=True):
+    of_windows = (values.tolist() for values in (subject, opened_at, course.leader[at], clean))
+    for window, s, opened, leader, is_clean in zip(judged, *of_windows, strict=True):
         if s < 0:
             continue
-        leader = int(course.leader[state])
         low: int | None
         high: int | None
-        if leaders_differ is not None and 0 <= leaders_differ[s] < loss.opened_at:
+        if leaders_differ is not None and 0 <= leaders_differ[s] < opened:
             low, high = None, None
-        elif leader < 0 or (is_clean and leader != loss.recorded_leader):
+        elif leader < 0 or (is_clean and leader != window.situation.recorded):
             low, high = 0, 0
         else:
-            before = loss.row - 1
+            before = window.election_facts.row - 1
             tried = None if min_isr is None else min(min_isr, int((states.replicas[before] != PAD).sum()))
-            bounds = loss.by_leader.get(leader, (0, None))
-            low, high = loss_with_min_isr(bounds, tried, int(states.min_isr[before]))
+            low, high = loss_if_led(window, leader)
+            low, high = loss_with_min_isr((low or 0, high), tried, int(states.min_isr[before]))
         least[s], most[s] = _sum(least[s], low), _sum(most[s], high)
-    for s in _with_unjudged_election(course, subject, losses):
+    for s in _with_unjudged_election(course, subject, opened_at, elected_at):
         most[s] = None
     return least, most
 
@@ -173,11 +177,9 @@ def _sum(total: int | None, value: int | None) -> int | None:
     return None if total is None or value is None else total + value
 
 
-def _with_unjudged_election(course: Course, subject: Array, losses: Sequence[Loss]) -> Array:
+def _with_unjudged_election(course: Course, subject: Array, opened_at: Array, elected_at: Array) -> Array:
     """Subjects with an unclean election outside their judged windows: nothing bounds what it lost."""
     elected = np.flatnonzero(course.unclean)
-    opened_at = np.array([loss.opened_at for loss in losses], dtype=np.int64)
-    elected_at = np.array([loss.elected_at for loss in losses], dtype=np.int64)
     # Of windows that open together the longest comes last.
     order = np.argsort(elected_at, kind="stable")
     batch = course.batch[elected]

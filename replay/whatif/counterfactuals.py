@@ -17,7 +17,7 @@ from replay.arrow.sets import take
 from replay.controller.predictions import Compared
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
-from replay.loss.judged_windows import JudgedWindow, loss_of
+from replay.loss.judged_windows import JudgedWindow, loss_if_led
 from replay.offsets.evidence import Row
 from replay.partitions.elections import States
 from replay.partitions.windows import exposing
@@ -54,20 +54,12 @@ def counterfactuals(
     for name in recovery_policies.POLICIES:
         for own, window, finding_id in zip(rows, judged, ids, strict=True):
             pick = recovery_policies.pick(name, window.situation)
-            bounds = (None, None) if pick.leader is None else _bounds(window, pick.leader)
+            bounds = (None, None) if pick.leader is None else loss_if_led(window, pick.leader)
             own.append(_row(window, finding_id, name, pick.outcome, pick.leader, bounds, pick.explanation))
     if question is not None and compared is not None and judged:
         for number, row in _Simulated(bucket, compared, judged, ids).rows(_scenarios(judged, question)):
             rows[number].append(row)
     return rows
-
-
-def _bounds(window: JudgedWindow, leader: int) -> tuple[int | None, int | None]:
-    """(least, most) offsets that electing that broker would have lost; None: unknown."""
-    if leader == window.situation.recorded:
-        return window.judgement.loss_min, window.judgement.loss_max
-    replica = window.situation.last_seen.get(leader)
-    return loss_of(window, replica) if replica else (None, None)
 
 
 def _row(
@@ -199,7 +191,7 @@ class _Simulated:
 
     def _loss(self, number: int, scenario: Scenario, leader: int, clean: bool) -> tuple[int | None, int | None]:
         window = self.judged[number]
-        least, most = loss_with_min_isr(_bounds(window, leader), scenario.min_isr, window.before["min_isr"])
+        least, most = loss_with_min_isr(loss_if_led(window, leader), scenario.min_isr, window.before["min_isr"])
         begin = int(self.offset[self.subjects.start[self.subject[number]]])
         if clean and not least and leader != window.situation.recorded and self._held(leader, begin, window):
             least, most = 0, 0

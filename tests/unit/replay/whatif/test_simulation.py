@@ -18,7 +18,7 @@ from replay.controller.predictions import Compared, predict_all
 from replay.controller.profiles import PROFILES
 from replay.controller.transitions import Bucket
 from replay.controller.triggers import UNCLEAN_RESTART
-from replay.loss.judged_windows import Situation, losses
+from replay.loss.judged_windows import Situation, judged_windows
 from replay.partitions.elections import States
 from replay.whatif.comparison import compare, recorded_course
 from replay.whatif.policies import POLICIES, designated, policy_of_strategy, recovery
@@ -52,7 +52,7 @@ class Simulated:
 
     @cached_property
     def judged(self) -> Any:
-        return losses(self.bucket, self.offsets)
+        return list(judged_windows(self.bucket, self.offsets))
 
     @property
     def states(self) -> States:
