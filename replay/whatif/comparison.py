@@ -15,9 +15,6 @@ from replay.whatif.scenario import Course, loss_with_min_isr
 from replay.whatif.steps import Subjects
 
 WHATIF = schema("whatif")
-# Its columns by what `_first` gives.
-_OF_FIRST_DIFFERENCE = {"first_difference_offset": "offset", "first_difference_timestamp_ms": "timestamp_ms"}
-_OF_FIRST_DIFFERENCE |= {"recorded_leader": "recorded", "would_be_leader": "simulated"}
 
 
 def recorded_course(history: pa.Table, states: States, subjects: Subjects) -> Course:
@@ -52,18 +49,15 @@ def compare(
     recorded = recorded_course(history, states, subjects)
     # If a stretch stops at a gap, it is known only up to its last record.
     stop = np.where(subjects.stops, history["timestamp_ms"].to_numpy()[subjects.last], end_ms)
-    any_difference, leader_difference = _differences(recorded, simulated, len(stop))
+    first_difference, leaders_differ = _differences(recorded, simulated, len(stop))
     begin = history.select([f.name for f in PARTITION] + ["offset"]).take(pa.array(subjects.start))
     lost = {
         "recorded": _lost(recorded, None, subjects, judged, states),
-        "would_be": _lost(simulated, leader_difference["batch"], subjects, judged, states, min_isr),
+        "would_be": _lost(simulated, leaders_differ, subjects, judged, states, min_isr),
     }
     unknown = np.array([s in undetermined for s in range(len(stop))], dtype=bool)
-    columns: dict[str, pa.Array] = {f.name: begin[f.name] for f in PARTITION}
+    columns: dict[str, pa.Array] = {f.name: begin[f.name] for f in PARTITION} | first_difference
     columns["from_offset"] = begin["offset"]
-    nowhere = any_difference["row"] < 0
-    for name, key in _OF_FIRST_DIFFERENCE.items():
-        columns[name] = pa.array(any_difference[key], mask=nowhere)
     for side, course in (("recorded", recorded), ("would_be", simulated)):
         hidden = unknown if side == "would_be" else np.zeros(len(stop), dtype=bool)
         for name, values in _figures(course, stop).items():
@@ -91,9 +85,9 @@ def _figures(course: Course, stop: Array) -> dict[str, Array]:
     return {name: np.bincount(course.subject, values, len(stop)).astype(np.int64) for name, values in figures.items()}
 
 
-def _differences(recorded: Course, simulated: Course, count: int) -> tuple[dict[str, Array], dict[str, Array]]:
-    """(where leader, ISR or ELR first differ, where the leader first differs): arrays with one element per subject; row
-    is -1 where nothing differs.
+def _differences(recorded: Course, simulated: Course, count: int) -> tuple[dict[str, pa.Array], Array]:
+    """(columns of WHATIF that say where leader, ISR or ELR first differ, null where nothing does; the batch in which
+    the leader first differs, -1 if it never does): one element per subject.
 
     Batches count as a whole: the records of one controller event stand before and after the record that shows it.
     """
@@ -101,28 +95,26 @@ def _differences(recorded: Course, simulated: Course, count: int) -> tuple[dict[
         np.concatenate([getattr(recorded, name), getattr(simulated, name)]) for name in ("subject", "batch")
     )
     places = np.unique(np.stack([subject, batch]), axis=1)
-    found = [Events(c.subject, c.batch).last(*places) for c in (recorded, simulated)]
-    leader = recorded.leader[found[0]] != simulated.leader[found[1]]
-    isr = ~same_set(recorded.isr[found[0]], simulated.isr[found[1]])
-    elr = ~same_set(recorded.elr[found[0]], simulated.elr[found[1]])
-    return tuple(_first(places, mask, found, recorded, simulated, count) for mask in (leader | isr | elr, leader))  # type: ignore[return-value]
-
-
-def _first(
-    places: Array, mask: Array, found: list[Array], recorded: Course, simulated: Course, count: int
-) -> dict[str, Array]:
-    rows = np.flatnonzero(mask)
-    subject, at = np.unique(places[0][rows], return_index=True)
-    rows = rows[at]
+    was, would = (Events(c.subject, c.batch).last(*places) for c in (recorded, simulated))
+    leader = recorded.leader[was] != simulated.leader[would]
+    lists = [~same_set(getattr(recorded, name)[was], getattr(simulated, name)[would]) for name in ("isr", "elr")]
+    at = _first(places[0], leader | lists[0] | lists[1], count)
     # The record that makes the difference is the later one of the two courses.
-    later = simulated.batch[found[1][rows]] == places[1][rows]
-    result = {name: np.full(count, -1) for name in ("row", "batch", "offset", "timestamp_ms", "recorded", "simulated")}
-    result["row"][subject], result["batch"][subject] = rows, places[1][rows]
+    is_later = simulated.batch[would[at]] == places[1][at]
+    found = {"recorded_leader": recorded.leader[was[at]], "would_be_leader": simulated.leader[would[at]]}
     for name in ("offset", "timestamp_ms"):
-        own, other = (getattr(c, name)[f[rows]] for c, f in ((simulated, found[1]), (recorded, found[0])))
-        result[name][subject] = np.where(later, own, other)
-    result["recorded"][subject] = recorded.leader[found[0][rows]]
-    result["simulated"][subject] = simulated.leader[found[1][rows]]
+        own, other = getattr(simulated, name)[would[at]], getattr(recorded, name)[was[at]]
+        found[f"first_difference_{name}"] = np.where(is_later, own, other)
+    led_at = _first(places[0], leader, count)
+    columns = {name: pa.array(values, mask=at < 0) for name, values in found.items()}
+    return columns, np.where(led_at < 0, -1, places[1][led_at])
+
+
+def _first(subject: Array, mask: Array, count: int) -> Array:
+    """The first place of each subject where the mask is true; -1 for none. subject: of each place, ascending."""
+    places, result = np.flatnonzero(mask), np.full(count, -1)
+    own, first = np.unique(subject[places], return_index=True)
+    result[own] = places[first]
     return result
 
 
