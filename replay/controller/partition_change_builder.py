@@ -11,7 +11,22 @@ from typing import TypeVar
 import numpy as np
 
 from replay.arrow.ragged import INT64_MAX, PAD, Array
-from replay.arrow.sets import all_within, empty, first, fit, has, is_empty, is_in, joined, keep, same, size, trim, where
+from replay.arrow.sets import (
+    all_within,
+    empty,
+    first,
+    has,
+    is_empty,
+    is_in,
+    join,
+    joined,
+    keep,
+    same,
+    size,
+    trim,
+    where,
+    without,
+)
 from replay.controller.profiles import Profile, Rules, rules_of
 
 Some = TypeVar("Some")
@@ -137,19 +152,19 @@ def _predict(cases: Cases, rules: Rules) -> Changes:
     moved = node != targets.leader
     from_elr = moved & has(elr, node)
     winner = node[:, None]
-    elr = _without_member(elr, node, np.flatnonzero(from_elr))
+    elr = keep(elr, ~(from_elr[:, None] & (elr == winner)))
     uncleanly = moved & unclean
     isr = where(from_elr | uncleanly, winner, targets.target_isr)
     leader = np.where(moved, node, NO_CHANGE)
     marks = uncleanly & (targets.recovery != RECOVERING) & targets.marks_recovery
     recovery = np.where(marks, RECOVERING, KEEP_RECOVERY)
     # If a replica leaves the replica list, a leader epoch starts, even with the same leader.
-    leader = np.where((leader == NO_CHANGE) & _lost(targets.replicas, targets.target_replicas), targets.leader, leader)
+    left = ~all_within(targets.replicas, targets.target_replicas)
+    leader = np.where((leader == NO_CHANGE) & left, targets.leader, leader)
     elr = where(uncleanly | ~targets.elr_enabled, _NONE, elr)
     isr_written = uncleanly | ((~is_empty(isr) | targets.elr_enabled) & ~same(isr, targets.isr))
-    bump = (leader == NO_CHANGE) & isr_written & targets.bumps_leader_epoch_on_shrink
-    if bump.any():
-        leader = np.where(bump & _lost(targets.isr, isr), targets.leader, leader)
+    bump = (leader == NO_CHANGE) & isr_written & targets.bumps_leader_epoch_on_shrink & ~all_within(targets.isr, isr)
+    leader = np.where(bump, targets.leader, leader)
     last_known, last_known_written = _last_known_leader(targets, leader, isr, isr_written, rules)
     directories = _directories(targets)
     recovery = np.where(targets.target_recovery != targets.recovery, targets.target_recovery, recovery)
@@ -177,59 +192,27 @@ def _predict(cases: Cases, rules: Rules) -> Changes:
 
 def _complete_reassignment(cases: Cases, rules: Rules) -> Cases:
     """Complete the reassignments that can complete: their target fields afterwards."""
-    under_way = np.flatnonzero(~is_empty(cases.target_removing) | ~is_empty(cases.target_adding))
-    if not len(under_way):
-        return cases
-    removing, adding = cases.target_removing[under_way], cases.target_adding[under_way]
-    isr, replicas = cases.target_isr[under_way], cases.target_replicas[under_way]
-    isr, replicas = keep(isr, ~is_in(isr, removing)), keep(replicas, ~is_in(replicas, removing))
+    removing, adding = cases.target_removing, cases.target_adding
+    isr, replicas = (without(of, removing) for of in (cases.target_isr, cases.target_replicas))
     complete = all_within(replicas, isr)
     added = all_within(adding, isr) & (complete | (size(adding) >= size(removing)))
-    complete = np.where(rules.reassignment_ends_with_adding[under_way], added, complete)
-    complete &= is_empty(removing) | ~is_empty(replicas)
-    ends = under_way[complete]
-
-    def ended(lists: Array, rows: Array) -> Array:
-        lists = lists.copy(order="F")
-        lists[ends] = rows
-        return lists
-
+    ends = np.where(rules.reassignment_ends_with_adding, added, complete)
+    ends &= np.where(is_empty(removing), ~is_empty(adding), ~is_empty(replicas))
     return replace(
         cases,
-        target_isr=ended(cases.target_isr, isr[complete]),
-        target_replicas=ended(cases.target_replicas, replicas[complete]),
-        target_removing=ended(cases.target_removing, _NONE),
-        target_adding=ended(cases.target_adding, _NONE),
+        target_isr=where(ends, isr, cases.target_isr),
+        target_replicas=where(ends, replicas, cases.target_replicas),
+        target_removing=where(ends, _NONE, removing),
+        target_adding=where(ends, _NONE, adding),
     )
 
 
 def _target_elr(cases: Cases) -> Array:
     """The target ELR. Below min ISR: members of ELR and ISR that are not in the new ISR and not back uncleanly."""
-    below = np.flatnonzero(cases.elr_enabled & (size(cases.target_isr) < cases.min_isr))
-    elr, isr = cases.elr[below], cases.isr[below]
-    both = np.concatenate([elr.T, np.where(is_in(isr, elr), PAD, isr).T]).T
-    stays = _stays(cases, below, both)
-    # The set's order only shows where several stay.
-    several = np.flatnonzero(stays.sum(axis=1) > 1)
-    both[several] = _as_hash_set(both[several], size(elr[several]))
-    stays[several] = _stays(cases, below[several], both[several])
-    kept = trim(keep(both, stays))
-    result = where(cases.elr_enabled, _NONE, fit(cases.elr, max(cases.elr.shape[1], kept.shape[1])))
-    result[below] = fit(kept, result.shape[1])
-    return result
-
-
-def _stays(cases: Cases, rows: Array, members: Array) -> Array:
-    """True for each member that is neither in its case's new ISR nor back after an unclean shutdown."""
-    gone = is_in(members, cases.target_isr[rows]) | is_in(members, cases.unclean_shutdown[rows])
-    return ~gone & (members != PAD)
-
-
-def _without_member(lists: Array, member: Array, rows: Array) -> Array:
-    """The lists, in some rows without the row's member."""
-    result = lists.copy(order="F")
-    result[rows] = keep(lists[rows], lists[rows] != member[rows, None])
-    return result
+    below = cases.elr_enabled & (size(cases.target_isr) < cases.min_isr)
+    both = _as_hash_set(join(cases.elr, cases.isr), size(cases.elr))
+    kept = without(without(both, cases.target_isr), cases.unclean_shutdown)
+    return where(below, trim(kept), where(cases.elr_enabled, _NONE, cases.elr))
 
 
 def _as_hash_set(members: Array, first: Array) -> Array:
@@ -284,23 +267,8 @@ def _last_known_leader(
 
 def _directories(cases: Cases) -> Array:
     """The directory of every target replica: its own, or UNASSIGNED for a new one."""
-    targets = cases.target_replicas
-    result = fit(cases.directories, targets.shape[1])
-    others = np.flatnonzero(~same(targets, cases.replicas))
-    if not len(others):
-        return result
-    targets, replicas, directories = targets[others], cases.replicas[others], cases.directories[others]
+    targets, replicas, directories = cases.target_replicas, cases.replicas, cases.directories
     found = np.where(targets == PAD, PAD, UNASSIGNED)
     for j in range(min(replicas.shape[1], directories.shape[1])):
         found = np.where((targets == replicas[:, j, None]) & (targets != PAD), directories[:, j, None], found)
-    result = result.copy(order="F")
-    result[others] = fit(found, result.shape[1])
-    return result
-
-
-def _lost(lists: Array, others: Array) -> Array:
-    """True where a list has a member that the other list of its row lacks."""
-    result = np.zeros(len(lists), dtype=bool)
-    rows = np.flatnonzero(~same(lists, others))
-    result[rows] = ~all_within(lists[rows], others[rows])
-    return result
+    return where(same(targets, replicas), directories, found)
