@@ -111,11 +111,9 @@ class Bucket:
         """The changes at some of `changed_rows`, with configs from `configs(rows)`."""
         change = changes_at(self.history, self.states.lists, self.states.leader, rows)
         held, now = (self.directory_codes_at(r) for r in (rows - 1, rows))
-        before = start = self._cases(rows - 1, held, configs, change.place[0])
-        again = self.again(rows)
-        if again.any():
-            earlier = rows - 1 - again
-            start = self._cases(earlier, self.directory_codes_at(earlier), configs, change.place[0])
+        before, again = self._cases(rows - 1, held, configs, change.place[0]), self.again(rows)
+        earlier = rows - 1 - again
+        start = self._cases(earlier, self.directory_codes_at(earlier), configs, change.place[0])
         return Transitions(
             change=change,
             before=before,
@@ -131,16 +129,13 @@ class Bucket:
 
     def lost(self, rows: Array) -> Array:
         """The replica that the record before each change that is `again` one put where it is not online; PAD: none."""
-        result = np.full(len(rows), PAD)
-        again = np.flatnonzero(self.again(rows))
-        if len(again):
-            put = rows[again] - 1
-            replicas = self.states.lists.at("replicas", put)
-            held, earlier = (resize(self.directory_codes_at(at), replicas.shape[1]) for at in (put, put - 1))
-            known = self.availability.states(replicas, self.offset[put])
-            is_lost = ~self.availability.has_online(held, known) & (held != earlier) & (replicas != PAD)
-            result[again] = np.where(is_lost.any(axis=1), first(replicas, is_lost), PAD)
-        return result
+        again = self.again(rows)
+        put = rows - 1
+        replicas = self.states.lists.at("replicas", put)
+        held, earlier = (resize(self.directory_codes_at(at), replicas.shape[1]) for at in (put, put - again))
+        known = self.availability.states(replicas, self.offset[put])
+        is_lost = ~self.availability.has_online(held, known) & (held != earlier) & (replicas != PAD)
+        return np.where(again & is_lost.any(axis=1), first(replicas, is_lost), PAD)
 
     def again(self, rows: Array) -> Array:
         """True for each change that follows another one in its batch, with no broker record between them: if one event
