@@ -251,12 +251,15 @@ def cluster_facts(cluster_id: str, state: ClusterState, clock: Clock, log_end_ms
     machines, processes and disks is left empty.
 
     A config that no node's captured file names gets Kafka's default; session_timeout_source is 'assumed_default' if no
-    controller's file was captured, or one that names another place where the value is.
+    controller's file was captured, or one that names another place where the value is, or if that of a controller that
+    was active was not.
     """
     static = state.static
-    controllers = [f for f in static.values() if "controller" in f.get(_ROLES, "controller")]
-    timeout = _longest(controllers, SESSION_TIMEOUT, DEFAULT_SESSION_TIMEOUT_MS)
-    files = [f for f in controllers if _ROLES in f or SESSION_TIMEOUT in f]
+    shown = {node: f for node, f in static.items() if _ROLES in f or SESSION_TIMEOUT in f}
+    led = {node for _, node in state.controller_releases.controllers if node is not None}
+    files = [f for f in shown.values() if "controller" in f.get(_ROLES, "controller")]
+    files += [{SESSION_TIMEOUT: "not captured"} for _ in led - shown.keys()]
+    timeout = _longest(files, SESSION_TIMEOUT, DEFAULT_SESSION_TIMEOUT_MS)
     known = bool(files) and all(_shows(f, SESSION_TIMEOUT) for f in files)
     beside = BROKER_TYPES | {"CONFIG_RECORD", "LEADER_CHANGE"}
     changes = config_changes(state.records)

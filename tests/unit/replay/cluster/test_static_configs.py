@@ -5,6 +5,7 @@ import pytest
 from replay.cluster.configs import MIN_ISR, UNCLEAN_LEADER_ELECTION, config_timeline, of_all_captures
 from replay.cluster.facts import REQUEST_THREADS, SESSION_TIMEOUT, Clock, cluster_facts
 from replay.cluster.state import log_shape, resolve_cluster
+from tests.support.records import batch, leader
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,15 @@ def test_a_timeout_is_assumed_if_one_controllers_file_does_not_show_it() -> None
     file = {"process.roles": "controller"}
     static = {1: {**file, SESSION_TIMEOUT: "${env:SESSION}"}, 2: {**file, SESSION_TIMEOUT: "6000"}}
     facts = cluster_facts("c", resolve_cluster(log_shape([], []), [], [], static), Clock(), None)
+    assert (facts.session_timeout_source, facts.session_timeout_ms) == ("assumed_default", 9_000)
+
+
+def test_a_timeout_is_assumed_if_the_file_of_an_active_controller_was_not_captured() -> None:
+    at = {"base_timestamp_ms": 0}
+    shape = log_shape([{**batch(0, 0), **at}, {**batch(1, 1, epoch=2), **at}], [])
+    records = [leader(0, 1), leader(1, 2, epoch=2)]
+    static = {1: {"process.roles": "controller", SESSION_TIMEOUT: "3000"}, 3: {"process.roles": "broker"}}
+    facts = cluster_facts("c", resolve_cluster(shape, records, [], static), Clock(), None)
     assert (facts.session_timeout_source, facts.session_timeout_ms) == ("assumed_default", 9_000)
 
 
