@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from evidence.broker_logs.times import ISO, Times, date_pattern, is_rounded, read_iso, read_time, zone_by_stamp
@@ -25,6 +26,10 @@ KNOWN_PATTERNS = (
     *("[%d] %p %m (%c)%n", "%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c{1}:%L - %m%n"),
     *("%d %p [%t] %c - %m%n", "%d %p %m (%c) [%t]%n", "%d [%t] %p %c - %m%n", "%d %p [%t] %c: %m%n"),
 )
+# What the first of them reads as well, each message then with its thread before it. A thread's name has no blank and no
+# `=`, which what Kafka begins a message with has: `[Broker id=1]`, `[GroupCoordinator 1]`.
+_WITH_THREAD = "[%d] %p [%t] %m (%c)%n"
+_THREAD = re.compile(r"\[(?:[^\s=\]]+|SIG[A-Z]+ handler)\] ")
 HEAD_BYTES = 256 << 10
 _ENOUGH_LINES = 30
 _MOST_TAIL = 2048
@@ -367,7 +372,15 @@ def detect(start: bytes, patterns: Sequence[str] = ()) -> Layout | None:
         if max(counts) >= _ENOUGH_LINES:
             break
     best = max(range(len(candidates)), key=lambda i: (counts[i], -i))
+    if counts[best] and candidates[best].name == KNOWN_PATTERNS[0] and _prints_threads(candidates[best], lines):
+        return of_pattern(_WITH_THREAD)
     return candidates[best] if counts[best] else None
+
+
+def _prints_threads(layout: Layout, lines: Sequence[bytes]) -> bool:
+    """Whether the first messages all begin with the name of a thread."""
+    heads = (layout.read(line) for line in lines if re.match(layout.head.encode(), line))
+    return all(_THREAD.match(head.message) for head in islice(filter(None, heads), _ENOUGH_LINES))
 
 
 def _fits(layout: Layout, line: bytes) -> bool:
