@@ -96,7 +96,9 @@ def _own_logs(facts: Facts) -> Iterator[Lack]:
         for kind, log in _SERVER_LOGS:
             span = facts.own_logs.get(broker, {}).get(kind)
             if span is None:
-                yield _lack("no_broker_log", broker, first_ms is not None, log=log, windows=windows)
+                is_there = kind in facts.files.get(broker, ())
+                what = f"line of a known layout and message in its {log}" if is_there else log
+                yield _lack("no_broker_log", broker, first_ms is not None, what=what, log=log, windows=windows)
                 continue
             margin_ms = 0 if span.in_utc else _ANY_ZONE_MS
             if first_ms is not None and span.first_ms - margin_ms > first_ms:

@@ -126,6 +126,8 @@ def test_a_real_capture(source: Path, tmp_path: Path) -> None:
         joined = log.with_name("server.log")
         joined.write_bytes(joined.read_bytes() + log.read_bytes())
         log.unlink()
+    for log in list(less.rglob("broker-2/**/server.log*")):  # a layout that nobody knows
+        log.write_bytes(b"[2026-11-21 00:00:00,123] INFO kafka.Kafka: starting\n")
     shutil.rmtree(less / "controllers" / "3001")
     log = less / "controllers" / "3000" / "__cluster_metadata-0" / f"{0:020d}.log"
     data = bytearray(log.read_bytes())
@@ -137,6 +139,7 @@ def test_a_real_capture(source: Path, tmp_path: Path) -> None:
     assert found == {
         ("no_leader_epochs", 3, True),
         ("broker_missing", 4, True),
+        ("no_broker_log", 2, True),
         ("no_broker_log", 4, True),
         ("boot_ids_missing", 4, False),
         ("boot_time_unknown", 4, False),
@@ -144,6 +147,8 @@ def test_a_real_capture(source: Path, tmp_path: Path) -> None:
         ("no_configs", 3001, False),
         ("damaged_file", 3000, True),
     }
+    whats = [lack["what"] for lack in lacks if (lack["code"], lack["node_id"]) == ("no_broker_log", 2)]
+    assert [what.partition(" for ")[0] for what in whats] == ["no line of a known layout and message in its server.log"]
 
 
 def test_a_record_that_cannot_be_decoded_is_damage_of_its_file(tmp_path: Path) -> None:
