@@ -46,6 +46,7 @@ from replay.terms.premises import (
     membership,
 )
 from replay.terms.read_again import is_first, kept_its_copy
+from replay.terms.replica_logs import settled_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,13 +232,16 @@ class PartitionFloors:
         return max(known, default=None)
 
     def _settled(self, row: Row) -> int | None:
-        """As `ReplicaLogs.settled`; but that epoch's leader itself has written the file since it certainly leads."""
+        """As `ReplicaLogs.settled`, from when that epoch's leader certainly leads: it, or whoever follows it, has
+        written the file since. Before that its followers stay in the ISR with what an earlier leader had."""
         epoch = self.terms.settled(row)
         term = None if epoch is None else self.terms.term_at(self.reader.first_row(epoch))
-        if term is None or term.leader != row["broker_id"]:
+        if term is None:
             return epoch
-        written_ms = self._leads_by_ms(term) + self.cluster.checkpoint_interval_ms + PROPAGATION_MS
-        return epoch if self.clock.surely_after(row, written_ms) else None
+        led_ms, needed_ms = self._leads_by_ms(term), self.cluster.checkpoint_interval_ms + PROPAGATION_MS
+        if term.leader != row["broker_id"]:
+            led_ms, needed_ms = min(self._shown_to_lead(term)), settled_ms(self.cluster)
+        return epoch if self.clock.surely_after(row, led_ms + needed_ms) else None
 
     def _epoch_before_rewrite(self, row: Row) -> int | None:
         """The highest epoch that one of the broker's processes had learned, as the first one, a checkpoint interval
@@ -291,13 +295,13 @@ class PartitionFloors:
         then follow whoever led before that it does not know yet. It took a replica in, or its exporter, or its own
         leader-epoch-checkpoint, shows it."""
         if term.first not in self._leads_by:
-            self._leads_by[term.first] = max(term.begin_ms, min(self._shown_to_lead(term)))
+            may_have_cut = self.terms.may_have_cut(term.leader, term.first)
+            shown_ms = min(self._shown_to_lead(term)) if may_have_cut else term.begin_ms
+            self._leads_by[term.first] = max(term.begin_ms, shown_ms)
         return self._leads_by[term.first]
 
     def _shown_to_lead(self, term: LeaderTerm) -> Iterator[int]:
-        """Times, in ms, from each of which on something shows that."""
-        if not self.terms.may_have_cut(term.leader, term.first):
-            yield term.begin_ms
+        """Times, in ms, from each of which on something shows that the term's leader leads."""
         rows = slice(term.first, term.end)
         sizes, times = self.states.isr_size[rows], self.facts.timestamp_ms[rows]
         yield from times[1:][sizes[1:] > sizes[:-1]].tolist()
