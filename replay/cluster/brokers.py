@@ -160,14 +160,24 @@ class BrokerTimeline:
         """Whether no log directory of the broker went from from_ms to to_ms, nor at its first record, or registration,
         after that: a process may have started before to_ms and registered later, once the session before it was fenced.
         False if the records do not name directories."""
+        known = self._log_dirs_within(broker_id, from_ms, to_ms)
+        return bool(known and known[0]) and all(known[0] <= later for later in known)
+
+    def added_log_dirs(self, broker_id: int, from_ms: int, to_ms: int) -> bool:
+        """Whether the broker's records, the same ones, show a log directory that it did not have at from_ms."""
+        known = self._log_dirs_within(broker_id, from_ms, to_ms)
+        return any(not later <= known[0] for later in known)
+
+    def _log_dirs_within(self, broker_id: int, from_ms: int, to_ms: int) -> list[set[str]]:
+        """The broker's log directories at from_ms (empty: unknown) and at each of its records up to to_ms, and at the
+        first one, and registration, after that; nothing if it had no record by from_ms."""
         states = self.states.get(broker_id, [])
         first = bisect_right(states, from_ms, key=lambda s: s.timestamp_ms) - 1
         end = bisect_right(states, to_ms, key=lambda s: s.timestamp_ms)
-        if first < 0 or states[first].log_dirs is None:
-            return False
-        own = set(states[first].log_dirs or ())
+        if first < 0:
+            return []
         during = [*states[first : end + 1], *self.restarts(broker_id, states[end - 1].offset)[:1]]
-        return all(own <= set(state.log_dirs or ()) for state in during)
+        return [set(state.log_dirs or ()) for state in during]
 
     def log_dirs_until(self, broker_id: int, from_ms: int) -> int:
         """When (ms) the first of the log directories had gone that the broker had at from_ms, by its records."""

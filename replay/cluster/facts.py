@@ -61,6 +61,7 @@ _LATENESS, _SLACK_MS, _CHECKS = 0.5, 1_000, 8
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _LONGEST_MS = 1000 * 366 * 24 * 60 * 60 * 1000
 REQUEST_THREADS, DEFAULT_REQUEST_THREADS = "num.io.threads", 8
+METADATA_LOG_DIR, LOG_DIRS = "metadata.log.dir", ("log.dirs", "log.dir")
 _OF_BATCH = ("base_offset", "last_offset", "epoch")
 # Every node's own properties file names its roles. A manifest that lists a few configs does not.
 _ROLES = "process.roles"
@@ -119,6 +120,7 @@ class ClusterFacts:
     was captured, the most threads that its processes can have had to append what clients produce (num.io.threads).
     disk_errors: by broker, when it logged that a disk could not be written, in ms by its own clock; None: its zone is
     not known.
+    metadata_apart: brokers whose file names a directory of the metadata log that is none of its log directories.
     knows_all_topics: the metadata log is known from its first record on. split: its events of several batches.
     """
 
@@ -147,6 +149,7 @@ class ClusterFacts:
     processes: Processes = field(default_factory=dict)
     request_threads: Mapping[int, int] = field(default_factory=dict)
     disk_errors: Mapping[int, Sequence[int | None]] = field(default_factory=dict)
+    metadata_apart: frozenset[int] = frozenset()
     knows_all_topics: bool = True
     split: SplitEvents = field(default_factory=SplitEvents)
 
@@ -168,6 +171,13 @@ class ClusterFacts:
         """Whether a disk of the broker may have failed between the two times (ms) to write what a process had handed to
         the system: that is lost although its machine ran on."""
         return self.clock.may_be_within(self.disk_errors.get(broker, ()), since_ms, until_ms)
+
+    def may_have_new_copy(self, broker: int, since_ms: int, until_ms: int) -> bool:
+        """Whether the broker may have begun its copy of the metadata log anew between the two times (ms) although it
+        kept its log directories: the copy is in none of these, or in the first of log.dirs, which may be one that was
+        added (KafkaConfig.metadataLogDir). A start takes an empty directory (MetaPropertiesEnsemble.verify,
+        3.9.1 to 4.3.1)."""
+        return broker in self.metadata_apart or self.brokers.added_log_dirs(broker, since_ms, until_ms)
 
     def may_be_of_lost_disk(self, row: Row) -> bool:
         """Whether a row of a file may be of a disk that its broker had lost when the file was read."""
@@ -287,6 +297,7 @@ def cluster_facts(cluster_id: str, state: ClusterState, clock: Clock, log_end_ms
         refused_topics=refused_topics(changes),
         compacted_topics=compacted_topics(changes, static, state.brokers.states),
         request_threads=_request_threads(changes, static),
+        metadata_apart=frozenset(node for node, file in static.items() if _keeps_metadata_apart(file)),
         knows_all_topics=is_complete(state.shape.runs),
         split=split_events(*(state.shape.batches.column(name)[state.shape.live] for name in _OF_BATCH)),
     )
@@ -300,6 +311,14 @@ def _request_threads(changes: Iterable[ConfigChange], static: Mapping[int, Mappi
         for broker, file in static.items()
         if _ROLES in file and _shows(file, REQUEST_THREADS)
     }
+
+
+def _keeps_metadata_apart(file: Mapping[str, str]) -> bool:
+    """Whether the metadata log may be in no log directory of a node, or in another one than before, by what all
+    captures show of its file."""
+    log_dirs = {each for name in LOG_DIRS for value in _values(file, name) for each in value.split(",")}
+    own = set(_values(file, METADATA_LOG_DIR))
+    return len(own) > 1 or not own <= log_dirs | {UNSET}
 
 
 def _shows(file: Mapping[str, str], name: str) -> bool:

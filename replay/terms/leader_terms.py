@@ -13,10 +13,12 @@ import numpy as np
 from replay.arrow.once import once_each
 from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.runs import run_starts
+from replay.cluster.boots import is_same_boot
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
 from replay.offsets.shared_log import Leaders
 from replay.terms.facts import TOPIC
 from replay.terms.liveness import Session
+from replay.terms.read_again import kept_its_copy
 from replay.terms.replica_logs import ReplicaLogs
 
 
@@ -176,12 +178,43 @@ class LeaderTerms(ReplicaLogs):
             with_it = any(session.begin_batch == facts.batch[row] for session in again)  # KAFKA-19522
             joined = since < row and self.in_isr(leader, since) and (states.leader[since] >= 0 or facts.anchored[since])
             counted = self.counts_old_log_ends(leader, since, row) is not None
-            if again:
-                is_clean = bool(facts.elr_on[since:following].all()) and self.kept_directory(leader, since, row)
-                is_clean &= not self.cut_unasked(leader, *facts.timestamp_ms[[since, row]].tolist())
-            if not joined or with_it or counted or (again and not is_clean):
+            unclean = bool(again) and not self._restarted_cleanly(leader, since, row, following)
+            if not joined or with_it or counted or unclean:
                 found.append((row, leader))
         return found
+
+    def _restarted_cleanly(self, broker: int, since: int, row: int, end: int) -> bool:
+        """Whether a member's registrations since it joined, in rows [since, end), were all of clean restarts (H4, H5),
+        up to its election in `row`, and its copy of the metadata log is the same one."""
+        times = self.facts.timestamp_ms[[since, row]].tolist()
+        if self.cut_unasked(broker, *times) or self.cluster.may_have_new_copy(broker, *times):
+            return False
+        return bool(self.facts.elr_on[since:end].all()) and self.kept_directory(broker, since, row)
+
+    def may_not_cut(self, row: int, broker: int) -> bool:
+        """Whether the leader that begins to lead in that row may let the broker keep what it had of an old epoch.
+
+        It may lack lines of leader epochs that its log has: since another leader took it in, one of its processes may
+        have read the metadata again, and led an epoch anew in its own eyes (`replay.terms.read_again`), which takes
+        later lines away (LeaderEpochFileCache.assign, endOffsetFor, 3.9.1 to 4.3.1). One that follows gets them back,
+        as it is made to truncate. The broker has followed nobody, and not led, since that epoch."""
+        leader, facts = int(self.states.leader[row]), self.facts
+        led = np.flatnonzero(self.states.leader[self.first : row] == leader)
+        since = next((at for at in reversed(self.taken_in(leader)) if at <= row), self.first)
+        begun = self.sessions.begun(leader, int(facts.batch[since]), int(facts.batch[row]))
+        if facts.anchored[row] or not begun or not len(led):
+            return False
+        later = range(self.first + int(led[-1]) + 1, row)
+        own = (term for term in self.all_terms if term.leader == broker and term.first in later)
+        if any(at in later for at in self.taken_in(broker)) or any(self.learned(term) for term in own):
+            return False
+        begin_ms, elected_ms = facts.timestamp_ms[[since, row]].tolist()
+        kept = kept_its_copy(self.cluster, leader, begin_ms, elected_ms)
+        boots, error_ms = self.cluster.boots.get(leader, ()), self.cluster.clock.error_ms
+        if kept and is_same_boot(boots, begin_ms, elected_ms, error_ms):
+            return False
+        was_member = int(self.absent(leader)[row - 1 - self.first]) < since < row
+        return not (was_member and self._restarted_cleanly(leader, since, row, row + 1))
 
     def carries(self, row: int) -> bool:
         """Whether the row's leader led last, and still had the log of the process that led.
@@ -222,7 +255,9 @@ class LeaderTerms(ReplicaLogs):
             ended_ms = max(session.alive_until_ms, session.alone_until_ms)
             begun_ms = self.end_ms if later is None else later.begin_ms
             first = self.first + max(bisect_right(self.times, ended_ms) - 1, 0)
-            if alone[0] >= first or self.ran_on(broker, session, session.begin_ms, begun_ms):
+            may_read_again = self.cluster.may_have_new_copy(broker, session.begin_ms, begun_ms)
+            may_read_again |= not self.ran_on(broker, session, session.begin_ms, begun_ms)
+            if alone[0] >= first or not may_read_again:
                 continue
             since = self.first + max(bisect_right(self.times, begun_ms) - 1, 0)
             yield Unserved(first, ended_ms, *self._until_served(broker, since))

@@ -16,7 +16,7 @@ from replay.terms.facts import StateFacts
 from replay.terms.leader_terms import LeaderTerms
 
 OLD_LOG_ENDS, NO_SIGN_OF_LIFE = "not_held_old_log_ends", "not_held_no_sign_of_life"
-LOG_START = "not_held_log_start"
+LOG_START, EPOCH_LINES = "not_held_log_start", "not_held_epoch_lines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ def membership(terms: LeaderTerms, broker: int, row: int) -> Membership:
     """
     promised = _promised(terms, broker, row)
     found = promised if promised.holds else _kept(terms, broker, row) or promised
-    return replace(found, premises=(*found.premises, *_may_begin_above(terms, broker, row)))
+    others = *_may_begin_above(terms, broker, row), *_was_not_cut(terms, broker, row)
+    return replace(found, premises=(*found.premises, *others))
 
 
 def _promised(terms: LeaderTerms, broker: int, row: int) -> Membership:
@@ -303,18 +304,36 @@ def _may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Prem
     truncated below its own log start to follow such a leader, and then follows a second one (UnifiedLog.truncateTo,
     ReplicaManager.initialFetchOffset). A log that ends where the other leader began, or before, has no offset that was
     written anew."""
-    facts, states, began = terms.facts, terms.states, terms.lines.began
-    has_begun = terms.sessions.begun(broker, int(facts.batch[terms.first]), int(facts.batch[row]))
-    own = began.get((broker, int(states.leader_epoch[row])))
-    losses = terms.lost_by_others(broker, int(facts.timestamp_ms[row]))
-    for number, (lost, leader) in reversed(list(enumerate(losses))):
-        led = np.flatnonzero(states.leader[terms.first : lost] >= 0)
-        was_away = facts.anchored[lost] or (terms.absent(broker)[led] == led + terms.first).any()
-        other = began.get((leader, int(states.leader_epoch[lost])))
-        is_above = own is None or other is None or (own.log_end or 0) > (other.log_end or 0)
-        if is_above and (was_away or has_begun or number):
-            yield Premise(LOG_START, False, offset=int(facts.offset[lost]))
+    began = terms.lines.began
+    own = began.get((broker, int(terms.states.leader_epoch[row])))
+    for lost, leader in reversed(_may_differ(terms, broker, row)):
+        other = began.get((leader, int(terms.states.leader_epoch[lost])))
+        if own is None or other is None or (own.log_end or 0) > (other.log_end or 0):
+            yield Premise(LOG_START, False, offset=int(terms.facts.offset[lost]))
             return
+
+
+def _was_not_cut(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
+    """The premise that fails if the replica may still have what it had of an old epoch, because a leader that it has
+    followed since lacked the line that says where the next one began (`LeaderTerms.may_not_cut`)."""
+    for lost, leader in reversed(_may_differ(terms, broker, row)):
+        if terms.may_not_cut(lost, broker):
+            yield Premise(EPOCH_LINES, False, offset=int(terms.facts.offset[lost]), brokers=(leader,))
+            return
+
+
+def _may_differ(terms: LeaderTerms, broker: int, row: int) -> list[tuple[int, int]]:
+    """Those of `LeaderTerms.lost_by_others` before which the replica was away, or started anew, or which are not the
+    first."""
+    facts, states = terms.facts, terms.states
+    has_begun = bool(terms.sessions.begun(broker, int(facts.batch[terms.first]), int(facts.batch[row])))
+
+    def was_away(lost: int) -> bool:
+        led = np.flatnonzero(states.leader[terms.first : lost] >= 0)
+        return bool(facts.anchored[lost] or (terms.absent(broker)[led] == led + terms.first).any())
+
+    losses = terms.lost_by_others(broker, int(facts.timestamp_ms[row]))
+    return [each for number, each in enumerate(losses) if number or has_begun or was_away(each[0])]
 
 
 def earlier_leaders_unknown(facts: StateFacts, row: int) -> Premise:

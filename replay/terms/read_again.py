@@ -46,4 +46,5 @@ def kept_its_copy(cluster: ClusterFacts, broker: int, since_ms: int, until_ms: i
     """Whether the broker's copy of the metadata log lost nothing from since_ms to until_ms if its machine ran on: its
     directories stayed, and no disk failed."""
     failed = cluster.disk_failed(broker, since_ms - PROPAGATION_MS, until_ms + PROPAGATION_MS)
-    return not failed and cluster.brokers.kept_log_dirs(broker, since_ms, until_ms)
+    may_have_lost = failed or cluster.may_have_new_copy(broker, since_ms, until_ms)
+    return not may_have_lost and cluster.brokers.kept_log_dirs(broker, since_ms, until_ms)

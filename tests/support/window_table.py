@@ -19,6 +19,7 @@ the brokers' sessions as in tests/support/scenario.py, in the order of their off
     ran 3 until 19 next 54-90 quiet 80 signal 18     a LoggedProcess; `ran 1/90`: of the registration at 90
     fail-over 22-27; topic t; tiered, compacted (tiered ?: any may be); refused; error 6500; session 0
     interval 120000; lag 80000; log-end 70 (?: not known); disk-error 1@49 (1@?: in no known zone)
+    apart 1             the metadata log of broker 1 is in a directory of its own
     set 5 cluster 2     min.insync.replicas at an offset, see `set_to`; `set` alone: no record sets it
     earlier t           an earlier topic's name (?: the log does not show all)
 
@@ -211,6 +212,8 @@ def _facts(items: list[str]) -> Iterator[tuple[str, Any]]:
                 found["compacted_topics"] = None if words else frozenset({"t"})
             case "zookeeper":
                 found["zookeeper"] = int(words[0])
+            case "apart":
+                found["metadata_apart"] = frozenset({int(words[0])})
             case "threads":
                 pairs = (pair.split(":") for pair in words[0].split(","))
                 found["request_threads"] = {int(broker): int(number) for broker, number in pairs}

@@ -24,6 +24,23 @@ def test_a_value_that_is_elsewhere_is_not_known(file: dict[str, str], source: st
     assert (facts.session_timeout_source, facts.request_threads) == (source, threads)
 
 
+@pytest.mark.parametrize(
+    ("files", "is_apart"),
+    [
+        # By default it is in the first of log.dirs.
+        ([{"log.dirs": "/a, /b"}], False),
+        ([{"log.dirs": "/a, /b", "metadata.log.dir": "/b"}], False),
+        ([{"log.dir": "/a", "metadata.log.dir": "/a"}], False),
+        ([{"log.dirs": "/a", "metadata.log.dir": "/m"}], True),
+        ([{"log.dirs": "/a,/b"}, {"log.dirs": "/a,/b", "metadata.log.dir": "/b"}], True),
+    ],
+)
+def test_the_metadata_log_may_be_on_a_disk_of_its_own(files: list[dict[str, str]], is_apart: bool) -> None:
+    static = {1: of_all_captures([{"process.roles": "broker"} | file for file in files])}
+    facts = cluster_facts("c", resolve_cluster(log_shape([], []), [], [], static), Clock(), None)
+    assert (1 in facts.metadata_apart) == is_apart
+
+
 def test_a_timeout_is_assumed_if_one_controllers_file_does_not_show_it() -> None:
     file = {"process.roles": "controller"}
     static = {1: {**file, SESSION_TIMEOUT: "${env:SESSION}"}, 2: {**file, SESSION_TIMEOUT: "6000"}}
