@@ -1,8 +1,8 @@
 """What a check is: a SQL file whose rows break an expectation, with a comment at its head that says what is expected.
 
 quality/checks/<table>/<name>.sql is a check of one table. One of quality/checks/shared/ is a check of each table that
-its head names; {table}, {key}, {subject} (the key without its last column) and the rules of quality/checks/tables.toml
-stand for the table's own. A second statement gives figures to keep, met or not: their name and value.
+its head names; {table}, {key} and the rules of quality/checks/tables.toml stand for the table's own. A second statement
+gives figures to keep, met or not: their name and value.
 """
 
 import re
@@ -20,7 +20,7 @@ SHARED, EVERY = "shared", "every table"
 _FILES = files("quality")
 _FIELD = re.compile(r"(?:^|; )(meaning|action|tables|kind|severity|scope|key): ", re.MULTILINE)
 _TABLE = re.compile(r"\b(?:from|join) (\w+)")
-_STEP = re.compile(r"\b(?:lag|lead)\(.+\) over \(\)")
+_STEPS = re.compile(r"\b(?:follows|twice)\b")
 
 
 class CheckKind(StrEnum):
@@ -54,6 +54,7 @@ class Values:
     comment: str
     key: Sequence[str]
     append_only: bool = False
+    in_order: bool = False
     topics: Sequence[str] = ()
     bounded: str = ""
     not_null: Sequence[str] = ()
@@ -68,13 +69,14 @@ class Values:
         return list(self.topics) == ["topic_id"]
 
     def in_sql(self, sql: str, table: str) -> str:
-        """The SQL of a shared check for a table. {broken}: where a rule is broken; {why}: which ones."""
+        """The SQL of a shared check for a table. {broken}: where a rule is broken; {why}: which ones. {twice}: keeps
+        the rows whose key others may have, too."""
         rules = list(self._rules())
         key = [f'"{column}"' for column in self.key]
         words = {
             "{table}": table,
             "{key}": ", ".join(key),
-            "{subject}": ", ".join(key[:-1]) or "true",
+            "{twice}": "where twice" if self.in_order else "",
             "{broken}": " or ".join(condition for _, condition in rules),
             "{why}": ", ".join(f"case when {condition} then '{wrong}' end" for wrong, condition in rules),
         }
@@ -189,10 +191,9 @@ def parsed(folder: str, name: str, text: str) -> Iterator[Check]:
 
 
 def ordered_for(checks: Iterable[Check]) -> set[str]:
-    """The tables of which checks see each row with the one before or after it (`lag` and `lead` `over ()`): the rows of
-    a subject together, in the order of the key."""
-    queries = (query for check in checks for query in check.statements if _STEP.search(query))
-    return {name for query in queries for name in _TABLE.findall(query)} & values().keys()
+    """The tables that are in order of which checks see each row with the one before or after it (quality/steps.py)."""
+    queries = (query for check in checks for query in check.statements if _STEPS.search(query))
+    return {name for query in queries for name in _TABLE.findall(query) if name in values() and values()[name].in_order}
 
 
 @cache

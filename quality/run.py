@@ -13,18 +13,12 @@ import pyarrow as pa
 
 from quality import main_file  # noqa: F401
 from quality.check import OF_OWN_ROWS, Check, Outcome, Scope, columns_read, digests_of, needs_of, ordered_for, values
+from quality.steps import with_steps
 
 # What needs more memory is written to the temporary folder. Names in SQL are those of registered tables alone.
 # One thread reads rows in their order.
 _CONFIG: dict[str, Any] = {"threads": 1, "memory_limit": "400MB", "python_enable_replacements": False}
 _PARAMETER = re.compile(r"\$(\w+)")
-# A subject whose rows are not together, or not in the order of the key.
-_DISORDER = """
-with steps as (
-    select ({subject}) as subject, lag(subject) over () as before, ({key}) < lag(({key})) over () as falls from {table}
-)
-select true from steps where before is distinct from subject or falls group by subject having count(*) > 1 limit 1
-"""
 Outcomes = dict[str, Outcome]
 
 
@@ -127,13 +121,17 @@ class _Task:
 
     @contextmanager
     def registered(self, tables: Mapping[str, Rows], ordered: Collection[str] = ()) -> Iterator[None]:
-        """Tables under their names in SQL. ordered: those whose rows are to be in order; replay writes them so. Errors:
-        what reading them raised."""
+        """Tables under their names in SQL. ordered: those whose rows are to be in order, with their steps
+        (quality/steps.py); replay writes them in order. Errors: what reading them raised."""
         for name, rows in tables.items():
             self._connection.register(name, rows)
-            if name in ordered and self._ask(values()[name].in_sql(_DISORDER, name)).fetchall():
-                in_order = self._connection.sql(values()[name].in_sql("from {table} order by {key}", name))
-                self._connection.register(name, in_order.to_arrow_table())
+            if name in ordered:
+                assert isinstance(rows, pa.Table)
+                key = values()[name].key
+                if (stepped := with_steps(rows, key)) is None:
+                    in_order = self._connection.sql(values()[name].in_sql("from {table} order by {key}", name))
+                    stepped = with_steps(in_order.to_arrow_table(), key)
+                self._connection.register(name, stepped)
         try:
             yield
         except duckdb.Error:

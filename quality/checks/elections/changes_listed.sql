@@ -5,7 +5,7 @@
 with changes as (
     from partition_history h
     where not coalesce(removed, false)
-    qualify (topic_id, partition) is not distinct from lag((topic_id, partition)) over ()
+    qualify follows and (topic_id, partition) is not distinct from lag((topic_id, partition)) over ()
         and leader is distinct from lag(leader) over ()
 )
 from changes c anti join elections e

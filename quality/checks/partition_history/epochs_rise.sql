@@ -3,5 +3,4 @@
 -- kind: consistency; severity: error; scope: topic
 -- key: topic_id, partition, offset, leader_epoch, partition_epoch
 from partition_history h
-qualify (topic_id, partition) is not distinct from lag((topic_id, partition)) over ()
-    and (leader_epoch < lag(leader_epoch) over () or partition_epoch < lag(partition_epoch) over ())
+qualify follows and (leader_epoch < lag(leader_epoch) over () or partition_epoch < lag(partition_epoch) over ())

@@ -6,7 +6,7 @@
 -- key: {key}, end_offset
 with states as (
     select {key}, end_timestamp_ms, coalesce(end_offset, 9223372036854775807) as until, end_offset,
-        lead(({subject})) over () is not distinct from ({subject}) as goes_on,
+        lead(follows) over () as goes_on,
         lead(h.offset) over () as next_offset,
         lead(timestamp_ms) over () as next_ms,
         lead(origin) over () as next_origin

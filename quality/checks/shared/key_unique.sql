@@ -3,4 +3,4 @@
 -- tables: every table
 -- kind: validity; severity: error; scope: topic
 -- key: {key}
-select {key}, count(*) || ' rows' as why from {table} group by {key} having count(*) > 1
+select {key}, count(*) || ' rows' as why from {table} {twice} group by {key} having count(*) > 1
