@@ -28,6 +28,7 @@ _KEY = b"kraft_forensics.slices"
 # Whoever reads a slice reads the whole footer, which has an entry for each column of each slice.
 _ROWS_A_SLICE, _MOST_SLICES = 150_000, 64
 MOST_ROWS = 100_000  # of a row group
+_MOST_FOOTERS = 64  # to hold: one with 64 slices takes 2 MB
 NO_TOPIC = -1
 
 
@@ -209,13 +210,17 @@ def read_bucket(
     bucket: TopicBucket,
     topics: Sequence[str],
     as_codes: bool = False,
+    footers: dict[str, pq.FileMetaData] | None = None,
 ) -> Iterable[pa.Table]:
     """The bucket's rows, part by part; rows of no topic are in WITHOUT_TOPIC alone. columns: names, or dotted paths of
     fields. topics: path of the column with the topic ids, which must be among them. as_codes: columns of strings are
-    dictionary-encoded, as they are in the files."""
+    dictionary-encoded, as they are in the files. footers: keeps those of the first _MOST_FOOTERS files for other
+    buckets: one with many slices takes longer to read than a slice."""
     for part in parts:
         with storage.open(part.name) as source:
-            file = pq.ParquetFile(source)
+            file = pq.ParquetFile(source, metadata=footers.get(part.name) if footers else None)
+            if footers is not None and len(footers) < _MOST_FOOTERS:
+                footers[part.name] = file.metadata
             if as_codes:  # not by file.metadata.schema: it and the footer refer to each other, and stay in memory
                 strings = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
                 file = pq.ParquetFile(source, metadata=file.metadata, read_dictionary=strings)
