@@ -203,6 +203,12 @@ def digests() -> dict[str, str]:
     return {name: _head_and_body(text)[1] for name, text in found}
 
 
+@cache
+def reads_no_topic(digest: str) -> bool:
+    """Whether a digest reads rows without a topic alone, as its head says."""
+    return "-- rows: without a topic\n" in (_FILES / "digests" / f"{digest}.sql").read_text("utf-8")
+
+
 def fingerprint(table: str) -> str:
     """Identifies what is expected of a table: it changes with its expectations' names, meanings and queries."""
     own = [check for check in checks() if check.table == table]

@@ -12,7 +12,18 @@ import duckdb
 import pyarrow as pa
 
 from quality import main_file  # noqa: F401
-from quality.check import OF_OWN_ROWS, Check, Outcome, Scope, columns_read, digests_of, needs_of, ordered_for, values
+from quality.check import (
+    OF_OWN_ROWS,
+    Check,
+    Outcome,
+    Scope,
+    columns_read,
+    digests_of,
+    needs_of,
+    ordered_for,
+    reads_no_topic,
+    values,
+)
 from quality.steps import with_steps
 
 # What needs more memory is written to the temporary folder. Names in SQL are those of registered tables alone.
@@ -56,12 +67,13 @@ Needs = Mapping[str, tuple[str, ...]]
 @dataclass(frozen=True, slots=True)
 class Part:
     """Some rows of a cluster, and the checks that they are for. schemas: of every table. read: the rows, once or piece
-    by piece; each piece is all that a check of these must see at once. whole: all rows of a table, for a digest."""
+    by piece; each piece is all that a check of these must see at once. whole: all rows of a table, for a digest; those
+    without a topic are enough for one that reads no others, which is the last argument."""
 
     checks: Sequence[Check]
     schemas: Mapping[str, pa.Schema]
     read: Callable[[Needs], Iterable[Mapping[str, Rows]]]
-    whole: Callable[[str, Sequence[str]], Rows]
+    whole: Callable[[str, Sequence[str], bool], Rows]
 
 
 class Source(Protocol):
@@ -81,7 +93,7 @@ class InMemory:
 
     def each(self, checks: Sequence[Check], function: Callable[[Sequence[Part]], Outcomes]) -> Iterable[Outcomes]:
         schemas = {name: table.schema for name, table in self._tables.items()}
-        return [function([Part(checks, schemas, self._read, lambda name, _: self._tables[name])])]
+        return [function([Part(checks, schemas, self._read, lambda name, *_: self._tables[name])])]
 
     def _read(self, needs: Needs) -> Iterable[Mapping[str, Rows]]:
         return [{name: self._tables[name] for name in needs}]
@@ -147,7 +159,8 @@ class _Task:
         for name, sql in digests_of(part.checks).items():
             if name not in self._made:
                 needs = columns_read([sql], part.schemas)
-                with self.registered({table: part.whole(table, columns) for table, columns in needs.items()}):
+                no_topic = reads_no_topic(name)
+                with self.registered({table: part.whole(table, columns, no_topic) for table, columns in needs.items()}):
                     self._ask(f"create temp table {name} as {sql}")
                 self._made.add(name)
 

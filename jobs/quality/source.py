@@ -76,20 +76,20 @@ class LakeSource:
         items = [BucketItem(bucket, files.parts(bucket)) for bucket in (TopicBucket(n, count) for n in range(count))]
         split = [items[at::most] for at in range(min(most, count))]
         for some in (*split, [BucketItem(WITHOUT_TOPIC, files.parts(WITHOUT_TOPIC))]):
-            yield Part(own, _SCHEMAS, partial(self.by_topic, some), self.stream)
+            yield Part(own, _SCHEMAS, partial(self.by_topic, some), self.whole)
 
     def _wholes(self, checks: Sequence[Check]) -> Iterator[Part]:
         """The whole cluster: each check of a large table alone, so that only its columns are read."""
         for table, own in _by_table(checks, Scope.CLUSTER).items():
             for together in [[check] for check in own] if table in _LARGE else [own]:
-                yield Part(together, _SCHEMAS, self.all_rows, self.stream)
+                yield Part(together, _SCHEMAS, self.all_rows, self.whole)
 
     def _rows(self, checks: Sequence[Check], most: int) -> Iterator[Part]:
         """The files of each other table."""
         for table, own in _by_table(checks, Scope.ROW).items():
             files = [] if values()[table].by_topic else [file.path for file in self.lake.files(table, self.cluster)]
             for at in range(min(most, len(files))):
-                yield Part(own, _SCHEMAS, partial(self.by_file, table, files[at::most]), self.stream)
+                yield Part(own, _SCHEMAS, partial(self.by_file, table, files[at::most]), self.whole)
 
     def pieces(self, name: str, columns: Sequence[str], files: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows of a table, or of some of its files, piece by piece."""
@@ -107,6 +107,13 @@ class LakeSource:
         """All rows of a table, read when they are wanted."""
         rows = sum(file.rows for file in self.lake.files(name, self.cluster))
         return Stream(rows, _empty(name, columns).schema, partial(self.pieces, name, columns))
+
+    def whole(self, name: str, columns: Sequence[str], without_topic: bool) -> Rows:
+        """All rows of a table, or those without a topic."""
+        if not without_topic:
+            return self.stream(name, columns)
+        parts = BucketFiles(self.lake, self.cluster, [name]).parts(WITHOUT_TOPIC)[name]
+        return self.of_parts(name, parts, (*columns, ".".join(TABLES[name].topics)), WITHOUT_TOPIC)
 
     def by_file(self, table: str, files: Sequence[str], needs: Needs) -> Iterator[Mapping[str, Rows]]:
         """The rows of some files of a table, piece by piece, each with all rows of the others."""

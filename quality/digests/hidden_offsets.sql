@@ -1,4 +1,5 @@
 -- Ranges of offsets, first to last, of transactions that were aborted or did not end.
+-- rows: without a topic
 with markers as (
     select m.offset, type, lead(m.offset) over (order by m.offset) as next_offset, lead(type) over (order by m.offset) as next_type
     from metadata_records m
