@@ -72,6 +72,11 @@ class LeaderTerms(ReplicaLogs):
         ends = [*starts[1:], self.end]
         return [self._term(a, b) for a, b in zip(starts, ends, strict=True) if self.states.leader[a] >= 0]
 
+    @cached_property
+    def _term_begins(self) -> list[int]:
+        """The first row of each term."""
+        return [term.first for term in self.all_terms]
+
     def _term(self, first: int, end: int) -> LeaderTerm:
         facts, leader = self.facts, int(self.states.leader[first])
         known = end < self.end and not self.states.begins[end]
@@ -424,21 +429,20 @@ class LeaderTerms(ReplicaLogs):
 
     def last_term(self, row: int) -> LeaderTerm | None:
         """The last term that began before a row and within the row's stretch."""
-        index = bisect_right(self.all_terms, row - 1, key=lambda r: r.first) - 1
+        index = bisect_right(self._term_begins, row - 1) - 1
         found = self.all_terms[index] if index >= 0 else None
         return found if found and found.first >= self.facts.stretch[row] else None
 
     def term_at(self, row: int) -> LeaderTerm | None:
         """The term in which the row lies; None if nobody leads."""
-        index = bisect_right(self.all_terms, row, key=lambda r: r.first) - 1
+        index = bisect_right(self._term_begins, row) - 1
         found = self.all_terms[index] if index >= 0 else None
         return found if found and row < found.end else None
 
     def terms_within(self, first: int, end: int) -> Sequence[LeaderTerm]:
         """The terms that overlap rows [first, end)."""
         low = bisect_right(self.all_terms, first, key=lambda r: r.end)
-        high = bisect_right(self.all_terms, end - 1, key=lambda r: r.first)
-        return self.all_terms[low:high]
+        return self.all_terms[low : bisect_right(self._term_begins, end - 1)]
 
     @cached_property
     def _broken(self) -> list[LeaderTerm]:

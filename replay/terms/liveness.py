@@ -13,6 +13,7 @@ Sources: Kafka's BrokerServer, ClusterControlManager, BrokerHeartbeatManager (br
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby, pairwise
 
 import numpy as np
@@ -81,19 +82,23 @@ class Session:
         return max(self.alive_until_ms, self.alone_until_ms) >= timestamp_ms
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sessions:
     """The sessions of every broker, in log order."""
 
     by_broker: dict[int, list[Session]]
 
+    @cached_property
+    def _begins(self) -> dict[int, list[int]]:
+        """By broker, the batches that its sessions begin with."""
+        return {broker: [session.begin_batch for session in own] for broker, own in self.by_broker.items()}
+
     def at(self, broker_id: int, batch: int) -> Session | None:
         """The session in force after the batch; None if the broker was not registered then."""
-        sessions = self.by_broker.get(broker_id, [])
-        index = bisect_right(sessions, batch, key=lambda s: s.begin_batch) - 1
+        index = bisect_right(self._begins.get(broker_id, ()), batch) - 1
         if index < 0:
             return None
-        found = sessions[index]
+        found = self.by_broker[broker_id][index]
         return found if found.end_batch is None or batch < found.end_batch else None
 
     def numbers_at(self, brokers: Array, batches: Array) -> Array:
@@ -106,12 +111,9 @@ class Sessions:
 
     def begun(self, broker_id: int, after_batch: int, up_to_batch: int | None = None) -> Sequence[Session]:
         """The sessions of new incarnations with after_batch < begin_batch <= up_to_batch."""
-        sessions = self.by_broker.get(broker_id, [])
-        first = bisect_right(sessions, after_batch, key=lambda s: s.begin_batch)
-        end = len(sessions)
-        if up_to_batch is not None:
-            end = bisect_right(sessions, up_to_batch, key=lambda s: s.begin_batch)
-        return sessions[first:end]
+        begins = self._begins.get(broker_id, ())
+        end = len(begins) if up_to_batch is None else bisect_right(begins, up_to_batch)
+        return self.by_broker.get(broker_id, [])[bisect_right(begins, after_batch) : end]
 
     def excludes_a_second_process(self, broker_id: int, session: Session) -> bool:
         """Whether no process of an earlier session of the broker can still run beside the session's. All sessions up to
@@ -139,12 +141,12 @@ class Sessions:
     def extended(self, scrapes: Mapping[int, Sequence[Scrape]], clock: Clock) -> "Sessions":
         """The sessions with exporters' evidence added: a process that had started before the registration ran until it
         was last read."""
-        by_broker = dict(self.by_broker)
+        by_broker = {}
         for broker in scrapes.keys() & self.by_broker.keys():
             starts = [(s.process_start_ms, s.captured_at_ms) for s in scrapes[broker] if s.process_start_ms is not None]
             if starts:
                 by_broker[broker] = [_extended(session, starts, clock.error_ms) for session in self.by_broker[broker]]
-        return Sessions(by_broker)
+        return Sessions(self.by_broker | by_broker) if by_broker else self
 
 
 def _extended(session: Session, starts: Sequence[tuple[int, int]], error_ms: int) -> Session:
