@@ -86,6 +86,10 @@ class Nearest:
     broker: Array
     offset: Array
 
+    def are(self, *kinds: str) -> Array:
+        """Which records are of these kinds."""
+        return np.isin(self.kind_number, [KINDS.index(kind) for kind in kinds])
+
     @property
     def kind(self) -> Array:
         """The record's kind (str)."""
@@ -140,7 +144,7 @@ def nearest(events: BrokerEvents, offset: Array, batch: Array) -> tuple[Nearest,
 def went_offline(events: BrokerEvents, near: Nearest, directory: Array) -> Array:
     """True where the nearest event of a change is the failure of its `directory` (str)."""
     result = np.zeros(len(directory), dtype=bool)
-    rows = np.flatnonzero(near.kind == DIRECTORY_OFFLINE)
+    rows = np.flatnonzero(near.are(DIRECTORY_OFFLINE))
     for event in np.unique(near.index[rows]).tolist():
         mine = rows[near.index[rows] == event]
         result[mine] = np.isin(directory[mine].astype(str), events.gone[event])

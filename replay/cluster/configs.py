@@ -131,6 +131,10 @@ class Resolved:
         """Indexes into LAYERS."""
         return np.array([LAYERS.index(s) for _, s in self.pairs], dtype=np.int64)[self.index]
 
+    def known(self) -> Array:
+        """False where the value is only assumed."""
+        return np.array([s != "assumed_default" for _, s in self.pairs], dtype=bool)[self.index]
+
     def sources(self) -> pa.Array:
         sources = pa.array([s for _, s in self.pairs], type=pa.string())
         if len(self.pairs) == 1:

@@ -5,7 +5,6 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from replay.arrow.ragged import PAD, Array
 from replay.arrow.schemas import coded, sorted_history
@@ -94,8 +93,8 @@ class Bucket:
         min_isr = keys.configs.min_isr.resolve(keys.topics, topic, before)
         unclean = keys.configs.unclean.resolve(keys.topics, topic, before)
         cap = keys.zero.replicas(topic, before, keys.replica_count[rows - 1 if at is None else rows])
-        effective, known = np.minimum(min_isr.ints(), cap), _known(min_isr.sources())
-        return Configs(effective, cap, known, unclean.bools(), _known(unclean.sources()))
+        effective = np.minimum(min_isr.ints(), cap)
+        return Configs(effective, cap, min_isr.known(), unclean.bools(), unclean.known())
 
     def features(self, at: Array) -> dict[str, Array]:
         """What the finalized features enable right before some offsets, by field name of `Cases`. While brokers may
@@ -175,7 +174,3 @@ class Bucket:
         states = self.availability.states(replicas, offset)
         may_lead = self.availability.acceptable(replicas, resize(directories, replicas.shape[1]), states)
         return at_rest(keep(replicas, may_lead), min_isr=configs.min_isr, **own, **self.features(offset))
-
-
-def _known(sources: pa.Array) -> Array:
-    return pc.not_equal(sources, "assumed_default").to_numpy(zero_copy_only=False)

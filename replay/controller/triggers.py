@@ -114,15 +114,15 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
         (events.UNREGISTER, in_isr | in_elr),
         (events.DIRECTORY_OFFLINE, in_isr),
     ):
-        mine = mask & (following.kind == kind)
+        mine = mask & following.are(kind)
         yield from found(kind, mine, usual, removed, following.broker, by=SHOWN_BY_FOLLOWING)
-    registered = following.kind == events.REGISTRATION
+    registered = following.are(events.REGISTRATION)
     unclean = registered & (in_isr | in_elr) & before.elr_enabled
     yield from found(UNCLEAN_RESTART, unclean, usual, restarted, following.broker, by=SHOWN_BY_FOLLOWING)
     yield from found(CLEAN_RESTART, registered & in_isr, usual, removed, following.broker, by=SHOWN_BY_FOLLOWING)
-    leaving = (preceding.kind == events.CONTROLLED_SHUTDOWN) & has(before.isr, preceding.broker)
+    leaving = preceding.are(events.CONTROLLED_SHUTDOWN) & has(before.isr, preceding.broker)
     yield from found(events.CONTROLLED_SHUTDOWN, leaving, usual, removed, preceding.broker, by=SHOWN_BY_PRECEDING)
-    coming = (preceding.kind == events.UNFENCE) & ~led
+    coming = preceding.are(events.UNFENCE) & ~led
     yield from found(events.UNFENCE, coming, usual, added, preceding.broker, by=SHOWN_BY_PRECEDING)
     yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, transitions.lost != PAD, start, removed, transitions.lost)
     vouched = has(after.isr, before.leader) | has(before.removing, before.leader)
@@ -141,7 +141,7 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
         (events.UNREGISTER, events.UNREGISTER, removed),
         (events.REGISTRATION, UNCLEAN_RESTART, restarted),
     ):
-        mine = twice & (following.kind == kind)
+        mine = twice & following.are(kind)
         yield from found(trigger, mine, start, build, following.broker, by=SHOWN_BY_FOLLOWING)
 
 

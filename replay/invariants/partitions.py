@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import INT64_MAX, PAD, Array, to_lengths
+from replay.arrow.ragged import INT64_MAX, PAD, Array, sort_order, to_lengths
 from replay.arrow.runs import Events, highest_so_far, last_true, run_starts
 from replay.arrow.sets import is_in
 from replay.cluster.broker_events import REGISTRATION, UNREGISTER
@@ -236,8 +236,10 @@ def _disagreeing(rows: _Rows, bucket: Bucket) -> Broken:
     of_all = configs.min_isr.resolve(topics, topic, places.offset)
     of_controller = np.minimum(of_all.ints(), cap)
     of_leader, layer = of_controller.copy(), np.zeros(len(topic), dtype=np.int64)
-    for broker, timeline in facts.broker_min_isr.items():
-        led = np.flatnonzero(leader == broker)
+    by_leader = sort_order(leader)
+    begins, ends = (np.searchsorted(leader[by_leader], list(facts.broker_min_isr), side) for side in ("left", "right"))
+    for timeline, begin, end in zip(facts.broker_min_isr.values(), begins, ends, strict=True):
+        led = by_leader[begin:end]
         own = timeline.resolve(topics, topic[led], places.offset[led])
         of_leader[led], layer[led] = np.minimum(own.ints(), count[led]), own.layers()
     at = np.flatnonzero(of_leader != of_controller)

@@ -117,11 +117,10 @@ def actors(change: Change, cause: Array, events: BrokerEvents, lost_at: Array) -
     offset, _ = change.place
     following, preceding = nearest(events, *change.place)
     left_elr = has(change.before.elr, following.broker) & ~has(change.after.elr, following.broker)
-    restarted = (following.kind == REGISTRATION) & left_elr & ~has(change.after.isr, following.broker)
-    by_following = np.isin(following.kind.astype(str), AFTER_CHANGES)
-    by_following &= _left_isr(change, following.broker) | restarted
-    shut = (preceding.kind == CONTROLLED_SHUTDOWN) & _left_isr(change, preceding.broker)
-    by_preceding = shut | ((preceding.kind == UNFENCE) & (change.led < 0) & (change.winner >= 0))
+    restarted = following.are(REGISTRATION) & left_elr & ~has(change.after.isr, following.broker)
+    by_following = following.are(*AFTER_CHANGES) & (_left_isr(change, following.broker) | restarted)
+    shut = preceding.are(CONTROLLED_SHUTDOWN) & _left_isr(change, preceding.broker)
+    by_preceding = shut | (preceding.are(UNFENCE) & (change.led < 0) & (change.winner >= 0))
     itself = {
         **{actor: cause == name for name, actor in _BY_CAUSE.items()},
         REASSIGNMENT: change.cancelled | aimed(change),
