@@ -17,7 +17,7 @@ from jobs.lake.storage import Storage
 from jobs.lake.tables import TABLES
 from jobs.spark.tasks import cores
 from replay.arrow.schemas import CHANGES, PARTITION_HISTORY, PROVENANCE_NAMES, coded
-from replay.cluster.state import ClusterState, changes_that_count
+from replay.cluster.state import ClusterState, offsets_that_count
 
 HISTORY = "partition_history"
 KEY = ["topic_id", "partition", "offset"]
@@ -82,7 +82,7 @@ def read_rows(
 ) -> pa.Table:
     """A bucket's rows of files with a schema. topics: as in `read_bucket`."""
     found = read_bucket(storage, parts, schema.names, bucket, topics, as_codes=True)
-    return pa.concat_tables([schema.empty_table(), *(rows.select(schema.names).cast(schema) for rows in found)])
+    return pa.concat_tables([rows.select(schema.names).cast(schema) for rows in found] or [schema.empty_table()])
 
 
 def read_changes(
@@ -105,12 +105,11 @@ def read_change_keys(
 ) -> pa.Table:
     """topic_id, partition and offset of a bucket's partition records of the log that count."""
     columns = ("offset", "epoch", "batch_base_offset", "partition_change.topic_id", "partition_change.partition")
-    found = [CHANGES.empty_table().select(KEY)]
+    found = [PARTITION_HISTORY.empty_table().select(KEY)]
     for rows in _of_log(storage, parts, columns, bucket, state):
-        rows = changes_that_count(rows.append_column("origin", pa.repeat("log", len(rows))), state)
-        change = rows["partition_change"]
-        places = [pc.struct_field(change, name) for name in ("topic_id", "partition")]
-        found.append(pa.table([*places, rows["offset"]], names=KEY))
+        places = [pc.struct_field(rows["partition_change"], name) for name in ("topic_id", "partition")]
+        counts = offsets_that_count(rows["offset"].to_numpy(), state)
+        found.append(pa.table([*places, rows["offset"]], names=KEY).filter(pa.array(counts)))
     return pa.concat_tables(found)
 
 

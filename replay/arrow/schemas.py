@@ -3,7 +3,11 @@
 import tomllib
 from importlib.resources import files
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from replay.arrow.ragged import sort_order, whole
 
 INT32_LIST = pa.list_(pa.int32())
 _COLUMNS = tomllib.loads(files("replay.arrow").joinpath("schemas.toml").read_text("utf-8"))
@@ -70,20 +74,14 @@ def coded(schema: pa.Schema) -> pa.Schema:
 CHANGES = coded(schema("changes"))
 LIST_COLUMNS = ("replicas", "isr", "elr", "last_known_elr", "removing_replicas", "adding_replicas", "directories")
 
-_HISTORY_ORDER = [("topic_id", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
-
 
 def sorted_history(history: pa.Table) -> pa.Table:
     """Sort PARTITION_HISTORY rows by topic id, partition and offset, the order that vectorised code requires."""
-    history = history.combine_chunks()
-    return history if _is_sorted(history) else history.sort_by(_HISTORY_ORDER).combine_chunks()
-
-
-def _is_sorted(history: pa.Table) -> bool:
-    topics = history["topic_id"].combine_chunks().dictionary_encode()
-    names = topics.dictionary.to_pylist()
-    topic, partition, offset = topics.indices.to_numpy(), *(history[n].to_numpy() for n in ("partition", "offset"))
-    rises = [(values[1:] > values[:-1], values[1:] == values[:-1]) for values in (topic, partition, offset)]
-    (of_topic, same_topic), (of_partition, same_partition), (of_offset, same_offset) = rises
-    in_partition = of_partition | (same_partition & (of_offset | same_offset))
-    return names == sorted(names) and bool((of_topic | (same_topic & in_partition)).all())
+    history = pa.table([whole(column) for column in history.columns], schema=history.schema)
+    topics = whole(history["topic_id"]).dictionary_encode()
+    topic = pc.rank(topics.dictionary).to_numpy().astype(np.int64)[topics.indices.to_numpy()]
+    keys = (topic, *(history[name].to_numpy() for name in ("partition", "offset")))
+    in_order = np.ones(max(len(history) - 1, 0), dtype=bool)
+    for key in reversed(keys):
+        in_order = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & in_order)
+    return history if in_order.all() else history.take(pa.array(sort_order(*keys))).combine_chunks()

@@ -386,8 +386,12 @@ def _controllers(shape: LogShape, logged: Sequence[Row]) -> list[tuple[int, int 
 
 
 def changes_that_count(changes: pa.Table, state: ClusterState) -> pa.Table:
-    """Filter schemas.CHANGES rows of the surviving log to those in replayable runs and committed transactions."""
-    offset = changes["offset"].to_numpy()
-    from_log = bools(pc.equal(changes["origin"], "log"))
-    keep = ~from_log | (in_runs(offset, state.shape.runs) & state.transactions.visible(offset))
+    """Filter schemas.CHANGES rows to those of snapshots, and those of the surviving log whose offset counts."""
+    keep = bools(pc.not_equal(changes["origin"], "log")) | offsets_that_count(changes["offset"].to_numpy(), state)
     return changes if keep.all() else changes.filter(pa.array(keep))
+
+
+def offsets_that_count(offset: Array, state: ClusterState) -> Array:
+    """Which offsets of the surviving log are in replayable runs and committed transactions."""
+    found: Array = in_runs(offset, state.shape.runs) & state.transactions.visible(offset)
+    return found

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replay.arrow.ragged import INT64_MAX, Array, bools, to_lengths
+from replay.arrow.ragged import INT64_MAX, Array, bools, to_lengths, whole
 from replay.arrow.runs import Events, run_starts
 from replay.cluster.configs import ElectionConfigs
 
@@ -77,7 +77,7 @@ class ConfigKeys:
 
 def config_keys(history: pa.Table, configs: ElectionConfigs) -> ConfigKeys:
     """history: schemas.PARTITION_HISTORY of whole topics."""
-    encoded = history["topic_id"].combine_chunks().dictionary_encode()
+    encoded = whole(history["topic_id"]).dictionary_encode()
     topics = [configs.topic_names.get(i) or "" for i in encoded.dictionary.to_pylist()]
     topic, count = encoded.indices.to_numpy().astype(np.int64), to_lengths(history["replicas"])
     partition, offset = history["partition"].to_numpy(), history["offset"].to_numpy()
