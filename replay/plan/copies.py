@@ -110,9 +110,12 @@ def _holders(given: PlanInput) -> Iterator[tuple[int, Row]]:
 
 def _followed(given: PlanInput, broker: int, row: Row) -> bool:
     """Whether the broker became active after the window's election: it followed the new leader then. For one that ran
-    all the time this takes a new session: its directory may have failed, and keeps what it had. Or whether it is the
+    all the time this takes a new session, or that it joined the ISR again (with ELR another one is elected while a
+    leader that was killed is back): else its directory may have failed, and keeps what it had. Or whether it is the
     new leader, which certainly has less than it had (of a disk that was replaced, say)."""
-    if broker == row["recorded_leader"] and row["verdict"] == PROVEN:
+    if (broker == row["recorded_leader"] and row["verdict"] == PROVEN) or (
+        broker == row["previous_leader"] and row["joined_again"]
+    ):
         return True
     epoch, since = given.active.get(broker, (-1, -1))
     election = row["election_offset"]

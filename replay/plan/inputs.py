@@ -14,15 +14,16 @@ class PlanInput:
 
     waiting: partitions without a leader; alone: STATES of partitions with several replicas and one member of ISR and
     ELR together, the first ones; alone_count: how many there are, by that member. lost: windows (hwm_regression) that
-    are not excluded, with previous_leader, isr_before, elr_before and candidates of their election; longest: findings
-    last_replica_standing, longest first; known_bugs: rule_mismatch with a known bug. left_out: how many windows were
-    not read. current: topic name -> id of the topic that has it; partition_counts: topic id -> number of partitions, of
-    the internal topics; single: topics with one replica. configs: CONFIG_HISTORY in force; features: name -> level,
-    empty if not known; voters: of the metadata quorum, empty if not known; brokers: broker -> its BROKER_HISTORY row;
-    active: broker -> (highest broker epoch with which it could lead, metadata offset of the last change after which it
-    could), absent if it never could. last_seen: (topic_id, partition) -> broker -> {log_end_offset, high_watermark}, as
-    last read since it has no leader; null where not read. sizes: (topic name, partition) -> broker -> {size_bytes,
-    source, captured_at_ms} of its segments, as last read. finding_ids: (topic_id, partition) -> finding, of `waiting`.
+    are not excluded, with previous_leader, isr_before, elr_before and candidates of their election, joined_again:
+    whether previous_leader came into the ISR of another leader after it; longest: findings last_replica_standing,
+    longest first; known_bugs: rule_mismatch with a known bug. left_out: how many windows were not read. current: topic
+    name -> id of the topic that has it; partition_counts: topic id -> number of partitions, of the internal topics;
+    single: topics with one replica. configs: CONFIG_HISTORY in force; features: name -> level, empty if not known;
+    voters: of the metadata quorum, empty if not known; brokers: broker -> its BROKER_HISTORY row; active: broker ->
+    (highest broker epoch with which it could lead, metadata offset of the last change after which it could), absent if
+    it never could. last_seen: (topic_id, partition) -> broker -> {log_end_offset, high_watermark}, as last read since
+    it has no leader; null where not read. sizes: (topic name, partition) -> broker -> {size_bytes, source,
+    captured_at_ms} of its segments, as last read. finding_ids: (topic_id, partition) -> finding, of `waiting`.
     """
 
     waiting: Sequence[Waiting] = ()

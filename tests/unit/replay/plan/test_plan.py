@@ -39,7 +39,7 @@ def config(topic: str, name: str, value: str, source: str = "topic") -> dict[str
 
 def window(leader: int | None = 3, **values: Any) -> dict[str, Any]:
     """A window that is not excluded, with what the plan needs of its election."""
-    election = {"previous_leader": leader, "isr_before": [], "elr_before": [], "candidates": [1]}
+    election = {"previous_leader": leader, "isr_before": [], "elr_before": [], "candidates": [1], "joined_again": False}
     return {**finding(verdict="possible"), **election, **values}
 
 
@@ -84,6 +84,7 @@ def plan_input(items: list[str]) -> PlanInput:
             leader = values.get("leader", "3")
             more: dict[str, Any] = {"isr_before": ids(values["isr"])} if "isr" in values else {}
             more |= {"verdict": "proven"} if "proven" in given else {}
+            more |= {"joined_again": "joined" in given}
             found["lost"].append(
                 window(None if leader == "-" else int(leader), candidates=ids(values.get("candidates", "1")), **more)
             )
