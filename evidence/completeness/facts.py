@@ -96,6 +96,9 @@ def read_facts(
     """
     if all(file.kind in (kinds.OTHER, kinds.MANIFEST) for file in capture.files):
         why = "".join(f" Refused: {name}: {reason}." for name, reason in capture.refused[:1])
+        unknown = (file.path for file in capture.files if file.path not in dict(capture.refused))
+        if (path := next(unknown, None)) is not None:
+            why += f" Not known: {path}. A file needs the name that it has on its node."
         name = capture.name
         raise CaptureError(f"{name}: no file of a Kafka node or of its tools is in it: this is no capture.{why}")
     facts = Facts(refused=capture.refused)

@@ -193,9 +193,13 @@ def test_a_log_as_kafka_dump_log_prints_it() -> None:
 
 
 def test_what_is_no_capture(tmp_path: Path) -> None:
-    (tmp_path / "dump.txt.gz").write_text("hello\n")
+    (zipped := tmp_path / "zipped").mkdir()
+    (zipped / "dump.txt.gz").write_text("hello\n")
     packed = "this is no capture. Refused: dump.txt.gz: packed inside the capture: not opened. Unpack it"
-    for path, message in ((tmp_path, packed), (tmp_path / "absent", "no such file or folder")):
+    (renamed := tmp_path / "renamed").mkdir()
+    (renamed / f"{0:020d} (1).log").touch()
+    unknown = f"this is no capture. Not known: {0:020d} (1).log. A file needs the name that it has on its node."
+    for path, message in ((renamed, unknown), (zipped, packed), (tmp_path / "absent", "no such file or folder")):
         done = CliRunner().invoke(app, ["check", str(path)])
         assert done.exit_code == 1
         assert message in str(done.exception)
