@@ -37,6 +37,7 @@ from jobs.lake.marks import undisturbed
 from jobs.lake.row_keys import matches
 from jobs.lake.tables import APPEND_ONLY, CLUSTER_ID, INGESTED, KEPT_FINDINGS, STAGES, TABLES
 from jobs.quality.stage import DOCS
+from jobs.replay.buckets import HISTORY
 from jobs.replay.cluster_state import EARLIEST, load_cluster_state
 from jobs.verdict.status import ACKNOWLEDGEMENTS, FIRST_SEEN, KEY, change
 from replay.cluster.log import LogBatches
@@ -126,8 +127,9 @@ def check_given(plan: ForgetPlan, given: Sequence[Location], settings: Settings)
 
 
 def forget(lake: Lake, plan: ForgetPlan, again: Sequence[Location], settings: Settings, progress: Progress) -> None:
-    """Remove the rows, and ingest `again` (of `check_given`). Derived tables are as they were: their stages find out,
-    unless the cluster has no evidence any more; then all that the lake knows of it is removed.
+    """Remove the rows, and ingest `again` (of `check_given`). Derived tables are as they were: their stages find out.
+    Only the history, whose rows name captures, is empty: a replay that resumes would keep its rows. If the cluster has
+    no evidence any more, all that the lake knows of it is removed.
 
     Errors: as `ingest`. Repeated after an error, it goes on.
     """
@@ -136,6 +138,7 @@ def forget(lake: Lake, plan: ForgetPlan, again: Sequence[Location], settings: Se
     if is_all(lake, plan):
         for name in (*_DERIVED, *_SEEN, KEPT_FINDINGS):
             lake.replace(name, plan.cluster_id, [])
+    lake.replace(HISTORY, plan.cluster_id, [])
     for name in (_LAST, *INGESTED[:-1]):
         remove_rows(lake, name, plan.cluster_id, of_others(plan.removed), about if name == _LAST else None)
     for place in again:

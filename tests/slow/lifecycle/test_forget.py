@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evidence.wire.batches import scan_batches
 from jobs.config.settings import load_settings
 from jobs.custody.forget import check_given, forget, plan_of
 from jobs.custody.manifest import manifest
@@ -17,6 +18,8 @@ from jobs.lake.storage import LakeError
 from tests.slow.lifecycle.conftest import command
 from tests.slow.test_crashes import DiedError, DyingLake
 from tests.support.digests import digests
+from tests.support.nodes import NAME
+from tests.support.paths import controllers
 
 Captures = tuple[Path, Path]
 
@@ -151,3 +154,15 @@ def test_a_forget_that_died_goes_on(lake: Lake, captures: Captures, without: dic
     result = command(lake.root, "forget", "whole", "--yes", "--capture", str(captures[1]))
     assert result.exit_code == 0, result.output
     assert digests(lake) == without["whole"]
+
+
+def test_a_history_that_would_be_extended_does_not_keep_its_name(tmp_path: Path) -> None:
+    """`verify` said that the evidence does not give its rows."""
+    later, earlier = controllers(NAME, tmp_path), tmp_path / "earlier"
+    shutil.copytree(later, earlier)
+    for segment in earlier.rglob(f"__cluster_metadata-0/{0:020d}.log"):
+        whole = segment.read_bytes()
+        segment.write_bytes(whole[: next(b for b in scan_batches(whole).batches if b.base_offset >= 100).position])
+    root = run_all(run_all(tmp_path / "lake", earlier), later)
+    assert command(root, "forget", "earlier", "--yes", "--capture", str(later)).exit_code == 0
+    assert digests(Lake(root)) == digests(Lake(run_all(tmp_path / "without", later)))
