@@ -36,6 +36,8 @@ _LOGS = (kinds.METADATA_SEGMENT, kinds.METADATA_CHECKPOINT, kinds.DUMP_LOG)
 # that hold a batch, follow from all captures.
 _OF_ALL = ("capture", "path", "sha256", "position", "nodes", "commit_state")
 _SHARED = ("metadata_records", "log_batches")
+# What a row of these says of when the file was copied is that of the capture that brought it first.
+_COPIED = {"node_boots": ("whole_until_ms",)}
 # Of a capture's row only what its manifest says is compared: `_check_files` compares its files. Releases may be of
 # earlier manifests.
 _CAPTURES = "captures"
@@ -99,7 +101,7 @@ def _compare(
     there are. of_files: SHA-256 of the files that were read again. changed: paths of files whose bytes are no longer
     those that gave the lake's rows."""
     table = TABLES[name]
-    ignored = _OF_ALL if name in _SHARED else ("capture", "path")
+    ignored = _OF_ALL if name in _SHARED else ("capture", "path", *_COPIED.get(name, ()))
     columns = [column for column in table.schema.names if column not in (CLUSTER_ID, *ignored)]
     if name == _CAPTURES:
         columns = list(_OF_MANIFEST)

@@ -18,6 +18,7 @@ from jobs.lake.lake import Lake
 from jobs.report.stage import write_report
 from tests.support.invoked import invoke
 from tests.support.nodes import state
+from tests.support.small_captures import write_files
 from tests.unit.jobs.conftest import remake
 
 
@@ -44,6 +45,18 @@ def test_records_of_a_text_without_offsets_are_compared_by_their_place(tmp_path:
         cluster = ingest_opened(lake, opened, load_settings(), lambda _: None).cluster_id
     assert [row["offset"] for row in lake.rows("metadata_records", cluster)] == [None] * 3
     assert compared(lake, cluster, given) == []
+
+
+def test_a_log_that_two_captures_copied(tmp_path: Path) -> None:
+    """The second one copied it later: that its node wrote nothing until then is of no row."""
+    lake, line = Lake(tmp_path / "lake"), "[2026-11-21 00:00:00,123] INFO Kafka version: 4.3.1 (AppInfoParser)\n"
+    places = [tmp_path / f"{number}" for number in (1, 2)]
+    for place in places:
+        told = f'captured_at = 179522154500{place.name}\ncluster_id = "c"\ncollected_by = "kraft-forensics 1"\n'
+        with open_capture(write_files(place, {"capture.toml": told, "node-1/logs/server.log": line})) as opened:
+            cluster = ingest_opened(lake, opened, load_settings(), lambda _: None).cluster_id
+    assert [row["whole_until_ms"] is None for row in lake.rows("node_boots", cluster)] == [False]
+    assert [compared(lake, cluster, place) for place in places] == [[], []]
 
 
 def test_ingest_does_not_touch_its_source(capture: Path, tmp_path: Path) -> None:
