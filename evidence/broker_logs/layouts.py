@@ -23,7 +23,7 @@ from evidence.text_files import without_colours
 
 # Kafka's own pattern, and those of Strimzi's and other images; the first that fits most lines is taken.
 KNOWN_PATTERNS = (
-    *("[%d] %p %m (%c)%n", "%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c{1}:%L - %m%n"),
+    *("[%d] %p %m (%c)%n", "%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c{1}:%L - %m%n", "%d %-5p [%t] %c{1}:%L - %m%n"),
     *("%d %p [%t] %c - %m%n", "%d %p %m (%c) [%t]%n", "%d [%t] %p %c - %m%n", "%d %p [%t] %c: %m%n"),
 )
 # What the first of them reads as well, each message then with its thread before it. A thread's name has no blank and no
