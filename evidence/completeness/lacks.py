@@ -96,9 +96,12 @@ def _own_logs(facts: Facts) -> Iterator[Lack]:
         for kind, log in _SERVER_LOGS:
             span = facts.own_logs.get(broker, {}).get(kind)
             if span is None:
-                is_there = kind in facts.files.get(broker, ())
-                what = f"line of a known layout and message in its {log}" if is_there else log
-                yield _lack("no_broker_log", broker, first_ms is not None, what=what, log=log, windows=windows)
+                said, hint = log, ""
+                if kind in facts.files.get(broker, ()):
+                    said = f"line of a known layout and message in its {log}"
+                    hint = ": evidence.log_patterns tells a layout"
+                figures = {"what": said, "log": log, "windows": windows + hint}
+                yield _lack("no_broker_log", broker, first_ms is not None, **figures)
                 continue
             margin_ms = 0 if span.in_utc else _ANY_ZONE_MS
             if first_ms is not None and span.first_ms - margin_ms > first_ms:

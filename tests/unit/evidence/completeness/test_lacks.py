@@ -149,6 +149,7 @@ def test_a_real_capture(source: Path, tmp_path: Path) -> None:
     }
     whats = [lack["what"] for lack in lacks if (lack["code"], lack["node_id"]) == ("no_broker_log", 2)]
     assert [what.partition(" for ")[0] for what in whats] == ["no line of a known layout and message in its server.log"]
+    assert whats[0].endswith(" on: evidence.log_patterns tells a layout")
 
 
 def test_a_record_that_cannot_be_decoded_is_damage_of_its_file(tmp_path: Path) -> None:
