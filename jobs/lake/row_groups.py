@@ -44,10 +44,9 @@ def slice_count(rows: int) -> int:
 
 def slices_of(topic_ids: pa.ChunkedArray | pa.Array, count: int) -> Array:
     """int64 slice of each topic id; NO_TOPIC for null."""
-    if isinstance(topic_ids, pa.ChunkedArray):
-        parts = [slices_of(chunk, count) for chunk in topic_ids.chunks]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     encoded = topic_ids if pa.types.is_dictionary(topic_ids.type) else topic_ids.dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()  # with one dictionary: each id is hashed once
     ids = encoded.dictionary.to_pylist()
     found = np.array([*(crc32(topic_id.encode()) & (count - 1) for topic_id in ids), NO_TOPIC], dtype=np.int64)
     return found[encoded.indices.fill_null(len(ids)).to_numpy()]
