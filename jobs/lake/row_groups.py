@@ -28,7 +28,7 @@ _KEY = b"kraft_forensics.slices"
 # Whoever reads a slice reads the whole footer, which has an entry for each column of each slice.
 _ROWS_A_SLICE, _MOST_SLICES = 150_000, 64
 MOST_ROWS = 100_000  # of a row group
-_MOST_FOOTERS = 64  # to hold: one with 64 slices takes 2 MB
+_MOST_FOOTERS = 128  # to hold: one with 64 slices takes 1 MB; ingest merges more than 100 files
 NO_TOPIC = -1
 
 
@@ -202,6 +202,11 @@ def pieces_of(storage: Storage, names: Iterable[str], most: int) -> list[list[Fi
     return [[_of_groups(n, footers[n], groups, True) for n, groups in piece.items()] for piece in pieces if piece]
 
 
+# Of the files that this process has read last, for other buckets: one with many slices takes longer to read than a
+# slice. By path and size.
+_footers: dict[tuple[str, int], pq.FileMetaData] = {}
+
+
 def read_bucket(
     storage: Storage,
     parts: Iterable[FilePart],
@@ -209,17 +214,17 @@ def read_bucket(
     bucket: TopicBucket,
     topics: Sequence[str],
     as_codes: bool = False,
-    footers: dict[str, pq.FileMetaData] | None = None,
 ) -> Iterable[pa.Table]:
     """The bucket's rows, part by part; rows of no topic are in WITHOUT_TOPIC alone. columns: names, or dotted paths of
     fields. topics: path of the column with the topic ids, which must be among them. as_codes: columns of strings are
-    dictionary-encoded, as they are in the files. footers: keeps those of the first _MOST_FOOTERS files for other
-    buckets: one with many slices takes longer to read than a slice."""
+    dictionary-encoded, as they are in the files."""
     for part in parts:
         with storage.open(part.name) as source:
-            file = pq.ParquetFile(source, metadata=footers.get(part.name) if footers else None)
-            if footers is not None and len(footers) < _MOST_FOOTERS:
-                footers[part.name] = file.metadata
+            known = storage.path(part.name), source.size()
+            file = pq.ParquetFile(source, metadata=_footers.pop(known, None))
+            _footers[known] = file.metadata
+            if len(_footers) > _MOST_FOOTERS:
+                del _footers[next(iter(_footers))]
             if as_codes:  # not by file.metadata.schema: it and the footer refer to each other, and stay in memory
                 strings = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
                 file = pq.ParquetFile(source, metadata=file.metadata, read_dictionary=strings)

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from pyarrow import NativeFile
 from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
 
 from evidence.capture.remote import Location, Remote
@@ -135,7 +136,7 @@ class Storage:
             return False
         return True
 
-    def open(self, name: str) -> BinaryIO:
+    def open(self, name: str) -> NativeFile:
         return self.system.open_input_file(self.path(name))
 
     def sha256(self, name: str) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-from pyarrow.parquet import FileMetaData
 
 from jobs.config.settings import Settings
 from jobs.lake.lake import Lake
@@ -124,28 +123,20 @@ class LakeSource:
     def by_topic(self, items: Sequence[BucketItem], needs: Needs) -> Iterator[Mapping[str, Rows]]:
         """The rows of buckets of topics, one bucket after the other; of tables without topic ids all rows."""
         held = {name: self.held(name, columns) for name, columns in needs.items() if name not in items[0].parts}
-        footers = dict[str, FileMetaData]()
         for item in items:
             found = {name: _of_bucket(rows, item.bucket) for name, rows in held.items()}
             for name in needs.keys() - held.keys():
                 columns = tuple(dict.fromkeys((*needs[name], ".".join(TABLES[name].topics))))
-                found[name] = self.of_parts(name, item.parts[name], columns, item.bucket, footers)
+                found[name] = self.of_parts(name, item.parts[name], columns, item.bucket)
             yield found
 
     def all_rows(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
         """All rows of a cluster; those of large tables piece by piece."""
         yield {n: (self.stream if n in _LARGE else self.held)(n, columns) for n, columns in needs.items()}
 
-    def of_parts(
-        self,
-        name: str,
-        parts: Sequence[FilePart],
-        columns: Sequence[str],
-        bucket: TopicBucket,
-        footers: dict[str, FileMetaData] | None = None,
-    ) -> pa.Table:
-        """The rows of a bucket. footers: as in `read_bucket`."""
-        found = read_bucket(self.lake.storage, parts, columns, bucket, TABLES[name].topics, True, footers)
+    def of_parts(self, name: str, parts: Sequence[FilePart], columns: Sequence[str], bucket: TopicBucket) -> pa.Table:
+        """The rows of a bucket."""
+        found = read_bucket(self.lake.storage, parts, columns, bucket, TABLES[name].topics, as_codes=True)
         return pa.concat_tables([_empty(name, columns), *found], promote_options="permissive")
 
 
