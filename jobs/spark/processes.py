@@ -11,6 +11,7 @@ proc_pid_clear_refs(5).
 
 import atexit
 import ctypes
+import gc
 import os
 import pickle
 import sys
@@ -127,6 +128,7 @@ def peak_bytes() -> int | None:
 def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a task prints is no answer
+    gc.set_threshold(100_000, 20, 100)  # as in the command itself (jobs/cli/__init__.py)
     for name in sys.argv[1:]:
         import_module(name)
     while True:
