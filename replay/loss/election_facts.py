@@ -38,7 +38,6 @@ from replay.terms.premises import (
     Membership,
     Premise,
     is_passed_over,
-    joined_by_an_earlier_process,
     membership,
 )
 
@@ -260,7 +259,7 @@ class _Partition(PartitionFloors):
             return None
         if winner != term.leader:
             counts_old = terms.counts_old_log_ends(winner, row - 1, row + 1) is not None
-            if not term.kept or counts_old or joined_by_an_earlier_process(terms, winner, joined):
+            if not term.kept or counts_old:
                 return None
         since_ms, elected_ms = facts.timestamp_ms[[joined, following]].tolist()
         # Its next process may begin to lead with less.

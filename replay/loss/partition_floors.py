@@ -263,17 +263,10 @@ class PartitionFloors:
             if shown is not None and self._began_in(session, shown):
                 known.append(shown)
             joined = (at for at in reversed(self.terms.taken_in(broker)) if self.facts.timestamp_ms[at] <= by)
-            last = next((at for at in joined if self._is_asked_for(session, at)), None)
+            last = next((at for at in joined if self.sessions.at(broker, int(self.facts.batch[at])) == session), None)
             if last is not None:
                 known.append(int(self.states.leader_epoch[last]))
         return max(known, default=None)
-
-    def _is_asked_for(self, session: Session, joined: int) -> bool:
-        """Whether a leader asked to take in the session's process itself (see `premises`: it may have asked for the one
-        before, if that was active since the state before)."""
-        broker, batches = session.broker_id, self.facts.batch
-        was_active = self.cluster.brokers.was_active(broker, int(batches[joined - 1]), session.begin_batch)
-        return self.sessions.at(broker, int(batches[joined])) == session and not was_active
 
     def _began_in(self, session: Session, leader_epoch: int) -> bool:
         """Whether the leader epoch began after the session's process had registered."""

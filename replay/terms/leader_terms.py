@@ -13,12 +13,11 @@ import numpy as np
 from replay.arrow.once import once_each
 from replay.arrow.ragged import INT64_MAX, PAD, Array
 from replay.arrow.runs import run_starts
-from replay.cluster.boots import is_same_boot
 from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
 from replay.offsets.shared_log import Leaders
 from replay.terms.facts import TOPIC
 from replay.terms.liveness import Session
-from replay.terms.read_again import kept_its_copy
+from replay.terms.read_again import is_first
 from replay.terms.replica_logs import ReplicaLogs
 
 
@@ -182,44 +181,44 @@ class LeaderTerms(ReplicaLogs):
             again = self.sessions.begun(leader, int(facts.batch[since]), last)
             with_it = any(session.begin_batch == facts.batch[row] for session in again)  # KAFKA-19522
             joined = since < row and self.in_isr(leader, since) and (states.leader[since] >= 0 or facts.anchored[since])
+            joined &= not self.may_have_joined_earlier(leader, since)
             counted = self.counts_old_log_ends(leader, since, row) is not None
-            unclean = bool(again) and not self._restarted_cleanly(leader, since, row, following)
-            if not joined or with_it or counted or unclean:
+            if again:
+                times = facts.timestamp_ms[[since, row]].tolist()
+                is_clean = bool(facts.elr_on[since:following].all()) and self.kept_directory(leader, since, row)
+                is_clean &= not self.cut_unasked(leader, *times) and not self.cluster.may_have_new_copy(leader, *times)
+            if not joined or with_it or counted or (again and not is_clean):
                 found.append((row, leader))
         return found
 
-    def _restarted_cleanly(self, broker: int, since: int, row: int, end: int) -> bool:
-        """Whether a member's registrations since it joined, in rows [since, end), were all of clean restarts (H4, H5),
-        up to its election in `row`, and its copy of the metadata log is the same one."""
-        times = self.facts.timestamp_ms[[since, row]].tolist()
-        if self.cut_unasked(broker, *times) or self.cluster.may_have_new_copy(broker, *times):
-            return False
-        return bool(self.facts.elr_on[since:end].all()) and self.kept_directory(broker, since, row)
-
     def may_not_cut(self, row: int, broker: int) -> bool:
-        """Whether the leader that begins to lead in that row may let the broker keep what it had of an old epoch.
+        """Whether the leader that begins to lead in that row, one of `_may_have_lost`, may let the broker keep what it
+        had of an old epoch.
 
         It may lack lines of leader epochs that its log has: since another leader took it in, one of its processes may
         have read the metadata again, and led an epoch anew in its own eyes (`replay.terms.read_again`), which takes
         later lines away (LeaderEpochFileCache.assign, endOffsetFor, 3.9.1 to 4.3.1). One that follows gets them back,
-        as it is made to truncate. The broker has followed nobody, and not led, since that epoch."""
-        leader, facts = int(self.states.leader[row]), self.facts
-        led = np.flatnonzero(self.states.leader[self.first : row] == leader)
-        since = next((at for at in reversed(self.taken_in(leader)) if at <= row), self.first)
-        begun = self.sessions.begun(leader, int(facts.batch[since]), int(facts.batch[row]))
-        if facts.anchored[row] or not begun or not len(led):
+        as it is made to truncate. The broker has followed nobody who had what that epoch wrote, and not led with that,
+        since."""
+        leader, term = int(self.states.leader[row]), self.term_at(row)
+        if term is None or self.facts.anchored[row]:
             return False
-        later = range(self.first + int(led[-1]) + 1, row)
-        own = (term for term in self.all_terms if term.leader == broker and term.first in later)
-        if any(at in later for at in self.taken_in(broker)) or any(self.learned(term) for term in own):
+        leaders, epochs = (of[self.first : row] for of in (self.states.leader, self.states.leader_epoch))
+        # An epoch that is the last one in its log keeps its line.
+        last = self.states.leader_epoch[row] if self.led_in_two(term) else max(epochs[leaders >= 0], default=-1)
+        led = epochs[(leaders == leader) & (epochs < last)]
+        if not len(led):
             return False
-        begin_ms, elected_ms = facts.timestamp_ms[[since, row]].tolist()
-        kept = kept_its_copy(self.cluster, leader, begin_ms, elected_ms)
-        boots, error_ms = self.cluster.boots.get(leader, ()), self.cluster.clock.error_ms
-        if kept and is_same_boot(boots, begin_ms, elected_ms, error_ms):
+        since = next((at for at in reversed(self.taken_in(leader)) if at < row), self.first)
+        end = int(self.facts.batch[term.end]) - 1 if term.end < self.end else None
+        begun = self.sessions.begun(leader, int(self.facts.batch[since]), end)
+        before = max(since - 1, self.first)
+        if not begun or is_first(self.facts, self.sessions, self.cluster, leader, before, term.end_ms):
             return False
-        was_member = int(self.absent(leader)[row - 1 - self.first]) < since < row
-        return not (was_member and self._restarted_cleanly(leader, since, row, row + 1))
+        began = self.first + int(np.flatnonzero(epochs == led[-1])[0])
+        lost = next(at for at, _ in self._may_have_lost if at > began)
+        own = (each.first for each in self.all_terms if each.leader == broker and self.learned(each))
+        return not any(began < at < lost for at in (*self.taken_in(broker), *own))
 
     def carries(self, row: int) -> bool:
         """Whether the row's leader led last, and still had the log of the process that led.

@@ -184,21 +184,15 @@ def _of_joining(terms: LeaderTerms, broker: int, joined: int) -> Iterator[Premis
 
 
 def joined_by_an_earlier_process(terms: LeaderTerms, broker: int, joined: int) -> bool:
-    """Whether the leader may have asked to take in the process before the one that had registered when the replica
-    joined, and this one may have lost what that one had.
-
-    A request has the partition epoch before it, and is sent again until it is answered. So it may be from any time
-    since that state at which the broker was active. The controller compares broker epochs (KIP-903), but not that of a
-    process which fetches before it has registered, -1, nor those of fetches before metadata.version 3.5-IV1.
-    """
-    facts, states, before = terms.facts, terms.states, joined - 1
-    if joined <= facts.stretch[joined] or (states.leader[joined] == broker and not states.taken_in[joined]):
+    """Whether an earlier process `may_have_joined_earlier`, and the one that had registered when the replica joined may
+    have lost what that one had."""
+    facts, states = terms.facts, terms.states
+    led_itself = states.leader[joined] == broker and not states.taken_in[joined]
+    if led_itself or not terms.may_have_joined_earlier(broker, joined):
         return False
-    since, batch = int(facts.batch[before]), int(facts.batch[joined])
-    session, earlier = terms.sessions.at(broker, batch), terms.sessions.at(broker, since)
-    if session is None or not terms.cluster.brokers.was_active(broker, since, session.begin_batch):
-        return False
-    return not terms.kept_log(broker, earlier, int(facts.timestamp_ms[before]), session.begin_ms)
+    earlier, session = (terms.sessions.at(broker, int(facts.batch[at])) for at in (joined - 1, joined))
+    registered_ms = facts.timestamp_ms[joined] if session is None else session.begin_ms
+    return not terms.kept_log(broker, earlier, int(facts.timestamp_ms[joined - 1]), int(registered_ms))
 
 
 def _of_features(terms: LeaderTerms, broker: int, joined: int, before: int) -> Iterator[Premise]:

@@ -200,10 +200,23 @@ class ReplicaLogs:
 
     @once_each
     def taken_in(self, broker: int) -> list[int]:
-        """The rows in which another leader has just taken the broker into the ISR."""
+        """The rows in which another leader has just taken the broker into the ISR, certainly not an earlier process."""
         joined = self._joins(broker, np.arange(self.first, self.end))
         found = joined[~self.facts.anchored[joined] & (self.states.leader[joined] != broker)]
-        return found.tolist()
+        return [at for at in found.tolist() if not self.may_have_joined_earlier(broker, at)]
+
+    def may_have_joined_earlier(self, broker: int, joined: int) -> bool:
+        """Whether the leader may have asked to take in a process before the one that had registered when the replica
+        joined.
+
+        A request has the partition epoch before it, and is sent again until it is answered. So it may be from any time
+        since that state at which the broker was active. The controller compares broker epochs (KIP-903), but not that
+        of a process which fetches before it has registered, -1, nor those of fetches before metadata.version 3.5-IV1.
+        """
+        session, before = self.sessions.at(broker, int(self.facts.batch[joined])), joined - 1
+        if session is None or joined <= self.facts.stretch[joined]:
+            return False
+        return self.cluster.brokers.was_active(broker, int(self.facts.batch[before]), session.begin_batch)
 
     def _joins(self, broker: int, rows: Array) -> Array:
         """Of consecutive rows, those in which the broker has just joined the ISR while somebody leads."""
