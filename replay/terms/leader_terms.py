@@ -263,7 +263,8 @@ class LeaderTerms(ReplicaLogs):
             may_read_again |= not self.ran_on(broker, session, session.begin_ms, begun_ms)
             if alone[0] >= first or not may_read_again:
                 continue
-            since = self.first + max(bisect_right(self.times, begun_ms) - 1, 0)
+            # Before it registers it may be taken in for what the one before had fetched.
+            since = self.first + bisect_right(self.times, begun_ms)
             yield Unserved(first, ended_ms, *self._until_served(broker, since))
 
     def _unserved_in(self, term: LeaderTerm) -> Unserved | None:
