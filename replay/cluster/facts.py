@@ -316,9 +316,10 @@ def _request_threads(changes: Iterable[ConfigChange], static: Mapping[int, Mappi
 def _keeps_metadata_apart(file: Mapping[str, str]) -> bool:
     """Whether the metadata log may be in no log directory of a node, or in another one than before, by what all
     captures show of its file."""
-    log_dirs = {each for name in LOG_DIRS for value in _values(file, name) for each in value.split(",")}
-    own = set(_values(file, METADATA_LOG_DIR))
-    return len(own) > 1 or not own <= log_dirs | {UNSET}
+    dirs = [re.sub(r",\s+", ",", file.get(name, UNSET)).split() for name in LOG_DIRS]
+    own, firsts = set(_values(file, METADATA_LOG_DIR)), {value.partition(",")[0] for value in dirs[0]}
+    known = {each for values in dirs for value in values for each in value.split(",")}
+    return len(own) > 1 or len(firsts) > 1 or not own <= known | {UNSET}
 
 
 def _shows(file: Mapping[str, str], name: str) -> bool:

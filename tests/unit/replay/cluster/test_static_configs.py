@@ -31,6 +31,8 @@ def test_a_value_that_is_elsewhere_is_not_known(file: dict[str, str], source: st
         ([{"log.dirs": "/a, /b"}], False),
         ([{"log.dirs": "/a, /b", "metadata.log.dir": "/b"}], False),
         ([{"log.dir": "/a", "metadata.log.dir": "/a"}], False),
+        ([{"log.dirs": "/a, /b"}, {"log.dirs": "/a,/c"}], False),
+        ([{"log.dirs": "/a, /b"}, {"log.dirs": "/b,/a"}], True),
         ([{"log.dirs": "/a", "metadata.log.dir": "/m"}], True),
         ([{"log.dirs": "/a,/b"}, {"log.dirs": "/a,/b", "metadata.log.dir": "/b"}], True),
     ],
