@@ -192,16 +192,15 @@ class LeaderTerms(ReplicaLogs):
         return found
 
     def may_not_cut(self, row: int, broker: int) -> bool:
-        """Whether the leader that begins to lead in that row, one of `_may_have_lost`, may let the broker keep what it
-        had of an old epoch.
+        """Whether the leader that begins to lead in that row may let the broker keep what it had of an old epoch.
 
-        It may lack lines of leader epochs that its log has: since another leader took it in, one of its processes may
-        have read the metadata again, and led an epoch anew in its own eyes (`replay.terms.read_again`), which takes
-        later lines away (LeaderEpochFileCache.assign, endOffsetFor, 3.9.1 to 4.3.1). One that follows gets them back,
-        as it is made to truncate. The broker has followed nobody who had what that epoch wrote, and not led with that,
-        since."""
-        leader, term = int(self.states.leader[row]), self.term_at(row)
-        if term is None or self.facts.anchored[row]:
+        It may lack lines of leader epochs that its log has: one of its processes may have read the metadata again, and
+        led an epoch anew in its own eyes (`replay.terms.read_again`), which takes later lines away
+        (LeaderEpochFileCache.assign, endOffsetFor, 3.9.1 to 4.3.1). Following does not bring them back if its last line
+        is of the epoch that it led last: then nothing makes it truncate. The broker has followed nobody who had what
+        that epoch wrote, and not led with that, since; nor has the leader followed the broker."""
+        leader, term, facts = int(self.states.leader[row]), self.term_at(row), self.facts
+        if term is None or facts.anchored[row]:
             return False
         leaders, epochs = (of[self.first : row] for of in (self.states.leader, self.states.leader_epoch))
         # An epoch that is the last one in its log keeps its line.
@@ -209,14 +208,19 @@ class LeaderTerms(ReplicaLogs):
         led = epochs[(leaders == leader) & (epochs < last)]
         if not len(led):
             return False
-        since = next((at for at in reversed(self.taken_in(leader)) if at < row), self.first)
-        end = int(self.facts.batch[term.end]) - 1 if term.end < self.end else None
-        begun = self.sessions.begun(leader, int(self.facts.batch[since]), end)
-        before = max(since - 1, self.first)
-        if not begun or is_first(self.facts, self.sessions, self.cluster, leader, before, term.end_ms):
+        since, began = (self.first + int(np.flatnonzero(epochs == epoch)[0]) for epoch in (led[0], led[-1]))
+        end = int(facts.batch[term.end]) - 1 if term.end < self.end else None
+        begun = self.sessions.begun(leader, int(facts.batch[since]), end)
+        if not begun or is_first(facts, self.sessions, self.cluster, leader, since, term.end_ms):
             return False
-        began = self.first + int(np.flatnonzero(epochs == led[-1])[0])
-        lost = next(at for at, _ in self._may_have_lost if at > began)
+        # With ELR on, who stayed a member has restarted cleanly (H4).
+        joined = max(int(self.absent(leader)[row - 1 - self.first]) + 1, since)
+        is_clean = facts.batch[joined] < begun[0].begin_batch and facts.elr_on[joined : term.end].all()
+        if is_clean and not self.cluster.may_have_new_copy(leader, int(facts.timestamp_ms[since]), term.end_ms):
+            return False
+        if any(began < at < row and self.states.leader[at] == broker for at in self.taken_in(leader)):
+            return False
+        lost = next((at for at, _ in self._may_have_lost if began < at < row), row)
         own = (each.first for each in self.all_terms if each.leader == broker and self.learned(each))
         return not any(began < at < lost for at in (*self.taken_in(broker), *own))
 

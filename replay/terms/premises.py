@@ -310,24 +310,28 @@ def _may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Prem
 def _was_not_cut(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
     """The premise that fails if the replica may still have what it had of an old epoch, because a leader that it has
     followed since lacked the line that says where the next one began (`LeaderTerms.may_not_cut`)."""
-    for lost, leader in reversed(_may_differ(terms, broker, row)):
-        if terms.may_not_cut(lost, broker):
-            yield Premise(EPOCH_LINES, False, offset=int(terms.facts.offset[lost]), brokers=(leader,))
+    facts, leader = terms.facts, terms.states.leader
+    rows = np.arange(terms.first + 1, row)
+    rows = rows[facts.changes[rows] & (leader[rows] >= 0) & (leader[rows] != broker)]
+    for led in reversed(rows.tolist()):
+        if _was_away(terms, broker, led, row) and terms.may_not_cut(led, broker):
+            yield Premise(EPOCH_LINES, False, offset=int(facts.offset[led]), brokers=(int(leader[led]),))
             return
 
 
 def _may_differ(terms: LeaderTerms, broker: int, row: int) -> list[tuple[int, int]]:
-    """Those of `LeaderTerms.lost_by_others` before which the replica was away, or started anew, or which are not the
-    first."""
-    facts, states = terms.facts, terms.states
-    has_begun = bool(terms.sessions.begun(broker, int(facts.batch[terms.first]), int(facts.batch[row])))
+    """Those of `LeaderTerms.lost_by_others` before which the replica `_was_away`, or which are not the first."""
+    losses = terms.lost_by_others(broker, int(terms.facts.timestamp_ms[row]))
+    return [each for number, each in enumerate(losses) if number or _was_away(terms, broker, each[0], row)]
 
-    def was_away(lost: int) -> bool:
-        led = np.flatnonzero(states.leader[terms.first : lost] >= 0)
-        return bool(facts.anchored[lost] or (terms.absent(broker)[led] == led + terms.first).any())
 
-    losses = terms.lost_by_others(broker, int(facts.timestamp_ms[row]))
-    return [each for number, each in enumerate(losses) if number or has_begun or was_away(each[0])]
+def _was_away(terms: LeaderTerms, broker: int, led: int, row: int) -> bool:
+    """Whether a replica was away while somebody led, before a leader began to lead, or has started anew."""
+    facts, first = terms.facts, terms.first
+    if facts.anchored[led] or terms.sessions.begun(broker, int(facts.batch[first]), int(facts.batch[row])):
+        return True
+    rows = np.flatnonzero(terms.states.leader[first:led] >= 0)
+    return bool((terms.absent(broker)[rows] == rows + first).any())
 
 
 def earlier_leaders_unknown(facts: StateFacts, row: int) -> Premise:
