@@ -203,12 +203,12 @@ class LeaderTerms(ReplicaLogs):
         if term is None or facts.anchored[row]:
             return False
         leaders, epochs = (of[self.first : row] for of in (self.states.leader, self.states.leader_epoch))
-        # An epoch that is the last one in its log keeps its line.
-        last = self.states.leader_epoch[row] if self.led_in_two(term) else max(epochs[leaders >= 0], default=-1)
-        led = epochs[(leaders == leader) & (epochs < last)]
-        if not len(led):
+        led, in_two = epochs[leaders == leader], self.led_in_two(term)
+        # An epoch that is the last one in its log keeps its line, unless an earlier one took that.
+        if not len(led) or (led[0] == max(epochs[leaders >= 0]) and not in_two):
             return False
         since, began = (self.first + int(np.flatnonzero(epochs == epoch)[0]) for epoch in (led[0], led[-1]))
+        began = row if in_two else began
         end = int(facts.batch[term.end]) - 1 if term.end < self.end else None
         begun = self.sessions.begun(leader, int(facts.batch[since]), end)
         if not begun or is_first(facts, self.sessions, self.cluster, leader, since, term.end_ms):
