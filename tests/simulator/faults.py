@@ -48,6 +48,7 @@ class Fault:
     late_heartbeats: bool = False
     late_requests: bool = False
     silenced: bool = False
+    metadata_apart: float = 0.0
 
 
 def _classes() -> Iterator[tuple[str, Fault]]:
@@ -144,6 +145,7 @@ def _setup(kind: Fault, rng: random.Random, shared: random.Random, number: int) 
         partition=partition,
         topic_ids=f"{'T' * 10}{place:08}",
         base_offset=number * OFFSETS,
+        metadata_apart=kind.metadata_apart > 0 and rng.random() < kind.metadata_apart,
     )
 
 

@@ -322,6 +322,7 @@ def together(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, ClusterFacts]:
         processes={key: logged for each in lives for key, logged in each.processes.items()},
         compacted_topics=frozenset(each.setup.topic for each in lives if each.setup.compacted),
         request_threads={b: each.setup.request_threads for each in lives for b in each.setup.brokers},
+        metadata_apart=frozenset(b for each in lives if each.setup.metadata_apart for b in each.setup.brokers),
         knows_all_topics=all(each.gap is None for each in lives),
     )
     return history_of(lives), offsets, cluster

@@ -96,7 +96,9 @@ class Sessions(Replication):
             return []
         states = [s for s in self.controller.states if s.topic_id == now.topic_id]
         on_disk = sum(s.offset <= disk.read for s in states)  # the last of these may be published once more
-        states = states[-self.own_rng.randint(2, 6) :] if forgot else states[max(on_disk - 1, 0) :]
+        if forgot:
+            on_disk = 1 if self.setup.metadata_apart else len(states) - self.own_rng.randint(1, 5)
+        states = states[max(on_disk - 1, 0) :]
         if not all(broker.id in s.replicas for s in states):
             return []
         return [s for s in states if self.own_rng.random() < 0.7]

@@ -31,7 +31,8 @@ class Setup:
     that sets min ISR, the topic's or the cluster's default; brokers' files do not set it. reads_in_pieces: what was
     written while a broker was down, its next process publishes piece by piece. hushed: a process that gets a signal
     logs nothing more (the shutdown hook of Log4j 2). late_heartbeats: one of a killed process may arrive after that.
-    late_requests: so may a leader's request for an ISR, to which it gets no answer.
+    late_requests: so may a leader's request for an ISR, to which it gets no answer. metadata_apart: the metadata log is
+    on a disk of its own, which alone is replaced where otherwise the power fails.
     """
 
     brokers: tuple[int, ...] = (1, 2, 3)
@@ -56,6 +57,7 @@ class Setup:
     hushed: bool = False
     late_heartbeats: bool = False
     late_requests: bool = False
+    metadata_apart: bool = False
     cut_ms: int | None = None
     seed: int = 0
     topic: str = "t"

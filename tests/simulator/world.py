@@ -1,6 +1,7 @@
 """A life: the steps of a setup, one after the other, with everything that follows from them."""
 
 from collections.abc import Iterable
+from itertools import accumulate
 
 from replay.controller.partition_change_builder import ELECT_PREFERRED, ELECT_UNCLEAN
 from tests.simulator.broker import Broker, Process
@@ -111,10 +112,41 @@ class World(Captures):
     def _do_forget(self, broker: Broker, amount: int) -> None:
         """The power fails, also for the metadata log; it is back soon, or when it is started."""
         if broker.process is not None:
-            self.kill(broker, lost=amount, reboots=True)
+            if self.setup.metadata_apart:
+                self.kill(broker)
+            else:
+                self.kill(broker, lost=amount, reboots=True)
             broker.disk.forgot = True
             if amount % 2:
                 self.events.after(self.random(100, 3_000), self.start, broker)
+
+    def _do_lead_anew(self, _: Broker, amount: int) -> None:
+        """The leader dies with records that nobody else has. Two others lead one after the other, and the first of them
+        again; that alone forgets, is back soon, and takes the old leader in, which leads when that one dies."""
+        state, after, random = self.controller.live, self.events.after, self.random
+        if state is None or state.leader < 0 or len(state.isr) < 3:
+            return
+        old, *others = (self.brokers[b] for b in sorted(state.isr, key=lambda b: b != state.leader))
+        for other in others:
+            self.cut_pair(old, other)
+        self._do_produce(old, amount, acks_all=False)
+        after(500, self.kill, old)
+        after(600, self.heal)
+        first, second = others[:2]
+        steps = (
+            (20_000, self._do_bounce, first, 0),
+            (20_000, self._do_produce, second, amount),
+            (4_000, self.stop, second),
+            (4_000, self._do_forget, first, amount | 1),
+            (random(0, 20_000), self.start, old),
+            (20_000, self._do_produce, first, amount),
+            (4_000, self.kill, first),
+            (random(500, 6_000), self.cut_off, old),
+            (random(15_000, 30_000), self.heal),
+            (random(3_000, 20_000), self._do_capture, old, amount),
+        )
+        for at_ms, (_, do, *args) in zip(accumulate(step[0] for step in steps), steps, strict=True):
+            after(at_ms, do, *args)
 
     def _do_lose_leader(self, _: Broker, amount: int) -> None:
         """The leader dies while clients write; an even amount: its machine, with so many of the last records."""
