@@ -191,38 +191,53 @@ class LeaderTerms(ReplicaLogs):
                 found.append((row, leader))
         return found
 
-    def may_not_cut(self, row: int, broker: int) -> bool:
-        """Whether the leader that begins to lead in that row may let the broker keep what it had of an old epoch.
+    @once_each
+    def may_not_cut(self, broker: int) -> list[tuple[int, int]]:
+        """(row, leader) in which each other leader begins to lead that may let the broker keep what it had of an old
+        epoch: one `_lacking_lines`, if the broker has followed nobody who had what that epoch wrote, and not led with
+        that, since; nor has the leader followed the broker."""
+        learned = (term.first for term in self.all_terms if term.leader == broker and self.learned(term))
+        followed, lost = sorted({*self.taken_in(broker), *learned}), [at for at, _ in self._may_have_lost]
+        found = []
+        for row, leader, began in self._lacking_lines:
+            was_followed = any(self.states.leader[at] == broker for at in _between(self.taken_in(leader), began, row))
+            until = next(iter(_between(lost, began, row)), row)
+            if broker != leader and not was_followed and not _between(followed, began, until):
+                found.append((row, leader))
+        return found
 
-        It may lack lines of leader epochs that its log has: one of its processes may have read the metadata again, and
-        led an epoch anew in its own eyes (`replay.terms.read_again`), which takes later lines away
-        (LeaderEpochFileCache.assign, endOffsetFor, 3.9.1 to 4.3.1). Following does not bring them back if its last line
-        is of the epoch that it led last: then nothing makes it truncate. The broker has followed nobody who had what
-        that epoch wrote, and not led with that, since; nor has the leader followed the broker."""
-        leader, term, facts = int(self.states.leader[row]), self.term_at(row), self.facts
-        if term is None or facts.anchored[row]:
-            return False
-        leaders, epochs = (of[self.first : row] for of in (self.states.leader, self.states.leader_epoch))
-        led, in_two = epochs[leaders == leader], self.led_in_two(term)
-        # An epoch that is the last one in its log keeps its line, unless an earlier one took that.
-        if not len(led) or (led[0] == max(epochs[leaders >= 0]) and not in_two):
-            return False
-        since, began = (self.first + int(np.flatnonzero(epochs == epoch)[0]) for epoch in (led[0], led[-1]))
-        began = row if in_two else began
-        end = int(facts.batch[term.end]) - 1 if term.end < self.end else None
-        begun = self.sessions.begun(leader, int(facts.batch[since]), end)
-        if not begun or is_first(facts, self.sessions, self.cluster, leader, since, term.end_ms):
-            return False
-        # With ELR on, who stayed a member has restarted cleanly (H4).
-        joined = max(int(self.absent(leader)[row - 1 - self.first]) + 1, since)
-        is_clean = facts.batch[joined] < begun[0].begin_batch and facts.elr_on[joined : term.end].all()
-        if is_clean and not self.cluster.may_have_new_copy(leader, int(facts.timestamp_ms[since]), term.end_ms):
-            return False
-        if any(began < at < row and self.states.leader[at] == broker for at in self.taken_in(leader)):
-            return False
-        lost = next((at for at, _ in self._may_have_lost if began < at < row), row)
-        own = (each.first for each in self.all_terms if each.leader == broker and self.learned(each))
-        return not any(began < at < lost for at in (*self.taken_in(broker), *own))
+    @cached_property
+    def _lacking_lines(self) -> list[tuple[int, int, int]]:
+        """(row, leader, first row of the last epoch whose end it may not know) in which each leader begins to lead that
+        may lack lines of leader epochs that its log has.
+
+        One of its processes may have read the metadata again, and led an epoch anew in its own eyes
+        (`replay.terms.read_again`), which takes later lines away (LeaderEpochFileCache.assign, endOffsetFor, 3.9.1 to
+        4.3.1). Following does not bring them back if its last line is of the epoch that it led last: then nothing makes
+        it truncate."""
+        facts, first, found = self.facts, self.first, list[tuple[int, int, int]]()
+        leaders, epochs = (of[first : self.end] for of in (self.states.leader, self.states.leader_epoch))
+        newest = np.maximum.accumulate(np.where(leaders >= 0, epochs, -1))
+        led_by = {leader: np.flatnonzero(leaders == leader) for leader in set(leaders[leaders >= 0].tolist())}
+        begins = facts.changes[first : self.end] & ~facts.anchored[first : self.end] & (leaders >= 0)
+        for at in np.flatnonzero(begins[1:]) + 1:
+            row, leader = first + int(at), int(leaders[at])
+            led, term = led_by[leader][: np.searchsorted(led_by[leader], at)], self.term_at(row)
+            # An epoch that is the last one in its log keeps its line, unless an earlier one took that.
+            if term is None or not len(led) or (epochs[led[0]] == newest[at - 1] and not self.led_in_two(term)):
+                continue
+            since, end = first + int(led[0]), int(facts.batch[term.end]) - 1 if term.end < self.end else None
+            begun = self.sessions.begun(leader, int(facts.batch[since]), end)
+            if not begun or is_first(facts, self.sessions, self.cluster, leader, since, term.end_ms):
+                continue
+            # With ELR on, who stayed a member has restarted cleanly (H4).
+            joined = max(int(self.absent(leader)[at - 1]) + 1, since)
+            is_clean = facts.batch[joined] < begun[0].begin_batch and facts.elr_on[joined : term.end].all()
+            if is_clean and not self.cluster.may_have_new_copy(leader, int(facts.timestamp_ms[since]), term.end_ms):
+                continue
+            began = led[np.searchsorted(epochs[led], epochs[led[-1]])]
+            found.append((row, leader, row if self.led_in_two(term) else first + int(began)))
+        return found
 
     def carries(self, row: int) -> bool:
         """Whether the row's leader led last, and still had the log of the process that led.
@@ -553,3 +568,8 @@ class LeaderTerms(ReplicaLogs):
             if self._raised[row - self.first]:
                 return False
         return True
+
+
+def _between(rows: Sequence[int], after: int, before: int) -> Sequence[int]:
+    """Those of sorted rows that are after one row and before another."""
+    return rows[bisect_right(rows, after) : bisect_left(rows, before)]

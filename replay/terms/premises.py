@@ -310,12 +310,9 @@ def _may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Prem
 def _was_not_cut(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
     """The premise that fails if the replica may still have what it had of an old epoch, because a leader that it has
     followed since lacked the line that says where the next one began (`LeaderTerms.may_not_cut`)."""
-    facts, leader = terms.facts, terms.states.leader
-    rows = np.arange(terms.first + 1, row)
-    rows = rows[facts.changes[rows] & (leader[rows] >= 0) & (leader[rows] != broker)]
-    for led in reversed(rows.tolist()):
-        if _was_away(terms, broker, led, row) and terms.may_not_cut(led, broker):
-            yield Premise(EPOCH_LINES, False, offset=int(facts.offset[led]), brokers=(int(leader[led]),))
+    for led, leader in reversed(terms.may_not_cut(broker)):
+        if led < row and _was_away(terms, broker, led, row):
+            yield Premise(EPOCH_LINES, False, offset=int(terms.facts.offset[led]), brokers=(leader,))
             return
 
 
