@@ -239,6 +239,39 @@ class LeaderTerms(ReplicaLogs):
             found.append((row, leader, row if self.led_in_two(term) else first + int(began)))
         return found
 
+    def may_keep_its_own(self, broker: int, row: int) -> int | None:
+        """The last row before a later election in `row` in which a leader begins to lead, one of `lost_by_others`, that
+        the broker may have come to follow with what it had of an old epoch; None if there is none.
+
+        Its own log may lack lines as that of a leader in `may_not_cut`: then it goes by an older line than its records
+        are of, and keeps them up to where that leader's older epoch ended (AbstractFetcherThread.
+        getOffsetTruncationState, 3.9.1 to 4.3.1)."""
+        before = (each for each in reversed(self._led_before(broker)) if each[0] < row)
+        return next((lost for lost, since, until in before if self._may_lack_lines(broker, since, until or row)), None)
+
+    @once_each
+    def _led_before(self, broker: int) -> list[tuple[int, int, int | None]]:
+        """(row, since, until) in which another leader that may have lost something begins to lead, if the broker had led
+        before another epoch, in row `since` first. until: the row in which it has followed then; None: it never has.
+        Only what it may have followed without lines of its own."""
+        first, end, found = self.first, self.end, list[tuple[int, int, int | None]]()
+        leaders, epochs = (of[first:end] for of in (self.states.leader, self.states.leader_epoch))
+        led, own = np.flatnonzero(leaders >= 0), np.flatnonzero(leaders == broker)
+        for lost, leader in self._may_have_lost if len(own) else ():
+            last = int(np.searchsorted(led, lost - first)) - 1
+            if leader == broker or own[0] >= lost - first or epochs[own[0]] == epochs[led[last]]:
+                continue
+            since, until = first + int(own[0]), next(iter(_between(self.taken_in(broker), lost, end)), None)
+            if until is None or self._may_lack_lines(broker, since, until):
+                found.append((lost, since, until))
+        return found
+
+    def _may_lack_lines(self, broker: int, since: int, until: int) -> bool:
+        """Whether a process of the broker that had begun by one row may have read again that it leads in another."""
+        begun = self.sessions.begun(broker, *self.facts.batch[[since, until]].tolist())
+        until_ms = int(self.facts.timestamp_ms[until])
+        return bool(begun) and not is_first(self.facts, self.sessions, self.cluster, broker, since, until_ms)
+
     def carries(self, row: int) -> bool:
         """Whether the row's leader led last, and still had the log of the process that led.
 
