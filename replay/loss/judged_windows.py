@@ -29,6 +29,7 @@ from replay.partitions.windows import build_windows
 from replay.terms.facts import StateFacts, after_old_log_ends, after_restarts, facts_of, from_elr
 from replay.terms.leader_terms import LeaderTerms
 from replay.terms.liveness import Sessions, sessions_of
+from replay.terms.premises import EPOCH_LINES, LOG_START
 from replay.terms.read_again import is_first
 from replay.terms.replica_logs import Recorded, settled_ms
 
@@ -268,13 +269,15 @@ def _judged_window(
 
 
 def _steady(facts: ElectionFacts, broker: int, since_ms: int, cluster: ClusterFacts) -> bool:
-    """Whether the broker was active, as one process, from since_ms to the election."""
+    """Whether the broker was active, as one process, from since_ms to the election, and its log has no other records
+    than the partition's (H12)."""
     elected_ms = facts.election.elected_ms
     session = facts.sessions.get(broker)
     return (
         session is not None
         and session.was_alone_until(elected_ms)
         and cluster.brokers.steady(broker, since_ms, elected_ms)
+        and not facts.membership(broker).failing & {LOG_START, EPOCH_LINES}
     )
 
 

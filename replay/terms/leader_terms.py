@@ -251,9 +251,9 @@ class LeaderTerms(ReplicaLogs):
 
     @once_each
     def _led_before(self, broker: int) -> list[tuple[int, int, int | None]]:
-        """(row, since, until) in which another leader that may have lost something begins to lead, if the broker had led
-        before another epoch, in row `since` first. until: the row in which it has followed then; None: it never has.
-        Only what it may have followed without lines of its own."""
+        """(row, since, until) in which another leader that may have lost something begins to lead, if the broker had
+        led before another epoch, in row `since` first. until: the row in which it has followed then; None: it never
+        has. Only what it may have followed without lines of its own."""
         first, end, found = self.first, self.end, list[tuple[int, int, int | None]]()
         leaders, epochs = (of[first:end] for of in (self.states.leader, self.states.leader_epoch))
         led, own = np.flatnonzero(leaders >= 0), np.flatnonzero(leaders == broker)
