@@ -27,9 +27,10 @@ from replay.offsets.clean_stops import COPIED, HOLDS_LOG
 from replay.offsets.evidence import Evidence, Row, read_by
 from replay.offsets.log_drops import CHECKPOINT, Drop, Span, drops, line_drops, log_ends, suspected
 from replay.offsets.partition_rows import evidence_of
+from replay.terms.read_again import kept_its_end
 from replay.terms.replica_logs import NO_DIRECTORY, settled_ms
 
-_RULE_VERSION = 9
+_RULE_VERSION = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +208,23 @@ class _Partition:
         if self.cluster.may_be_compacted(row["topic"]):
             return True  # a log that is copied anew has its lines from the first batches that are left
         entries = self.evidence.entries.get(row["leader_epoch"], [])
-        starts = [e.start_offset for e in entries if e.broker_id == row["leader"] and e.exact]
-        return not starts or bool(min(starts) < drop.high) or not self._continues(row)
+        own = [e for e in entries if e.broker_id == row["leader"] and e.exact]
+        if not own or min(e.start_offset for e in own) < drop.high or not self._continues(row):
+            return True
+        times = (e.row["captured_at_ms"] and read_by(e.row) for e in own)
+        return self._may_have_led_anew(row, max(self.end_ms if at is None else at for at in (drop.end_ms, *times)))
+
+    def _may_have_led_anew(self, row: Row, until_ms: int) -> bool:
+        """Whether the row's leader may have led that epoch, or an older one, anew in its own eyes
+        (replay/terms/read_again.py): then its line may be a later one, or it lacked others, and a follower truncates up
+        to where its own log says that the older epoch ended (AbstractFetcherThread.getOffsetTruncationState, 3.9.1 to
+        4.3.1; see `LeaderTerms.may_not_cut`). An epoch that is the last one in its log keeps its line."""
+        known_ms = max(until_ms + self.clock.error_ms, row["timestamp_ms"])
+        led = [r for r in self.opened.values() if r["leader"] >= 0 and r["timestamp_ms"] <= known_ms]
+        first = next(r for r in led if r["leader"] == row["leader"])
+        if first is led[-1] or not self.cluster.brokers.restarts(row["leader"], first["offset"]):
+            return False
+        return not kept_its_end(self.cluster, row["leader"], first["timestamp_ms"], until_ms)
 
     def _continues(self, row: Row) -> bool:
         """Whether the log of the row's leader is known to have records of the leader before, or is that leader's."""

@@ -26,10 +26,8 @@ def is_first(
     error of a disk, and so its copy of the metadata log. at_ms None: unknown, but in the known log."""
     if none_began(facts, sessions, cluster, broker, row, at_ms):
         return True
-    begin_ms, error_ms = int(facts.timestamp_ms[row]), cluster.clock.error_ms
-    until_ms = (cluster.end_ms(facts.timestamp_ms) if at_ms is None else at_ms) + PROPAGATION_MS
-    kept = kept_its_copy(cluster, broker, begin_ms, until_ms)
-    return kept and is_same_boot(cluster.boots.get(broker, ()), begin_ms, until_ms, error_ms)
+    end_ms = cluster.end_ms(facts.timestamp_ms) if at_ms is None else at_ms
+    return kept_its_end(cluster, broker, int(facts.timestamp_ms[row]), end_ms)
 
 
 def none_began(
@@ -40,6 +38,14 @@ def none_began(
     if at_ms is not None and at_ms + error_ms <= int(facts.timestamp_ms[row]) + SOON_MS:
         return True
     return at_ms is not None and session is not None and session.was_alone_until(at_ms + error_ms)
+
+
+def kept_its_end(cluster: ClusterFacts, broker: int, begin_ms: int, at_ms: int) -> bool:
+    """Whether the broker's copy of the metadata log lost nothing from begin_ms to at_ms: its machine did not start
+    again, either."""
+    until_ms = at_ms + PROPAGATION_MS
+    kept = kept_its_copy(cluster, broker, begin_ms, until_ms)
+    return kept and is_same_boot(cluster.boots.get(broker, ()), begin_ms, until_ms, cluster.clock.error_ms)
 
 
 def kept_its_copy(cluster: ClusterFacts, broker: int, since_ms: int, until_ms: int) -> bool:

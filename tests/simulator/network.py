@@ -17,8 +17,8 @@ from tests.simulator.truth import Ledger
 class Network:
     """cuts: pairs of brokers that do not reach each other. ledgers: the truth, by topic id. notes: (ms, what
     happened). logged: what brokers logged of the partition; of_sessions: see session_lines; of_processes: see
-    process_lines. crashes: (ms, broker) of their machines. setbacks: (ms, broker) when a disk lost records or its high
-    watermarks, whoever leads. own_rng: for what must not change the course of a life."""
+    process_lines. crashes: (ms, broker) of their machines. setbacks: (ms, broker) when a disk lost records, its high
+    watermarks or the end of the metadata log, whoever leads. own_rng: for what must not change the course of a life."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup

@@ -116,6 +116,7 @@ class World(Captures):
                 self.kill(broker)
             else:
                 self.kill(broker, lost=amount, reboots=True)
+            self.set_back(broker)
             broker.disk.forgot = True
             if amount % 2:
                 self.events.after(self.random(100, 3_000), self.start, broker)
