@@ -238,14 +238,18 @@ def _alive(terms: LeaderTerms, broker: int, row: int) -> Premise:
 
 
 def is_passed_over(terms: LeaderTerms, row: int) -> bool:
-    """Whether the process that was elected may have been dead, and what its log lacked is not lost at this election.
+    """Whether the process that was elected may have been dead, or never have learned of one that ended at once, and
+    what its log lacked is not lost at this election.
 
     If the controller elected it as a member, and somebody leads next, it counts with the next election: the first
     whose leader anybody reaches. If another member of ISR or ELR leads next, as far as is known, nothing is lost: that
     one has followed nobody since, and lacks nothing for what the elected broker's next process had lost."""
     states, leader, own = terms.states, int(terms.states.leader[row]), terms.term_at(row)
     # What an earlier epoch of the term shows is not of the process that was elected again.
-    if own is None or _alive(terms, leader, row).holds or (row == own.first and terms.learned(own)):
+    lasted_ms = int(terms.facts.until_ms[row] - terms.facts.timestamp_ms[row])
+    had_time = lasted_ms >= PROPAGATION_MS or not terms.facts.closed[row]
+    is_alive = had_time and _alive(terms, leader, row).holds
+    if own is None or is_alive or (row == own.first and terms.learned(own)):
         return False
     was_member = (terms.places_of(leader)[row - 1 - terms.first] & states.holders[row - 1]).any()
     later = [term for term in terms.terms_within(row, terms.end) if term.first > row]

@@ -26,7 +26,7 @@ FLOORS = {
     "ELR switched": (39.7, 28.7),
     "reassignments": (18.5, 28.3),
     "recreated topics": (24.7, 40.2),
-    "lost directories": (74.7, 39.2),
+    "lost directories": (49.7, 39.2),
     "lost checkpoint files": (12.2, 28.3),
     "skewed clocks": (17.1, 23.0),
     "missing rows": (16.9, 34.4),
