@@ -218,7 +218,7 @@ class _Partition:
         """Whether the row's leader may have led that epoch, or an older one, anew in its own eyes
         (replay/terms/read_again.py): then its line may be a later one, or it lacked others, and a follower truncates up
         to where its own log says that the older epoch ended (AbstractFetcherThread.getOffsetTruncationState, 3.9.1 to
-        4.3.1; see `LeaderTerms.may_not_cut`). An epoch that is the last one in its log keeps its line."""
+        4.3.1; see replay/terms/epoch_lines.py). An epoch that is the last one in its log keeps its line."""
         known_ms = max(until_ms + self.clock.error_ms, row["timestamp_ms"])
         led = [r for r in self.opened.values() if r["leader"] >= 0 and r["timestamp_ms"] <= known_ms]
         first = next(r for r in led if r["leader"] == row["leader"])

@@ -17,7 +17,6 @@ from replay.offsets.evidence import PROPAGATION_MS, Row, read_by
 from replay.offsets.shared_log import Leaders
 from replay.terms.facts import TOPIC
 from replay.terms.liveness import Session
-from replay.terms.read_again import is_first
 from replay.terms.replica_logs import ReplicaLogs
 
 
@@ -158,12 +157,12 @@ class LeaderTerms(ReplicaLogs):
         return is_one and self.cluster.brokers.kept_log_dirs(broker, first_ms, elected_ms + PROPAGATION_MS)
 
     def lost_by_others(self, broker: int, until_ms: int) -> list[tuple[int, int]]:
-        """Those of `_may_have_lost` up to a time in which another broker leads."""
-        others = (each for each in self._may_have_lost if each[1] != broker)
+        """Those of `may_have_lost` up to a time in which another broker leads."""
+        others = (each for each in self.may_have_lost if each[1] != broker)
         return [each for each in others if self.times[each[0] - self.first] < until_ms]
 
     @cached_property
-    def _may_have_lost(self) -> list[tuple[int, int]]:
+    def may_have_lost(self) -> list[tuple[int, int]]:
         """(row, leader) of leader epochs in which something below the high watermark may have been lost, as far as the
         metadata log shows, or a start's line of damage: of a leader that was no member, or whose restarts since it
         joined were not clean ones (H4, H5), or that lacks what a leader counted since (H10). And of snapshots, before
@@ -190,87 +189,6 @@ class LeaderTerms(ReplicaLogs):
             if not joined or with_it or counted or (again and not is_clean):
                 found.append((row, leader))
         return found
-
-    @once_each
-    def may_not_cut(self, broker: int) -> list[tuple[int, int]]:
-        """(row, leader) in which each other leader begins to lead that may let the broker keep what it had of an old
-        epoch: one `_lacking_lines`, if the broker has followed nobody who had what that epoch wrote, and not led with
-        that, since; nor has the leader followed the broker."""
-        learned = (term.first for term in self.all_terms if term.leader == broker and self.learned(term))
-        followed, lost = sorted({*self.taken_in(broker), *learned}), [at for at, _ in self._may_have_lost]
-        found = []
-        for row, leader, began in self._lacking_lines:
-            was_followed = any(self.states.leader[at] == broker for at in _between(self.taken_in(leader), began, row))
-            until = next(iter(_between(lost, began, row)), row)
-            if broker != leader and not was_followed and not _between(followed, began, until):
-                found.append((row, leader))
-        return found
-
-    @cached_property
-    def _lacking_lines(self) -> list[tuple[int, int, int]]:
-        """(row, leader, first row of the last epoch whose end it may not know) in which each leader begins to lead that
-        may lack lines of leader epochs that its log has.
-
-        One of its processes may have read the metadata again, and led an epoch anew in its own eyes
-        (`replay.terms.read_again`), which takes later lines away (LeaderEpochFileCache.assign, endOffsetFor, 3.9.1 to
-        4.3.1). Following does not bring them back if its last line is of the epoch that it led last: then nothing makes
-        it truncate."""
-        facts, first, found = self.facts, self.first, list[tuple[int, int, int]]()
-        leaders, epochs = (of[first : self.end] for of in (self.states.leader, self.states.leader_epoch))
-        newest = np.maximum.accumulate(np.where(leaders >= 0, epochs, -1))
-        led_by = {leader: np.flatnonzero(leaders == leader) for leader in set(leaders[leaders >= 0].tolist())}
-        begins = facts.changes[first : self.end] & ~facts.anchored[first : self.end] & (leaders >= 0)
-        for at in np.flatnonzero(begins[1:]) + 1:
-            row, leader = first + int(at), int(leaders[at])
-            led, term = led_by[leader][: np.searchsorted(led_by[leader], at)], self.term_at(row)
-            # An epoch that is the last one in its log keeps its line, unless an earlier one took that.
-            if term is None or not len(led) or (epochs[led[0]] == newest[at - 1] and not self.led_in_two(term)):
-                continue
-            since, end = first + int(led[0]), int(facts.batch[term.end]) - 1 if term.end < self.end else None
-            begun = self.sessions.begun(leader, int(facts.batch[since]), end)
-            if not begun or is_first(facts, self.sessions, self.cluster, leader, since, term.end_ms):
-                continue
-            # With ELR on, who stayed a member has restarted cleanly (H4).
-            joined = max(int(self.absent(leader)[at - 1]) + 1, since)
-            is_clean = facts.batch[joined] < begun[0].begin_batch and facts.elr_on[joined : term.end].all()
-            if is_clean and not self.cluster.may_have_new_copy(leader, int(facts.timestamp_ms[since]), term.end_ms):
-                continue
-            began = led[np.searchsorted(epochs[led], epochs[led[-1]])]
-            found.append((row, leader, row if self.led_in_two(term) else first + int(began)))
-        return found
-
-    def may_keep_its_own(self, broker: int, row: int) -> int | None:
-        """The last row before a later election in `row` in which a leader begins to lead, one of `lost_by_others`, that
-        the broker may have come to follow with what it had of an old epoch; None if there is none.
-
-        Its own log may lack lines as that of a leader in `may_not_cut`: then it goes by an older line than its records
-        are of, and keeps them up to where that leader's older epoch ended (AbstractFetcherThread.
-        getOffsetTruncationState, 3.9.1 to 4.3.1)."""
-        before = (each for each in reversed(self._led_before(broker)) if each[0] < row)
-        return next((lost for lost, since, until in before if self._may_lack_lines(broker, since, until or row)), None)
-
-    @once_each
-    def _led_before(self, broker: int) -> list[tuple[int, int, int | None]]:
-        """(row, since, until) in which another leader that may have lost something begins to lead, if the broker had
-        led before another epoch, in row `since` first. until: the row in which it has followed then; None: it never
-        has. Only what it may have followed without lines of its own."""
-        first, end, found = self.first, self.end, list[tuple[int, int, int | None]]()
-        leaders, epochs = (of[first:end] for of in (self.states.leader, self.states.leader_epoch))
-        led, own = np.flatnonzero(leaders >= 0), np.flatnonzero(leaders == broker)
-        for lost, leader in self._may_have_lost if len(own) else ():
-            last = int(np.searchsorted(led, lost - first)) - 1
-            if leader == broker or own[0] >= lost - first or epochs[own[0]] == epochs[led[last]]:
-                continue
-            since, until = first + int(own[0]), next(iter(_between(self.taken_in(broker), lost, end)), None)
-            if until is None or self._may_lack_lines(broker, since, until):
-                found.append((lost, since, until))
-        return found
-
-    def _may_lack_lines(self, broker: int, since: int, until: int) -> bool:
-        """Whether a process of the broker that had begun by one row may have read again that it leads in another."""
-        begun = self.sessions.begun(broker, *self.facts.batch[[since, until]].tolist())
-        until_ms = int(self.facts.timestamp_ms[until])
-        return bool(begun) and not is_first(self.facts, self.sessions, self.cluster, broker, since, until_ms)
 
     def carries(self, row: int) -> bool:
         """Whether the row's leader led last, and still had the log of the process that led.
@@ -601,8 +519,3 @@ class LeaderTerms(ReplicaLogs):
             if self._raised[row - self.first]:
                 return False
         return True
-
-
-def _between(rows: Sequence[int], after: int, before: int) -> Sequence[int]:
-    """Those of sorted rows that are after one row and before another."""
-    return rows[bisect_right(rows, after) : bisect_left(rows, before)]

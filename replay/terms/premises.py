@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from replay.offsets.evidence import PROPAGATION_MS
+from replay.terms.epoch_lines import may_keep_its_own, may_not_cut
 from replay.terms.facts import StateFacts
 from replay.terms.leader_terms import LeaderTerms
 
@@ -313,13 +314,13 @@ def _may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Prem
 
 def _was_not_cut(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
     """The premise that fails if the replica may still have what it had of an old epoch, because a leader that it has
-    followed since, or its own log, lacked the line that says where the next one began (`LeaderTerms.may_not_cut`,
+    followed since, or its own log, lacked the line that says where the next one began (`may_not_cut`,
     `may_keep_its_own`)."""
-    for led, leader in reversed(terms.may_not_cut(broker)):
+    for led, leader in reversed(may_not_cut(terms, broker)):
         if led < row and _was_away(terms, broker, led, row):
             yield Premise(EPOCH_LINES, False, offset=int(terms.facts.offset[led]), brokers=(leader,))
             return
-    if (lost := terms.may_keep_its_own(broker, row)) is not None:
+    if (lost := may_keep_its_own(terms, broker, row)) is not None:
         yield Premise(EPOCH_LINES, False, offset=int(terms.facts.offset[lost]), brokers=(broker,))
 
 
