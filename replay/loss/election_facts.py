@@ -129,7 +129,7 @@ class _Partition(PartitionFloors):
             last_epoch=int(states.leader_epoch[led]) if led >= 0 else -1,
             leaderless_ms=leaderless,
             membership=lambda broker: membership(self.terms, broker, row) if broker in concerned else NO_MEMBER,
-            sessions={broker: self.sessions.at(broker, int(facts.batch[row])) for broker in concerned},
+            sessions={broker: self.terms.session_at(broker, row) for broker in concerned},
             undisturbed=frozenset(undisturbed),
             first_words=(words := self.reader.first_words(row)),
             fetched=frozenset() if term is None else self._fetched(term, row, words),
@@ -194,7 +194,7 @@ class _Partition(PartitionFloors):
 
     def _log_end_ceiling(self, row: int) -> Bound:
         winner, facts = int(self.states.leader[row]), self.facts
-        session = self.sessions.at(winner, int(facts.batch[row]))
+        session = self.terms.session_at(winner, row)
         led_ms = self._knows_by_ms(row, session), int(facts.until_ms[row])
         epoch = int(self.states.leader_epoch[row])
         return log_end_ceiling(
@@ -267,7 +267,7 @@ class _Partition(PartitionFloors):
             return None
         if terms.is_one_process(winner, joined, following):
             return following
-        session = self.sessions.at(winner, int(facts.batch[joined]))
+        session = terms.session_at(winner, joined)
         is_kept = session is not None and terms.ran_on(winner, session, since_ms, elected_ms)
         return following if is_kept and self._took_in(row) else None
 
@@ -309,7 +309,7 @@ class _Partition(PartitionFloors):
         led_last = min(term.end, row) - 1
         below = max(int(facts.frozen[row - 1]), term.first)
         below_ms = int(facts.timestamp_ms[below]) if below <= led_last else None
-        restarts = self.sessions.begun(term.leader, int(facts.batch[term.first]), int(facts.batch[row]))
+        restarts = self.terms.begun_by(term.leader, term.first, row)
         waits = below <= led_last and bool(facts.elr_on[below])
         waits |= session is not None and session.waits_for_min_isr
         if self.terms.led_in_two(term) and (facts.layer[term.first : led_last + 1] != TOPIC).any():

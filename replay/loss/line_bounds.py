@@ -23,7 +23,7 @@ from replay.terms.facts import TOPIC
 from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 from replay.terms.liveness import Session
 from replay.terms.premises import LOG_START, NO_SIGN_OF_LIFE, membership
-from replay.terms.read_again import is_first, none_began
+from replay.terms.read_again import none_began
 
 LOGGED_FLOOR, LOGGED_CUT, LOGGED_SHRINK = "floor_logged", "floor_logged_truncation", "floor_logged_shrink"
 LAST_HIGH_WATERMARK, LAST_LOG_END = "ceiling_logged_high_watermark", "ceiling_logged_log_end"
@@ -139,8 +139,7 @@ class LineReader:
         """Whether the process that logged a line was the first of its broker to know the state in that row. Another one
         may have known it, and this one have read the metadata again: so it may have led an earlier epoch in its own
         eyes, which takes later ones out of the leader-epoch-checkpoint (LeaderEpochFileCache.assign)."""
-        at_ms = line["captured_at_ms"]
-        return is_first(self.facts, self.terms.sessions, self.terms.cluster, broker, row, at_ms)
+        return self.terms.is_first(broker, row, line["captured_at_ms"])
 
     def _is_unserved(self, line: LoggedEnds) -> bool:
         """Whether the high watermark in the line may be of a process that led in its own eyes only.
@@ -158,9 +157,6 @@ class LineReader:
         """The first row of the first leader epoch that is not below this one."""
         return self.terms.first + int(np.searchsorted(self._epochs, leader_epoch))
 
-    def _batch(self, row: int) -> int:
-        return int(self.facts.batch[row])
-
     def _led_before(self, line: LoggedEnds) -> int:
         """The leader epoch that the follower itself led, if nobody led between that and the line: its log is that
         epoch's, and so is its high watermark. Else -1."""
@@ -175,7 +171,7 @@ class LineReader:
     def _is_its_own(self, leader: int, row: Row, leader_epoch: int) -> bool:
         """Whether the high watermark in a line of that epoch's leader is of the log of that epoch: the process that was
         registered logged it, or had rewritten the checkpoint file."""
-        session = self.terms.sessions.at(leader, self._batch(self.first_row(leader_epoch)))
+        session = self.terms.session_at(leader, self.first_row(leader_epoch))
         if session is None:
             return False
         at_ms, error_ms = row["captured_at_ms"], self.terms.cluster.clock.error_ms
@@ -222,9 +218,7 @@ class LineReader:
         if began is None or cut.high_watermark <= (began.log_end or 0):
             return False
         alone = set(self.states.leader[rows].tolist()) <= {cut.leader, -1}
-        end = int(rows[-1]) + 1
-        until = self._batch(end) - 1 if end < self.terms.end else None
-        alone &= not self.terms.sessions.begun(cut.leader, self._batch(int(rows[0])), until)
+        alone &= not self.terms.begun_within(cut.leader, int(rows[0]), int(rows[-1]) + 1)
         return alone and self.terms.has_no_other_log(cut.broker, int(rows[0]), int(rows[-1]))
 
     def _epochs_led_by(self, broker: int) -> set[int]:
@@ -334,7 +328,7 @@ class LineReader:
     def _still_agreed(self, winner: int, at: int, row: int) -> bool:
         """Whether no log of the winner from before that row can have come back up to the election: from another
         directory, or with what it had truncated."""
-        session, at_ms = self.terms.sessions.at(winner, self._batch(at)), int(self.facts.timestamp_ms[at])
+        session, at_ms = self.terms.session_at(winner, at), int(self.facts.timestamp_ms[at])
         elected_ms = int(self.facts.timestamp_ms[row])
         kept = self._was_written(winner, at, min(FLUSHED_MS, elected_ms - at_ms))
         kept = kept or self.terms.kept_log(winner, session, at_ms, elected_ms)
@@ -343,7 +337,7 @@ class LineReader:
     def _was_written(self, winner: int, at: int, wait_ms: int) -> bool:
         """Whether a truncation before that row was on disk so many ms later. It is not flushed (FileRecords.truncateTo,
         LeaderEpochFileCache.truncateFromEndAsyncFlush); Linux writes it within 30 s, and a leader its epoch's line."""
-        session = self.terms.sessions.at(winner, self._batch(at))
+        session = self.terms.session_at(winner, at)
         lasted = session is not None and session.was_alone_until(int(self.facts.timestamp_ms[at]) + wait_ms)
         return lasted or int(self.states.leader[at]) == winner
 

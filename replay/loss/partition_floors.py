@@ -45,7 +45,7 @@ from replay.terms.premises import (
     may_have_restarted,
     membership,
 )
-from replay.terms.read_again import is_first, kept_its_copy
+from replay.terms.read_again import kept_its_copy
 from replay.terms.replica_logs import settled_ms
 
 
@@ -263,7 +263,7 @@ class PartitionFloors:
             if shown is not None and self._began_in(session, shown):
                 known.append(shown)
             joined = (at for at in reversed(self.terms.taken_in(broker)) if self.facts.timestamp_ms[at] <= by)
-            last = next((at for at in joined if self.sessions.at(broker, int(self.facts.batch[at])) == session), None)
+            last = next((at for at in joined if self.terms.session_at(broker, at) == session), None)
             if last is not None:
                 known.append(int(self.states.leader_epoch[last]))
         return max(known, default=None)
@@ -308,7 +308,7 @@ class PartitionFloors:
         read = None if found["captured_at_ms"] is None else (found["captured_at_ms"], read_by(found))
         if read and ran_until_read(self.cluster.boots.get(broker, ()), begin_ms, read, self.clock.error_ms):
             return kept_its_copy(self.cluster, broker, begin_ms, read[1])
-        return is_first(self.facts, self.sessions, self.cluster, broker, row, read and read[1])
+        return self.terms.is_first(broker, row, read and read[1])
 
     def _gone_by(self, broker: int, session: Session | None, scrape: Scrape) -> int:
         """See `watermark_bounds.GoneBy`."""

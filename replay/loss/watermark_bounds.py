@@ -331,7 +331,7 @@ class _Member:
         return int(self.terms.facts.timestamp_ms[row])
 
     def session(self, row: int) -> Session | None:
-        return self.terms.sessions.at(self.broker, int(self.terms.facts.batch[row]))
+        return self.terms.session_at(self.broker, row)
 
     def stopped(self) -> Iterator[Bound]:
         """Its log end at a clean stop, after which no process of it fetched from the leader as long as that led.
@@ -405,7 +405,7 @@ class _Member:
     def _leader_again_ms(self) -> list[int]:
         """When the leader registered again, after its term had begun, with all of its directories; empty if not."""
         terms, own = self.terms, self.term.session
-        again = terms.sessions.begun(self.term.leader, int(terms.facts.batch[self.term.first]))[:1]
+        again = terms.begun_within(self.term.leader, self.term.first, terms.end)[:1]
         return [session.begin_ms for session in again if own is not None and session.shows_end_of(own)]
 
     def _kept_log_dirs(self, session: Session) -> bool:

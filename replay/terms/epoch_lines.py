@@ -11,7 +11,6 @@ import numpy as np
 
 from replay.arrow.once import once_each
 from replay.terms.leader_terms import LeaderTerms
-from replay.terms.read_again import is_first
 
 
 @once_each
@@ -22,36 +21,38 @@ def may_not_cut(terms: LeaderTerms, broker: int) -> list[tuple[int, int]]:
     learned = (term.first for term in terms.all_terms if term.leader == broker and terms.learned(term))
     followed, lost = sorted({*terms.taken_in(broker), *learned}), [at for at, _ in terms.may_have_lost]
     found = []
-    for row, leader, began in _lacking_lines(terms):
-        was_followed = any(terms.states.leader[at] == broker for at in _between(terms.taken_in(leader), began, row))
-        until = next(iter(_between(lost, began, row)), row)
-        if broker != leader and not was_followed and not _between(followed, began, until):
-            found.append((row, leader))
-    return found
+    for leader in {term.leader for term in terms.all_terms} - {broker}:
+        for row, began in _lacking_lines(terms, leader):
+            was_followed = any(terms.states.leader[at] == broker for at in _between(terms.taken_in(leader), began, row))
+            until = next(iter(_between(lost, began, row)), row)
+            if not was_followed and not _between(followed, began, until):
+                found.append((row, leader))
+    return sorted(found)
 
 
-def _lacking_lines(terms: LeaderTerms) -> list[tuple[int, int, int]]:
-    """(row, leader, first row of the last epoch whose end it may not know) in which each leader begins to lead that
-    may lack lines of leader epochs that its log has.
+@once_each
+def _lacking_lines(terms: LeaderTerms, leader: int) -> list[tuple[int, int]]:
+    """(row, first row of the last epoch whose end it may not know) in which the leader begins to lead and may lack
+    lines of leader epochs that its log has.
 
     One of its processes may have read the metadata again, and led an epoch anew in its own eyes
     (`replay.terms.read_again`), which takes later lines away (LeaderEpochFileCache.assign, endOffsetFor, 3.9.1 to
     4.3.1). Following does not bring them back if its last line is of the epoch that it led last: then nothing makes
     it truncate."""
-    facts, first, found = terms.facts, terms.first, list[tuple[int, int, int]]()
+    facts, first, found = terms.facts, terms.first, list[tuple[int, int]]()
     leaders, epochs = (of[first : terms.end] for of in (terms.states.leader, terms.states.leader_epoch))
     newest = np.maximum.accumulate(np.where(leaders >= 0, epochs, -1))
-    led_by = {leader: np.flatnonzero(leaders == leader) for leader in set(leaders[leaders >= 0].tolist())}
-    begins = facts.changes[first : terms.end] & ~facts.anchored[first : terms.end] & (leaders >= 0)
-    for at in np.flatnonzero(begins[1:]) + 1:
-        row, leader = first + int(at), int(leaders[at])
-        led, term = led_by[leader][: np.searchsorted(led_by[leader], at)], terms.term_at(row)
+    own = np.flatnonzero(leaders == leader)
+    since, begins = first + int(own[0]), facts.changes[first + own] & ~facts.anchored[first + own]
+    for number in (np.flatnonzero(begins[1:]) + 1).tolist():
+        led, at = own[:number], int(own[number])
+        row, term = first + at, terms.term_at(first + at)
+        is_two = term is not None and terms.led_in_two(term)
         # An epoch that is the last one in its log keeps its line, unless an earlier one took that.
-        if term is None or not len(led) or (epochs[led[0]] == newest[at - 1] and not terms.led_in_two(term)):
+        if term is None or (epochs[own[0]] == newest[at - 1] and not is_two):
             continue
-        since, end = first + int(led[0]), int(facts.batch[term.end]) - 1 if term.end < terms.end else None
-        begun = terms.sessions.begun(leader, int(facts.batch[since]), end)
-        if not begun or is_first(facts, terms.sessions, terms.cluster, leader, since, term.end_ms):
+        begun = terms.begun_within(leader, since, term.end)
+        if not begun or terms.is_first(leader, since, term.end_ms):
             continue
         # With ELR on, who stayed a member has restarted cleanly (H4).
         joined = max(int(terms.absent(leader)[at - 1]) + 1, since)
@@ -59,7 +60,7 @@ def _lacking_lines(terms: LeaderTerms) -> list[tuple[int, int, int]]:
         if is_clean and not terms.cluster.may_have_new_copy(leader, int(facts.timestamp_ms[since]), term.end_ms):
             continue
         began = led[np.searchsorted(epochs[led], epochs[led[-1]])]
-        found.append((row, leader, row if terms.led_in_two(term) else first + int(began)))
+        found.append((row, row if is_two else first + int(began)))
     return found
 
 
@@ -94,9 +95,8 @@ def _led_before(terms: LeaderTerms, broker: int) -> list[tuple[int, int, int | N
 
 def _may_lack_lines(terms: LeaderTerms, broker: int, since: int, until: int) -> bool:
     """Whether a process of the broker that had begun by one row may have read again that it leads in another."""
-    begun = terms.sessions.begun(broker, *terms.facts.batch[[since, until]].tolist())
     until_ms = int(terms.facts.timestamp_ms[until])
-    return bool(begun) and not is_first(terms.facts, terms.sessions, terms.cluster, broker, since, until_ms)
+    return bool(terms.begun_by(broker, since, until)) and not terms.is_first(broker, since, until_ms)
 
 
 def _between(rows: Sequence[int], after: int, before: int) -> Sequence[int]:

@@ -81,7 +81,7 @@ class LeaderTerms(ReplicaLogs):
         end_ms = self.end_ms
         if end < self.end:
             end_ms = int(facts.timestamp_ms[end if known else end - 1])
-        session, begin_ms = self.sessions.at(leader, int(facts.batch[first])), int(facts.timestamp_ms[first])
+        session, begin_ms = self.session_at(leader, first), int(facts.timestamp_ms[first])
         unbroken = False
         if session is not None and known:
             # It ran until it asked for its controlled shutdown, whenever that was; since then it no longer leads. But
@@ -116,14 +116,12 @@ class LeaderTerms(ReplicaLogs):
             return False
         if self.facts.anchored[first] or not self.is_written_by_clients:
             return False
-        batches = self.facts.batch
-        inside = self.sessions.begun(leader, int(batches[first]), int(batches[end]) - 1)
+        inside = self.begun_within(leader, first, end)
         return not inside and self.sessions.excludes_a_second_process(leader, session)
 
     def led_in_two(self, term: LeaderTerm) -> bool:
         """Whether the leader began another session while the log still showed it as leader."""
-        last = int(self.facts.batch[term.end]) - 1 if term.end < self.end else None
-        return bool(self.sessions.begun(term.leader, int(self.facts.batch[term.first]), last))
+        return bool(self.begun_within(term.leader, term.first, term.end))
 
     def lost_inside(self, row: int) -> bool:
         """Whether the leader of the row may have lost some of its log within its term and have served on: another
@@ -151,7 +149,7 @@ class LeaderTerms(ReplicaLogs):
 
     def is_one_process(self, broker: int, first: int, row: int) -> bool:
         """Whether the broker's process at row `first` still ran at an election in `row`, with all its directories."""
-        session, now = (self.sessions.at(broker, int(self.facts.batch[at])) for at in (first, row))
+        session, now = self.session_at(broker, first), self.session_at(broker, row)
         first_ms, elected_ms = self.facts.timestamp_ms[[first, row]].tolist()
         is_one = session is not None and session == now and session.was_alone_until(elected_ms + PROPAGATION_MS)
         return is_one and self.cluster.brokers.kept_log_dirs(broker, first_ms, elected_ms + PROPAGATION_MS)
@@ -176,8 +174,7 @@ class LeaderTerms(ReplicaLogs):
                 continue
             leader = int(states.leader[row])
             since = max(int(self.absent(leader)[row - 1 - self.first]) + 1, self.first)
-            last = int(facts.batch[following]) - 1 if following < self.end else None
-            again = self.sessions.begun(leader, int(facts.batch[since]), last)
+            again = self.begun_within(leader, since, following)
             with_it = any(session.begin_batch == facts.batch[row] for session in again)  # KAFKA-19522
             joined = since < row and self.in_isr(leader, since) and (states.leader[since] >= 0 or facts.anchored[since])
             joined &= not self.may_have_joined_earlier(leader, since)
@@ -198,8 +195,8 @@ class LeaderTerms(ReplicaLogs):
         winner, led = int(self.states.leader[row]), int(self.facts.led[row - 1])
         if self.facts.previous_leader[row] != winner or not self.was_replica(winner, led, row):
             return False
-        begin, session = int(self.facts.term_start[led]), self.sessions.at(winner, int(self.facts.batch[row]))
-        if session is None or self.sessions.begun(winner, int(self.facts.batch[begin]), int(self.facts.batch[row])):
+        begin, session = int(self.facts.term_start[led]), self.session_at(winner, row)
+        if session is None or self.begun_by(winner, begin, row):
             return False
         return session.was_alone_until(int(self.facts.timestamp_ms[row]) + PROPAGATION_MS)
 
@@ -461,15 +458,15 @@ class LeaderTerms(ReplicaLogs):
         """When the process of the last leader up to a row had begun, and knew the configs up to then; -1 if unknown.
         Since then it may have waited for a disk before it applies others, and sent heartbeats all the same."""
         led = int(self.facts.led[row])
-        session = None if led < 0 else self.sessions.at(int(self.states.leader[led]), int(self.facts.batch[row]))
+        session = None if led < 0 else self.session_at(int(self.states.leader[led]), row)
         return -1 if session is None else session.begin_ms
 
     def may_start_by_its_file(self, broker: int, first: int, last: int) -> bool:
         """Whether a process of the broker that leads in rows first to last may have begun to when it started, and so
         before it knew the cluster's default of min ISR: it was not active yet, or another one registered."""
-        batches, was_active = self.facts.batch, self.cluster.brokers.active(broker, int(self.facts.batch[first]))
-        is_new = not was_active or self.sessions.begun(broker, int(batches[first]), int(batches[last]))
-        return bool(is_new) and bool((self.facts.layer[first : last + 1] != TOPIC).any())
+        was_active = self.cluster.brokers.active(broker, int(self.facts.batch[first]))
+        is_new = not was_active or bool(self.begun_by(broker, first, last))
+        return is_new and bool((self.facts.layer[first : last + 1] != TOPIC).any())
 
     @cached_property
     def _surely_below(self) -> Array:
@@ -512,7 +509,7 @@ class LeaderTerms(ReplicaLogs):
             began = self.first + bisect_right(self.times, self._process_began_ms(row)) - 1
             rows = slice(max(min(self.configs_from(since), began), int(facts.stretch[row])), row + 1)
             least = min(int(facts.lowest_min_isr[rows].min()), int((states.replicas[rows] != PAD).sum(axis=1).min()))
-            session = self.sessions.at(int(states.leader[row]), int(facts.batch[row]))
+            session = self.session_at(int(states.leader[row]), row)
             waits = facts.elr_on[row] or (session is not None and session.waits_for_min_isr)
             if not (waits and facts.below[row] and facts.shared[rows].all() and states.isr_size[row] < least):
                 return False

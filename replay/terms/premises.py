@@ -121,7 +121,7 @@ def _kept(terms: LeaderTerms, broker: int, row: int) -> Membership | None:
     if found is None:
         return None
     joined, last = found
-    session = terms.sessions.at(broker, int(facts.batch[joined]))
+    session = terms.session_at(broker, joined)
     if session is None:
         return None
     joined_ms, elected_ms = int(facts.timestamp_ms[joined]), int(facts.timestamp_ms[row])
@@ -191,7 +191,7 @@ def joined_by_an_earlier_process(terms: LeaderTerms, broker: int, joined: int) -
     led_itself = states.leader[joined] == broker and not states.taken_in[joined]
     if led_itself or not terms.may_have_joined_earlier(broker, joined):
         return False
-    earlier, session = (terms.sessions.at(broker, int(facts.batch[at])) for at in (joined - 1, joined))
+    earlier, session = terms.session_at(broker, joined - 1), terms.session_at(broker, joined)
     registered_ms = facts.timestamp_ms[joined] if session is None else session.begin_ms
     return not terms.kept_log(broker, earlier, int(facts.timestamp_ms[joined - 1]), int(registered_ms))
 
@@ -214,7 +214,7 @@ def _of_its_log(terms: LeaderTerms, broker: int, rows: tuple[int, int, int]) -> 
     and one directory."""
     (joined, before, row), facts = rows, terms.facts
     since, batch = int(facts.batch[joined]), int(facts.batch[row])
-    begun, times = terms.sessions.begun(broker, since, batch), facts.timestamp_ms[[joined, row]].tolist()
+    begun, times = terms.begun_by(broker, joined, row), facts.timestamp_ms[[joined, row]].tolist()
     if begun and begun[-1].begin_batch == batch:
         yield Premise("not_held_registered_with_it", False, offset=batch, brokers=(broker,))
     elif not begun and not (facts.anchored[joined] and not facts.elr_on[joined]):
@@ -233,7 +233,7 @@ def _of_its_log(terms: LeaderTerms, broker: int, rows: tuple[int, int, int]) -> 
 def _alive(terms: LeaderTerms, broker: int, row: int) -> Premise:
     """The premise that the elected process was running after it had time to learn of its election. Otherwise it may
     have been dead, or have come back with less."""
-    session = terms.sessions.at(broker, int(terms.facts.batch[row]))
+    session = terms.session_at(broker, row)
     holds = session is not None and session.was_alone_until(int(terms.facts.timestamp_ms[row]) + PROPAGATION_MS)
     return Premise("premise_alive" if holds else NO_SIGN_OF_LIFE, holds, brokers=(broker,))
 
@@ -333,7 +333,7 @@ def _may_differ(terms: LeaderTerms, broker: int, row: int) -> list[tuple[int, in
 def _was_away(terms: LeaderTerms, broker: int, led: int, row: int) -> bool:
     """Whether a replica was away while somebody led, before a leader began to lead, or has started anew."""
     facts, first = terms.facts, terms.first
-    if facts.anchored[led] or terms.sessions.begun(broker, int(facts.batch[first]), int(facts.batch[row])):
+    if facts.anchored[led] or terms.begun_by(broker, first, row):
         return True
     rows = np.flatnonzero(terms.states.leader[first:led] >= 0)
     return bool((terms.absent(broker)[rows] == rows + first).any())

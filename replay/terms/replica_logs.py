@@ -22,6 +22,7 @@ from replay.partitions.elections import States
 from replay.partitions.reducer import MIGRATING
 from replay.terms.facts import StateFacts
 from replay.terms.liveness import Session, Sessions
+from replay.terms.read_again import is_first
 
 # Topics to which a broker that leads a partition in its own eyes appends by itself, before anybody reaches it: the
 # coordinators' (Kafka's Topic.INTERNAL_TOPICS and CoordinatorRuntime).
@@ -92,6 +93,25 @@ class ReplicaLogs:
         topic = self.recorded.topic
         return topic is not None and topic not in APPENDED_BY_BROKERS and not self.cluster.may_be_tiered(topic)
 
+    def session_at(self, broker: int, row: int) -> Session | None:
+        """The broker's session after the row's batch; None if it was not registered then."""
+        return self.sessions.at(broker, int(self.facts.batch[row]))
+
+    def begun_by(self, broker: int, first: int, row: int) -> Sequence[Session]:
+        """The sessions of the broker that began after the batch of row `first`, up to that of a later row or with
+        it."""
+        return self.sessions.begun(broker, *self.facts.batch[[first, row]].tolist())
+
+    def begun_within(self, broker: int, first: int, end: int) -> Sequence[Session]:
+        """The sessions of the broker that began after the batch of row `first` and before that of row `end`, if that
+        is one of the partition's."""
+        last = int(self.facts.batch[end]) - 1 if end < self.end else None
+        return self.sessions.begun(broker, int(self.facts.batch[first]), last)
+
+    def is_first(self, broker: int, row: int, at_ms: int | None) -> bool:
+        """See `replay.terms.read_again.is_first`."""
+        return is_first(self.facts, self.sessions, self.cluster, broker, row, at_ms)
+
     def directory_of(self, row: int, broker: int) -> str | None:
         """The id of the directory in which the broker has its replica; None if it has none, or none is recorded."""
         directories = self.recorded.directories[row - self.first] if self.recorded.directories else None
@@ -120,9 +140,8 @@ class ReplicaLogs:
         """Whether from the row with which it joined to an election the broker's log stayed in one registered directory,
         whenever it started again."""
         (first, last), brokers = (self.directory_of(at, broker) for at in (joined, row - 1)), self.cluster.brokers
-        since, batch = int(self.facts.batch[joined]), int(self.facts.batch[row])
-        begun, session = self.sessions.begun(broker, since, batch), self.sessions.at(broker, since)
-        state = brokers.after_batch(broker, batch)
+        begun, session = self.begun_by(broker, joined, row), self.session_at(broker, joined)
+        state = brokers.after_batch(broker, int(self.facts.batch[row]))
         online = state is None or state.log_dirs is None or last is None or last in (*state.log_dirs, *NO_DIRECTORY)
         stayed = not begun or (session is not None and self.stayed(broker, session.begin_ms, row - 1))
         same = first == last
@@ -135,11 +154,14 @@ class ReplicaLogs:
     def has_no_other_log(self, broker: int, first: int, last: int) -> bool:
         """Whether in rows first to last no second log of the broker's replica, in another directory, can have taken the
         place of the first one (see `stayed`)."""
-        batch = int(self.facts.batch[first])
-        state, session = self.cluster.brokers.after_batch(broker, batch), self.sessions.at(broker, batch)
+        state = self.cluster.brokers.after_batch(broker, int(self.facts.batch[first]))
         if state is not None and len(state.log_dirs or ()) <= 1:
             return True  # it has one directory, or its release records none and recovers no such log
-        return self.stayed(broker, self.known_since_ms if session is None else session.begin_ms, last)
+        return self.stayed(broker, self._life_ms(self.session_at(broker, first)), last)
+
+    def _life_ms(self, session: Session | None) -> int:
+        """Since when, at the latest, the session's process has had the partition's log: see `stayed`."""
+        return self.known_since_ms if session is None else session.begin_ms
 
     def ran_on(
         self, broker: int, session: Session | None, since_ms: int, until_ms: int, run: tuple[int, int] | None = None
@@ -184,9 +206,8 @@ class ReplicaLogs:
         is_used_again = self.cluster.is_used_again(self.recorded.topic)
         if is_used_again and not self.ran_as_replica(broker, since_ms, SETTLED_MS + PROPAGATION_MS):
             return False
-        life_ms = self.known_since_ms if session is None else session.begin_ms
         last = bisect_right(self.times, until_ms) - 1
-        return self.stayed(broker, life_ms, self.first + max(last, 0))
+        return self.stayed(broker, self._life_ms(session), self.first + max(last, 0))
 
     def cut_unasked(self, broker: int, since_ms: int, until_ms: int) -> bool:
         """Whether a start after a clean stop may have cut off damage (LogLoader.loadSegmentFiles)."""
@@ -213,7 +234,7 @@ class ReplicaLogs:
         since that state at which the broker was active. The controller compares broker epochs (KIP-903), but not that
         of a process which fetches before it has registered, -1, nor those of fetches before metadata.version 3.5-IV1.
         """
-        session, before = self.sessions.at(broker, int(self.facts.batch[joined])), joined - 1
+        session, before = self.session_at(broker, joined), joined - 1
         if session is None or joined <= self.facts.stretch[joined]:
             return False
         return self.cluster.brokers.was_active(broker, int(self.facts.batch[before]), session.begin_batch)
