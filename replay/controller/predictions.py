@@ -159,9 +159,7 @@ class _Piece:
             rows = hypothesis.rows[mine]
             cases = self._input(hypothesis, np.flatnonzero(mine), profile)
             cases = altered(cases) if altered else cases
-            changes = predict(cases, profile)
-            before = take(self.transitions.before, rows) if hypothesis.from_start else cases
-            state = state_after(before, changes)
+            changes, state = self._predicted(hypothesis, rows, cases, profile)
             differs = self._compare(cases, changes, state, rows)
             right = differs == 0
             # Keep the likeliest trigger until one gives the recorded state.
@@ -201,6 +199,15 @@ class _Piece:
         if hypothesis.trigger == DIRECTORY_ASSIGNMENT and not profile.directory_assignment_keeps_elr:
             return replace(cases, elr_enabled=np.zeros(len(index), dtype=bool))
         return cases
+
+    def _predicted(
+        self, hypothesis: Hypothesis, rows: Array, cases: Cases, profile: Profile
+    ) -> tuple[Changes, PartitionStates]:
+        """What the profile changes, and the states after that, for some changes of a hypothesis with their input. The
+        second record that is made from one state changes what the first one left."""
+        changes = predict(cases, profile)
+        before = take(self.transitions.before, rows) if hypothesis.from_start else cases
+        return changes, state_after(before, changes)
 
     def _compare(self, cases: Cases, changes: Changes, state: PartitionStates, rows: Array) -> Array:
         """The fields that differ from the record, as bits of FIELDS. state: after the changes."""
@@ -299,7 +306,7 @@ class _Piece:
                 at = np.flatnonzero((mine & (answer.hypothesis == number))[hypothesis.rows])
                 if len(at):
                     cases = self._input(hypothesis, at, PROFILES[name])
-                    instead = state_after(cases, predict(cases, PROFILES[name]))
+                    _, instead = self._predicted(hypothesis, hypothesis.rows[at], cases, PROFILES[name])
                     for field, values in state.items():
                         found = getattr(instead, field)
                         values[hypothesis.rows[at]] = resize(found, width) if found.ndim > 1 else found
