@@ -14,6 +14,7 @@ from itertools import islice
 
 import numpy as np
 
+from replay.arrow.once import once_each
 from replay.arrow.ragged import INT64_MAX, Array
 from replay.cluster.boots import LoggedProcess
 from replay.offsets.broker_lines import SOON_MS, UNCHANGED, BrokerLines, Cut, Load, LoggedEnds
@@ -60,7 +61,6 @@ class LineReader:
             own.sort(key=lambda pair: pair[0])
         # A removed partition has no leader epoch: it keeps the last one here.
         self._epochs = np.maximum.accumulate(self.states.leader_epoch[terms.first : terms.end])
-        self._agreements: dict[int, tuple[Array, Array]] = {}
 
     @cached_property
     def reports(self) -> list[Report]:
@@ -309,21 +309,23 @@ class LineReader:
 
         One in another directory may have taken the place of that one since (see `ReplicaLogs.stayed`), before it was
         truncated as that one was (ReplicaAlterLogDirsThread)."""
-        if winner not in self._agreements:
-            inside = slice(self.terms.first, self.terms.end)
-            leader, epoch = self.states.leader[inside], self.states.leader_epoch[inside]
-            in_isr = self.terms.is_in_isr(winner)
-            agreed = leader == winner
-            agreed[1:] |= in_isr[1:] & ~in_isr[:-1] & (epoch[1:] == epoch[:-1]) & (leader[1:] >= 0)
-            rows = np.flatnonzero(agreed) + self.terms.first
-            written = [self._was_written(winner, at, FLUSHED_MS) for at in rows.tolist()]
-            self._agreements[winner] = rows, rows[np.array(written, dtype=bool)]
-        # The last one of all, or else of those that count whatever happens later.
-        for rows in self._agreements[winner]:
+        for rows in self._agreements(winner):
             index = int(np.searchsorted(rows, row)) - 1
             if index >= 0 and self._still_agreed(winner, int(rows[index]), row):
                 return int(rows[index])
         return self.terms.first
+
+    @once_each
+    def _agreements(self, winner: int) -> tuple[Array, Array]:
+        """All rows in which its log was its leader's, and those of them that count whatever happens later."""
+        inside = slice(self.terms.first, self.terms.end)
+        leader, epoch = self.states.leader[inside], self.states.leader_epoch[inside]
+        in_isr = self.terms.is_in_isr(winner)
+        agreed = leader == winner
+        agreed[1:] |= in_isr[1:] & ~in_isr[:-1] & (epoch[1:] == epoch[:-1]) & (leader[1:] >= 0)
+        rows = np.flatnonzero(agreed) + self.terms.first
+        written = [self._was_written(winner, at, FLUSHED_MS) for at in rows.tolist()]
+        return rows, rows[np.array(written, dtype=bool)]
 
     def _still_agreed(self, winner: int, at: int, row: int) -> bool:
         """Whether no log of the winner from before that row can have come back up to the election: from another

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from replay.arrow.once import once_each
 from replay.arrow.ragged import INT64_MAX
 from replay.cluster.boots import ran_until_read
 from replay.loss.line_bounds import LineReader
@@ -74,9 +75,6 @@ class PartitionFloors:
         self.sessions, self.cluster, self.clock = terms.sessions, terms.cluster, terms.cluster.clock
         self.first, self.end = terms.first, terms.end
         self.evidence = self._of_known_epochs(evidence) if terms.sound else _NO_EVIDENCE
-        self._views: dict[tuple[int, int], dict[tuple[int | None, int], int]] = {}
-        self._leads_by: dict[int, int] = {}
-        self._winners: dict[int, Membership] = {}
         self.against, self.reader = against, LineReader(terms, terms.lines if terms.sound else NO_LINES)
 
     def _of_known_epochs(self, evidence: Evidence) -> Evidence:
@@ -179,11 +177,10 @@ class PartitionFloors:
         rows = rows[(facts.changes[rows] & (self.states.leader[rows] >= 0)) | facts.anchored[rows]]
         return next((row for row in rows.tolist() if facts.anchored[row] or not self._kept_all(row)), self.end)
 
+    @once_each
     def _winner(self, row: int) -> Membership:
         """The membership of the row's leader, right before its election."""
-        if row not in self._winners:
-            self._winners[row] = membership(self.terms, int(self.states.leader[row]), row)
-        return self._winners[row]
+        return membership(self.terms, int(self.states.leader[row]), row)
 
     def _kept_all(self, row: int) -> bool:
         own = self._winner(row)
@@ -283,15 +280,13 @@ class PartitionFloors:
         texts = (s for s in self.evidence.scrapes.get(leader, ()) if self._gone_by(leader, session, s) >= row)
         return min((s.captured_at_ms - self.clock.error_ms - 1 for s in texts), default=INT64_MAX)
 
+    @once_each
     def _leads_by_ms(self, term: LeaderTerm) -> int:
         """Since when the term's leader has truncated its log for nobody: one that was elected may wait for a disk, and
         then follow whoever led before that it does not know yet. It took a replica in, or its exporter, or its own
         leader-epoch-checkpoint, shows it."""
-        if term.first not in self._leads_by:
-            may_have_cut = self.terms.may_have_cut(term.leader, term.first)
-            shown_ms = min(self._shown_to_lead(term)) if may_have_cut else term.begin_ms
-            self._leads_by[term.first] = max(term.begin_ms, shown_ms)
-        return self._leads_by[term.first]
+        may_have_cut = self.terms.may_have_cut(term.leader, term.first)
+        return max(term.begin_ms, min(self._shown_to_lead(term)) if may_have_cut else term.begin_ms)
 
     def _shown_to_lead(self, term: LeaderTerm) -> Iterator[int]:
         """Times, in ms, from each of which on something shows that the term's leader leads."""
@@ -312,19 +307,19 @@ class PartitionFloors:
 
     def _gone_by(self, broker: int, session: Session | None, scrape: Scrape) -> int:
         """See `watermark_bounds.GoneBy`."""
-        place = broker, -1 if session is None else session.begin_ms
-        if place not in self._views:
-            self._views[place] = self._first_views(*place)
-        return self._views[place].get((scrape.process_start_ms, scrape.captured_at_ms), -1)
+        views = self._first_views((broker, -1 if session is None else session.begin_ms))
+        return views.get((scrape.process_start_ms, scrape.captured_at_ms), -1)
 
-    def _first_views(self, broker: int, begin_ms: int) -> dict[tuple[int | None, int], int]:
+    @once_each
+    def _first_views(self, registered: tuple[int, int]) -> dict[tuple[int | None, int], int]:
         """By process start and time of each text of a broker since it registered, the first row that it may be about.
+        registered: the broker, and when, in ms.
 
         A broker sends heartbeats while its metadata publisher waits for a disk (BrokerLifecycleManager,
         BrokerMetadataPublisher), for however long. So any row counts that shows as many in sync as the text, from the
         first one on that the text before it may be about.
         """
-        times, rows = self.terms.times, slice(self.first, self.end)
+        (broker, begin_ms), times, rows = registered, self.terms.times, slice(self.first, self.end)
         shown = np.where(self.states.leader[rows] == broker, self.states.isr_size[rows], 0)
         result: dict[tuple[int | None, int], int] = {}
         begin = max(bisect_right(times, begin_ms) - 1, 0)
