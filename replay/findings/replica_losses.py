@@ -8,10 +8,11 @@ Sources: KIP-101 and KIP-279 (what a replica truncates after an election), KAFKA
 replication-offset-checkpoint), KIP-858 (a replica's directory).
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,8 @@ class _Partition:
         before = [None, *(r["leader_epoch"] for r in rows)]
         known = ((i, r) for i, r in enumerate(rows) if not r["removed"] and r["origin"] != "checkpoint")
         self.opened = {i: r for i, r in known if r["leader_epoch"] != before[i]}
+        # Of those, in order, the ones with a leader.
+        self.led = [r for r in self.opened.values() if r["leader"] >= 0]
         # And those that a snapshot shows: their epoch may have begun unseen.
         self.epochs = [i for i, r in enumerate(rows) if i in self.opened or r["origin"] == "checkpoint"]
         # Filled by `findings`.
@@ -220,18 +223,18 @@ class _Partition:
         to where its own log says that the older epoch ended (AbstractFetcherThread.getOffsetTruncationState, 3.9.1 to
         4.3.1; see replay/terms/epoch_lines.py). An epoch that is the last one in its log keeps its line."""
         known_ms = max(until_ms + self.clock.error_ms, row["timestamp_ms"])
-        led = [r for r in self.opened.values() if r["leader"] >= 0 and r["timestamp_ms"] <= known_ms]
-        first = next(r for r in led if r["leader"] == row["leader"])
-        if first is led[-1] or not self.cluster.brokers.restarts(row["leader"], first["offset"]):
+        first = next(r for r in self.led if r["leader"] == row["leader"] and r["timestamp_ms"] <= known_ms)
+        last = next(r for r in reversed(self.led) if r["timestamp_ms"] <= known_ms)
+        if first is last or not self.cluster.brokers.restarts(row["leader"], first["offset"]):
             return False
         return not kept_its_end(self.cluster, row["leader"], first["timestamp_ms"], until_ms)
 
     def _continues(self, row: Row) -> bool:
         """Whether the log of the row's leader is known to have records of the leader before, or is that leader's."""
-        led = [r for r in self.opened.values() if r["leader"] >= 0 and r["leader_epoch"] < row["leader_epoch"]]
-        if not led:
+        count = bisect_left(self.led, row["leader_epoch"], key=itemgetter("leader_epoch"))
+        if not count:
             return False
-        before = max(led, key=lambda r: r["leader_epoch"])
+        before = self.led[count - 1]
         holders = {e.broker_id for e in self.evidence.entries.get(before["leader_epoch"], [])}
         return row["leader"] in {before["leader"], *holders}
 
