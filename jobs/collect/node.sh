@@ -150,12 +150,13 @@ find_process() {
   done
 }
 
-# The zone of the times in a process' own logs, only where it is UTC for certain: other zones may change within a log.
+# The zone of the times in a process' own logs, only where it is UTC for certain: other zones may change within a log. What
+# `date` calls GMT is London's time in winter, too, and GMT+2 is a zone of its own for Java.
 zone_of_process() {
-  case $1 in *-Duser.timezone=UTC*|*-Duser.timezone=GMT*) fact log_zone UTC; return ;; *-Duser.timezone=*) return ;; esac
-  [ -r "$process/environ" ] || return 0
-  zone=$(tr '\0' '\n' 2>/dev/null <"$process/environ" | awk '/^TZ=/ { print substr($0, 4) }')
-  [ -n "$zone" ] || zone=$(unset TZ; date +%Z)
+  zone=$(printf '%s\n' "$1" | awk '/^-Duser\.timezone=/ { zone = substr($0, 17) } END { print zone }')
+  [ -n "$zone" ] || [ -r "$process/environ" ] || return 0
+  [ -n "$zone" ] || zone=$(tr '\0' '\n' 2>/dev/null <"$process/environ" | awk '/^TZ=/ { print substr($0, 4) }')
+  [ -n "$zone" ] || zone=$(unset TZ; date +%Z | awk '$0 != "GMT"')
   case $zone in UTC|Etc/UTC|GMT) fact log_zone UTC ;; esac
 }
 

@@ -20,6 +20,7 @@ from evidence.capture.files import open_capture
 from evidence.redaction import is_secret_config
 from tests.support.invoked import invoke
 from tests.support.nodes import SHELLS, nodes, program, reached_by, state
+from tests.support.paths import ROOT
 
 # Of each log directory of `broker`.
 OF_DIRECTORY = {
@@ -184,6 +185,31 @@ def test_the_manifest_says_which_machine_it_is_and_when_it_started(tmp_path: Pat
             all(name.startswith(disk.device or "-") for disk in node.disks)
             or Path(f"/sys/block/{name}/slaves").exists()
         )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "now", "zone"),
+    [
+        ("", "TZ=UTC", "CET", "UTC"),
+        ("", "TZ=GMT", "CET", "UTC"),
+        ("", "TZ=Europe/London", "UTC", None),
+        ("", "", "UTC", "UTC"),
+        ("", "", "GMT", None),  # in London, in winter
+        ("-Duser.timezone=GMT", "TZ=Europe/London", "CET", "UTC"),
+        ("-Duser.timezone=GMT+2", "TZ=UTC", "UTC", None),
+        ("-Duser.timezone=UTC\n-Duser.timezone=Asia/Kolkata", "", "UTC", None),
+    ],
+)
+def test_a_process_logs_in_utc_only_if_its_zone_is_that_all_year(
+    arguments: str, environment: str, now: str, zone: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "environ").write_text(f"HOME=/\0{environment}\0")
+    script = (ROOT / "jobs" / "collect" / "node.sh").read_text()
+    function = re.search(r"^zone_of_process\(\) \{\n.*?^\}\n", script, re.MULTILINE | re.DOTALL)
+    assert function is not None
+    script = f'date() {{ echo {now}; }}; fact() {{ echo $2; }}; process=$1\n{function[0]}zone_of_process "$2"'
+    done = subprocess.run(["sh", "-c", script, "sh", str(tmp_path), arguments], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("" if zone is None else f"{zone}\n", "")
 
 
 def test_the_journal_says_when_the_machine_ran_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
