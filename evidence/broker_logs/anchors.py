@@ -67,14 +67,18 @@ def node_clocks(anchors: Iterable[Anchor], events: pa.Table, boots: pa.Table | N
 def with_utc(events: pa.Table, clocks: pa.Table) -> pa.Table:
     """The events with logged_at_utc_ms where their node's zone at that time is known: still by the node's own clock,
     which error_lower_ms and error_upper_ms bound. Between two rows of one node that differ in zone it stays null. It is
-    null, even if it was printed, where the clock or the zone was certainly wrong by more than a minute."""
+    null, even if it was printed, where the clock or the zone was certainly wrong by more than a minute, or the zone
+    that counted may be of another time of the year."""
     spans = _by_node(clocks)
     columns = (events[name].to_pylist() for name in ("node_id", "logged_at_ms", "logged_at_utc_ms"))
     utc = []
     for node, wall, known in zip(*columns, strict=True):
         own = spans.get(node, [])
         if known is not None:
-            utc.append(None if wall is not None and _is_wrong(wall, own) else known)
+            doubted = wall is not None and (
+                _is_wrong(wall, own) or any(_is_of_another_season(wall - known, span) for span in own)
+            )
+            utc.append(None if doubted else known)
         else:
             utc.append(None if wall is None else _in_utc(wall, own))
     return with_column(events, "logged_at_utc_ms", utc)
@@ -187,16 +191,24 @@ def _zone(row: Row, printed: dict[int, str]) -> tuple[int | None, str | None]:
     """The zone's part of a span's offset, and what shows it."""
     lower, upper = row["offset_lower_ms"], row["offset_upper_ms"]
     if printed:
-        reference = upper if upper is not None else lower
-        zone_ms = min(printed, key=lambda z: abs(z - reference))
-        if None in (lower, upper) and _is_summer_time(abs(reference - zone_ms)):
-            return None, None  # it is of another time of the year
-        return zone_ms, printed[zone_ms]
+        zone_ms = min(printed, key=lambda z: abs(z - _reference(row)))
+        return (None, None) if _is_of_another_season(zone_ms, row) else (zone_ms, printed[zone_ms])
     if lower is None or upper is None:
         return None, None
     candidates = range(quarter_hours(lower - _CLOCK_ERROR_MS), upper + _CLOCK_ERROR_MS + 1, QUARTER_MS)
     fitting = [z for z in candidates if lower - _CLOCK_ERROR_MS <= z <= upper + _CLOCK_ERROR_MS]
     return (fitting[0], ANCHORS) if len(fitting) == 1 else (None, None)
+
+
+def _is_of_another_season(zone_ms: int, row: Row) -> bool:
+    """Whether a zone may be the one of another time of the year than that of a span, which is bounded from one side."""
+    bounds = row["offset_lower_ms"], row["offset_upper_ms"]
+    return None in bounds and _is_summer_time(abs(_reference(row) - zone_ms))
+
+
+def _reference(row: Row) -> int:
+    lower, upper = row["offset_lower_ms"], row["offset_upper_ms"]
+    return int(upper if upper is not None else lower)
 
 
 def _errors(row: Row, zone_ms: int | None) -> Row:
