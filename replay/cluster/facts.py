@@ -184,8 +184,10 @@ class ClusterFacts:
         return self.brokers.lost_log_dirs(row["broker_id"], read_by(row) + self.clock.error_ms)
 
     def is_used_again(self, topic: str | None) -> bool:
-        """Whether an earlier topic may have had that name."""
-        return not self.knows_all_topics or topic in self._names_used_again
+        """Whether an earlier topic may have had that name. The log has none that was deleted while ZooKeeper was alone
+        (ZkTopicMigrationClient, 3.9.1). A broker that has it serves before it is registered (KafkaServer.startup)."""
+        is_known = self.knows_all_topics and not self.brokers.had_zookeeper
+        return not is_known or topic in self._names_used_again
 
     @cached_property
     def _names_used_again(self) -> frozenset[str]:

@@ -155,8 +155,6 @@ class PartitionFloors:
             return
         if self.cluster.is_used_again(self.terms.recorded.topic):
             return  # a broker may lead an earlier topic of that name in its own eyes
-        if self.cluster.brokers.had_zookeeper:
-            return  # it serves before it is registered (KafkaServer.startup, 3.9.1)
         is_one = self.sessions.excludes_a_second_process
         sessions = (s for led in {t.leader for t in self.terms.all_terms} for s in self.sessions.by_broker.get(led, ()))
         # An earlier process of a leader may run on elsewhere, and lead in its own eyes.
