@@ -28,7 +28,7 @@ from replay.offsets.evidence import (
 from replay.terms.premises import EPOCH_LINES, LOG_START, NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
 
 RULE = "hwm_regression"
-RULE_VERSION = 28
+RULE_VERSION = 29
 BOUNDS = Premise("bounds_contradict", False)
 
 
