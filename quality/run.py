@@ -120,6 +120,7 @@ def _check(limits: Limits, parts: Sequence[Part]) -> Outcomes:
                     for check in part.checks:
                         outcome = task.outcome(check, tables[check.table])
                         found.setdefault(check.full_name, Outcome()).merge(outcome, limits["sample_rows"])
+                del tables  # before the next ones are read
     return found
 
 

@@ -129,6 +129,7 @@ class LakeSource:
                 columns = tuple(dict.fromkeys((*needs[name], ".".join(TABLES[name].topics))))
                 found[name] = self.of_parts(name, item.parts[name], columns, item.bucket)
             yield found
+            del found  # before the next bucket's rows are read
 
     def all_rows(self, needs: Needs) -> Iterator[Mapping[str, Rows]]:
         """All rows of a cluster; those of large tables piece by piece."""
