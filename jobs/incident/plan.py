@@ -15,7 +15,7 @@ from jobs.lake.lake import Lake, Row
 from jobs.views.in_duckdb import ask
 from replay.cluster.facts import Clock
 from replay.controller.acceptable_leaders import UNASSIGNED
-from replay.findings.kinds import HWM_REGRESSION, RULE_MISMATCH
+from replay.findings.kinds import HWM_REGRESSION
 from replay.loss.verdicts import EXCLUDED
 from replay.offsets.evidence import Replica, index_rows
 from replay.partitions.reducer import MIGRATING
@@ -69,9 +69,7 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
     waiting, alone, alone_count = states_that_wait([states], copies, brokers)
     quorum = (lake.rows("quorum_history", cluster, ("offset", "voters")) or [{}])[-1]
     of = lake, cluster
-    lost, bugs = (
-        ask("incident/plan_findings", of, {"kind": k, "most": MOST_READ}) for k in (HWM_REGRESSION, RULE_MISMATCH)
-    )
+    lost = ask("incident/plan_windows", of, {"most": MOST_READ})
     is_open = (pc.field("kind") == HWM_REGRESSION) & (pc.field("verdict").is_null() | (pc.field("verdict") != EXCLUDED))
     features = lake.rows("feature_history", cluster, ("name", "level"), _AT_END)
     waits = {"topics": sorted({each.topic_id for each in waiting})[:MOST_READ]}
@@ -83,7 +81,7 @@ def load_input(lake: Lake, cluster: str) -> PlanInput:
         alone_count=alone_count,
         lost=lost,
         longest=ask("incident/plan_longest", of, {"most": MOST_LONGEST}),
-        known_bugs=[row for row in bugs if row["ticket"] is not None],
+        known_bugs=ask("incident/plan_bugs", of, {"most": MOST_READ}),
         left_out=max(lake.count("findings", cluster, is_open) - MOST_READ, 0),
         current={row["topic"]: row["topic_id"] for row in topics},
         partition_counts={r["topic_id"]: r["partitions"] for r in topics if r["topic"] in (OFFSETS, TRANSACTIONS)},

@@ -1,5 +1,5 @@
--- Findings of a kind that are not excluded, with who led, was in sync and ran before their election, and whether who led
--- joined the ISR of another leader after it.
+-- Windows that are not excluded, with who led, was in sync and ran before their election, and whether who led joined the
+-- ISR of another leader after it.
 select finding_id, findings.topic_id, findings.topic, findings.partition, verdict, start_offset, election_offset,
     first_lost_offset, ticket, recorded_leader, previous_leader,
     coalesce(isr_before, []) as isr_before, coalesce(elr_before, []) as elr_before,
@@ -12,7 +12,7 @@ select finding_id, findings.topic_id, findings.topic, findings.partition, verdic
         and "offset" = election_offset and list_contains(isr, previous_leader)
     ) as joined_again
 from (
-    select * from findings where kind = $kind and verdict is distinct from 'excluded'
+    select * from findings where kind = 'hwm_regression' and verdict is distinct from 'excluded'
     order by topic, partition, start_offset, finding_id limit $most
 ) findings
 left join elections on elections.topic_id = findings.topic_id and elections.partition = findings.partition
