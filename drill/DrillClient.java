@@ -212,7 +212,7 @@ public class DrillClient {
         String value = value();
         long sent = System.currentTimeMillis();
         String head = "\"topic\":" + text(topic) + ",\"partition\":" + partition + ",\"value\":" + text(value)
-            + ",\"acks\":" + text(acks) + ",\"sent_ms\":" + sent;
+            + ",\"acks\":" + text(acks) + ",\"key\":" + (of == null ? "null" : text(of)) + ",\"sent_ms\":" + sent;
         try {
             producer.send(new ProducerRecord<>(topic, partition, of, value), (at, error) -> {
                 String times = head + ",\"at_ms\":" + System.currentTimeMillis();
@@ -313,7 +313,7 @@ public class DrillClient {
         return nodes == null ? "null" : nodes.stream().map(Node::id).sorted().collect(Collectors.toList()).toString();
     }
 
-    /** Everything that a reader gets: [[offset, value], ...] up to the high watermark. */
+    /** Where the log begins, and everything that a reader gets: [[offset, value], ...] up to the high watermark. */
     static String read(String topic, int partition) throws Exception {
         Properties p = new Properties();
         p.put("bootstrap.servers", servers);
@@ -327,6 +327,7 @@ public class DrillClient {
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(p)) {
             consumer.assign(List.of(at));
             long end = consumer.endOffsets(List.of(at)).get(at);
+            long begin = consumer.beginningOffsets(List.of(at)).get(at);
             consumer.seekToBeginning(List.of(at));
             long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
             while (consumer.position(at) < end) {
@@ -334,7 +335,7 @@ public class DrillClient {
                 for (ConsumerRecord<String, String> r : consumer.poll(Duration.ofMillis(200)))
                     rows.add("[" + r.offset() + "," + text(r.value()) + "]");
             }
-            return "{\"end\":" + end + ",\"records\":[" + String.join(",", rows) + "]}";
+            return "{\"begin\":" + begin + ",\"end\":" + end + ",\"records\":[" + String.join(",", rows) + "]}";
         }
     }
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 from typing import Any
 
 Place = tuple[str, int]  # topic id, partition
@@ -11,7 +12,7 @@ Place = tuple[str, int]  # topic id, partition
 @dataclass
 class SentRecord:
     """offset: None if the client does not know what became of the record. at_ms: when it was acknowledged, or given up.
-    lost: acknowledged, and a later reader got something else at its offset, or nothing."""
+    lost: acknowledged, and a later reader got something else at its offset, or nothing. key: None without one."""
 
     value: str
     acks: str
@@ -19,6 +20,7 @@ class SentRecord:
     at_ms: int
     offset: int | None = None
     lost: bool = False
+    key: str | None = None
 
 
 @dataclass
@@ -40,10 +42,22 @@ class PartitionLedger:
         """The records acknowledged with acks=all that are lost."""
         return [record for record in self.records if record.lost and record.acks == "all"]
 
-    def missed(self, found: Iterable[tuple[int, str]]) -> list[SentRecord]:
-        """The acknowledged records that a reader lacks who got these, and no others, up to the high watermark."""
+    def missed(self, found: Iterable[tuple[int, str]], begin: int = 0, is_compacted: bool = False) -> list[SentRecord]:
+        """The acknowledged records that a reader lacks who got these, and no others, up to the high watermark.
+
+        begin: where the log starts; what was before it was deleted. is_compacted: nor is one missed whose offset is
+        empty, if a later record of its key was found.
+        """
         held = dict(found)
-        return [r for r in self.records if r.offset is not None and held.get(r.offset) != r.value]
+        known = [(r.offset, r) for r in self.records if r.offset is not None]
+        newest = {r.key: offset for offset, r in sorted(known, key=itemgetter(0)) if held.get(offset) == r.value}
+        return [
+            r
+            for offset, r in known
+            if offset >= begin
+            and held.get(offset) != r.value
+            and not (is_compacted and r.key and offset not in held and newest.get(r.key, -1) > offset)
+        ]
 
 
 @dataclass
@@ -67,7 +81,7 @@ class Ledger:
             return
         offset = None if told.get("offset") == -1 else told.get("offset")
         known = {name: told[name] for name in ("value", "acks", "sent_ms", "at_ms")}
-        of.records.append(SentRecord(**known, offset=offset))
+        of.records.append(SentRecord(**known, offset=offset, key=told.get("key")))
 
     def acknowledged(self) -> dict[str, int]:
         """Number of records by acks, and of those whose fate is not known."""

@@ -256,8 +256,10 @@ class Drill:
         wanted, deadline = set(topics), time.monotonic() + _SETTLE_S
         for row in [r for r in self.partitions() if r["topic"] in wanted and r["leader"] >= 0]:
             place = row["topic"], row["partition"]
+            is_compacted = "compact" in self.scenario.topics[row["topic"]].configs.get("cleanup.policy", "")
             while True:
-                missed = self.ledger.of(*place).missed(self.client.ask("read", *place)["records"])
+                told = self.client.ask("read", *place)
+                missed = self.ledger.of(*place).missed(told["records"], told["begin"], is_compacted)
                 gone = sum(record.acks == "all" for record in missed)
                 if not gone or time.monotonic() > deadline:
                     break

@@ -53,6 +53,11 @@ def test_the_ledger_knows_what_a_reader_misses() -> None:
     assert ledger.of("a", 0).missed([(0, "v0"), (1, "v1"), (2, "v2")]) == []
     missed = ledger.of("a", 0).missed([(0, "v0"), (1, "another")])
     assert ([r.value for r in missed], ledger.lost()) == (["v1", "v2"], {})
+    assert ledger.of("a", 0).missed([(2, "v2")], begin=2) == []
+    for record, key in zip(ledger.of("a", 0).records, ("k", "other", "k"), strict=False):
+        record.key = key
+    compacted = ledger.of("a", 0).missed([(2, "v2")], is_compacted=True)
+    assert [r.value for r in compacted] == ["v1"]
     missed[0].lost = True
     assert {of.name: [r.value for r in of.lost] for of in ledger.lost().values()} == {"a-0": ["v1"]}
     assert Ledger.from_json(ledger.as_json()).partitions == ledger.partitions
