@@ -288,6 +288,8 @@ def _register(
 ) -> Capture:
     if not files:
         why = "".join(f" Refused: {name}: {reason}." for name, reason in refused[:1])
+        if any(name.startswith("/") for name, _ in refused):
+            why += " Unpack it and give the folder, or pack it with relative paths: tar -C FOLDER -czf capture.tar.gz ."
         raise CaptureError(f"{location}: no files in this capture. Expected metadata logs and broker snapshots.{why}")
     files = sorted(files, key=lambda found: found.path)
     manifest = _manifest(files, location)

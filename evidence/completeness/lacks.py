@@ -53,8 +53,10 @@ def _metadata_log(facts: Facts) -> Iterator[Lack]:
         yield _lack("no_metadata_log")
         return
     held, count = len(facts.controllers & facts.logs.keys()), len(facts.controllers)
+    unnamed = ", and one of an unknown node (meta.properties next to it tells)" if None in facts.logs else ""
+    told = {"held": held, "count": count, "unnamed": unnamed}
     for node in sorted(facts.controllers - facts.logs.keys()):
-        yield _lack("controller_log_missing", node, 2 * held <= count, held=held, count=count, node=node)
+        yield _lack("controller_log_missing", node, 2 * held <= count, node=node, **told)
     for first, end in facts.gaps:
         yield _lack("offset_gap", first=first, last=end - 1)
     start = facts.log_start

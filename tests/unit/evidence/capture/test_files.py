@@ -210,12 +210,21 @@ def test_members_of_a_zip_that_must_not_be_unpacked_are_named_and_the_rest_is_us
     check_only_good_members(archive, [*more, ("", "no name")])
 
 
-def test_an_archive_of_nothing_but_refused_members_is_refused_by_its_own_name(tmp_path: Path, own_temp: Path) -> None:
-    archive = tar_of(tmp_path / "evil.tar.gz", (info("../x"), b"evil"))
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("../x", "Refused: ../x: a path outside the archive."),
+        ("/x", "or pack it with relative paths: tar -C FOLDER -czf capture.tar.gz ."),
+    ],
+)
+def test_an_archive_of_nothing_but_refused_members_is_refused_by_its_own_name(
+    name: str, end: str, tmp_path: Path, own_temp: Path
+) -> None:
+    archive = tar_of(tmp_path / "evil.tar.gz", (info(name), b"evil"))
     with pytest.raises(CaptureError, match="no files in this capture") as caught:
         opened(archive)
     assert str(archive) in str(caught.value)
-    assert str(caught.value).endswith("Refused: ../x: a path outside the archive.")
+    assert str(caught.value).endswith(end)
 
 
 def test_the_private_copy_is_private_and_gone_afterwards(tmp_path: Path, own_temp: Path) -> None:

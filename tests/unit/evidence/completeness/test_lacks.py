@@ -166,6 +166,13 @@ def test_a_record_that_cannot_be_decoded_is_damage_of_its_file(tmp_path: Path) -
     assert (line in lines, lines[-1]) == (True, "Rules, such as N6: docs/findings.md")
 
 
+def test_a_log_of_an_unknown_node_is_told_beside_the_controllers_logs() -> None:
+    facts = complete()
+    facts.logs = {None: [(0, 100)]}
+    told = "only 0 of 3 controllers' logs, and one of an unknown node (meta.properties next to it tells): "
+    assert [lack.what.startswith(told) for lack in lacks_of(facts)] == [True] * 3
+
+
 def test_a_window_before_the_year_1() -> None:
     """A record may have such a time; no calendar does."""
     facts = complete()
