@@ -138,12 +138,15 @@ def find_old_copies(given: PlanInput) -> Iterator[PlanStep]:
         by_broker = groups(pairs, lambda pair: pair[0])
         brokers = sorted(by_broker)
         following = [b for b in brokers if all(_followed(given, b, row) for _, row in by_broker[b])]
+        again = [b for b in following if all(row["recorded_leader"] == b for _, row in by_broker[b])]
+        truncated = [b for b in following if b not in again]
         yield step(
             "find_old_copies",
             leaders=joined(brokers),
             facts=(say("led", broker=b, places=some(sorted({place(r) for _, r in by_broker[b]}))) for b in brokers),
             predictions=(
-                *([say("truncated", followers=joined(following))] if following else []),
+                *([say("truncated", followers=joined(truncated))] if truncated else []),
+                *(say("led_again", broker=b) for b in again),
                 *(say("not_truncated_yet", broker=b) for b in brokers if b not in following),
                 say("salvage"),
             ),
