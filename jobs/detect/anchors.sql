@@ -27,9 +27,15 @@ asked as (
         partition by node_id, topic_id, "partition", turn order by capture, path, position
     ) = 1
 ),
+-- A partition's first state may have been ZooKeeper's, from before its record, which then names no directories
+-- (ZkTopicMigrationClient, 3.9.1; PartitionRegistration.defaultToMigrating).
 states as (
     select topic_id, "partition", partition_epoch, leader_epoch, timestamp_ms as record_ms, isr
-    from partition_history where origin = 'log' and timestamp_ms is not null
+    from partition_history where timestamp_ms is not null
+    qualify origin = 'log' and (
+        row_number() over (partition by topic_id, "partition" order by "offset") > 1
+        or coalesce(list_distinct(directories) <> ['AAAAAAAAAAAAAAAAAAAAAA'], true)
+    )
 ),
 -- epoch: of the session that the node's process had registered, by the last such line of the file; -1: none yet.
 of_sessions as (

@@ -25,7 +25,10 @@ from replay.findings.log_lines import COMPARED
 from replay.findings.registration_lines import LINES, REGISTRATION_KINDS, SESSIONS, registration_findings
 from replay.offsets.broker_lines import KINDS
 
-_STATES = ("topic_id", "topic", "partition", "leader_epoch", "partition_epoch", "timestamp_ms", "isr", "origin")
+_STATES = (
+    *("topic_id", "topic", "partition", "leader_epoch", "partition_epoch", "timestamp_ms", "isr", "origin"),
+    *("directories", "offset"),
+)
 # The lines that verdicts use or that are compared with the history, and those that name topic ids for others of a file.
 USED = tuple(dict.fromkeys((*KINDS, *COMPARED, "partition_created", "log_load_completed")))
 # Not those of a disk that is full.
