@@ -12,7 +12,8 @@ Place = tuple[str, int]  # topic id, partition
 @dataclass
 class SentRecord:
     """offset: None if the client does not know what became of the record. at_ms: when it was acknowledged, or given up.
-    lost: acknowledged, and a later reader got something else at its offset, or nothing. key: None without one."""
+    lost: acknowledged, and a later reader got something else at its offset, or nothing. key: None without one.
+    unseen: as lost, or removed by retention or compaction: then nobody knows whether it had been lost before."""
 
     value: str
     acks: str
@@ -21,6 +22,7 @@ class SentRecord:
     offset: int | None = None
     lost: bool = False
     key: str | None = None
+    unseen: bool = False
 
 
 @dataclass

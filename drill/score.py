@@ -118,7 +118,7 @@ def lies(windows: Sequence[Row], records: Sequence[SentRecord], markers_ms: Sequ
     off, a later one may bring back, of a replica that was down meanwhile: the reader at the end then misses nothing.
     """
     lost = [r for r in records if r.lost and r.acks == "all"]
-    perhaps = [r.sent_ms for r in records if r.lost or r.offset is None] + list(markers_ms)
+    perhaps = [r.sent_ms for r in records if r.lost or r.unseen or r.offset is None] + list(markers_ms)
     if not windows:  # a loss that no record of the metadata log shows is missed, and nothing was claimed
         return
     ordered = sorted(windows, key=lambda w: w["at_ms"])

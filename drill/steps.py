@@ -266,6 +266,8 @@ class Drill:
                 time.sleep(1)
             for record in missed:
                 record.lost = True
+            for record in self.ledger.of(*place).missed(told["records"]):
+                record.unseen = True
             if gone:
                 self.note(f"read {name_of(row)}: {gone} records acknowledged with acks=all are gone")
 

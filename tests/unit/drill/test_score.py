@@ -128,6 +128,15 @@ def test_what_users_break_are_invariants() -> None:
 
 
 WINDOWS = [{"election_offset": n, "at_ms": n * 100_000} for n in (1, 2, 3)]
+
+
+def test_what_was_removed_may_have_been_lost_before() -> None:
+    records = [SentRecord("a", "all", 1_000, 1_010, 0, unseen=True)]
+    row = {"verdict": "proven", "loss_min": 1, "loss_max": 1, "election_offset": 1, "at_ms": 2_000, "reason": []}
+    row |= {"first_lost_offset": 0, "recorded_leader": 1}
+    assert list(lies([row], records, [])) == []
+
+
 KEPT = [SentRecord("a", "all", 1_000, 1_010, 0), SentRecord("c", "all", 250_000, 250_010, 1)]
 LOST = SentRecord("b", "all", 150_000, 150_010, 1, lost=True)
 
