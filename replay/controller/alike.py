@@ -52,18 +52,15 @@ def alike(bucket: Bucket, rows: Array, events: tuple[Nearest, Nearest]) -> Alike
 
     rows: from Bucket.changed_rows. events: the nearest broker records after and before each change.
     """
-    lists, states, offset = bucket.states.lists, bucket.states, bucket.offset[rows]
+    lists, offset = bucket.states.lists, bucket.offset[rows]
     before, after = lists.at("replicas", rows - 1), lists.at("replicas", rows)
     moved = ~same(before, after)
     brokers = np.concatenate([before.T, after.T]).T if moved.any() else before
-    used = [name for name in _LISTS if (lists[name] != PAD).any()]
-    members = [before, after, *(lists.at(name, at) for name in used for at in (rows - 1, rows))]
-    members += [states.leader[at][:, None] for at in (rows - 1, rows)]
-    codes, strangers = _Codes(len(rows)), np.zeros(len(rows), dtype=bool)
-    for ids in members:
-        places = _places(ids, brokers, _NO_BROKER)
-        codes.add_matrix(places)
-        strangers |= (places == _STRANGER).any(axis=1)
+    (state, is_strange), codes = _states(bucket), _Codes(len(rows))
+    codes.add(state[rows - 1])
+    codes.add(state[rows])
+    if moved.any():
+        codes.add_matrix(_places(after, before, _NO_BROKER))
     for event in events:
         codes.add_values(event.kind_number)
         codes.add_matrix(_places(event.broker[:, None], brokers, _NO_BROKER))
@@ -76,11 +73,24 @@ def alike(bucket: Bucket, rows: Array, events: tuple[Nearest, Nearest]) -> Alike
     for directories in _directories(bucket, rows, np.flatnonzero(moved)):
         codes.add_matrix(directories)
     codes.add_matrix(_hash_ranks(brokers))
-    strangers |= bucket.again(rows)
-    strangers |= size(lists.at("isr", rows - 1)) + size(lists.at("elr", rows - 1)) > MOST_IN_LEAST_BUCKETS
+    strangers = is_strange[rows - 1] | is_strange[rows] | bucket.again(rows)
     # A change that names a broker from outside its replica lists is of a kind of its own; so is the second of a batch.
     codes.add(np.where(strangers, np.cumsum(strangers), 0))
     return Alike(*codes.kinds(), brokers)
+
+
+def _states(bucket: Bucket) -> tuple[Array, Array]:
+    """(a number for each state of the bucket, equal where leader and lists have the same places among the state's own
+    replicas; whether they name a broker that is none of these, or more than the least hash set holds)."""
+    states, lists = bucket.states, bucket.states.lists
+    codes, strangers = _Codes(len(states.key)), states.isr_size + size(lists["elr"]) > MOST_IN_LEAST_BUCKETS
+    codes.add(states.recovering)
+    for ids in (states.replicas, states.leader[:, None], *(lists[name] for name in _LISTS)):
+        if (ids != PAD).any():
+            places = _places(ids, states.replicas, _NO_BROKER)
+            codes.add_matrix(places)
+            strangers |= (places == _STRANGER).any(axis=1)
+    return _numbered(codes.numbers)[0], strangers
 
 
 class _Codes:
@@ -96,7 +106,8 @@ class _Codes:
             return
         if self.most * count > _MOST_CODES:
             self.numbers, self.most = _numbered(self.numbers)
-        self.numbers = self.numbers * count + column
+        self.numbers *= count
+        self.numbers += column
         self.most *= count
 
     def add_matrix(self, matrix: Array) -> None:
@@ -133,7 +144,6 @@ def _environment(bucket: Bucket, rows: Array) -> list[Array]:
     """What the rules read besides brokers and directories, bool or integers: one array per input."""
     states, configs, offset = bucket.states, bucket.configs(rows), bucket.offset[rows]
     return [
-        *(states.recovering[at] for at in (rows - 1, rows)),
         states.leader_epoch[rows] - states.leader_epoch[rows - 1],
         *(configs.min_isr, configs.min_isr_known, configs.unclean, configs.unclean_known),
         *bucket.features(offset).values(),
