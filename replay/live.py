@@ -28,7 +28,6 @@ from replay.controller.transitions import Bucket
 from replay.partitions.elections import RISKY, States, build_elections, leader_changes
 from replay.partitions.reducer import build_history
 from replay.partitions.resume import as_base, news
-from replay.partitions.windows import exposing
 
 Place = tuple[str, int]  # topic id, partition
 
@@ -146,7 +145,7 @@ def _alarms(bucket: Bucket, live: Live) -> tuple[frozenset[Place], list[Row]]:
     def add(kind: str, row: int, text: str) -> None:
         alarms.append(alarm(kind, history.slice(row, 1).to_pylist()[0], text))
 
-    exposed = exposing(states) & new
+    exposed = states.exposing & new
     in_sync = np.minimum(states.min_isr, size(states.replicas))
     safe = ((states.leader >= 0) & (states.isr_size >= in_sync) & ~exposed) | states.removed
     begin = np.flatnonzero(run_starts(states.key))

@@ -29,7 +29,7 @@ def run_starts(*keys: Array) -> Array:
 
 def last_true(mask: Array) -> Array:
     """int64: for each row the last row up to it in which the mask is true; -1 if there is none."""
-    return np.maximum.accumulate(np.where(mask, np.arange(len(mask)), -1))
+    return np.append(-1, np.flatnonzero(mask)).take(np.cumsum(mask))
 
 
 def last_true_before(mask: Array) -> Array:
@@ -39,7 +39,7 @@ def last_true_before(mask: Array) -> Array:
 
 def next_true(mask: Array) -> Array:
     """int64: for each row the first row from it on in which the mask is true; the number of rows if there is none."""
-    return np.minimum.accumulate(np.where(mask, np.arange(len(mask)), len(mask))[::-1])[::-1]
+    return np.append(np.flatnonzero(mask), len(mask)).take(np.cumsum(mask) - mask)
 
 
 def ranges(first: Array, count: Array) -> tuple[Array, Array]:

@@ -212,7 +212,7 @@ def _election_facts(
     groups = np.split(rows, np.searchsorted(states.key[rows], judged[1:]))
     end_ms = cluster.end_ms(history["timestamp_ms"].to_numpy())
     lines = lines_of(history, states, events, judged, partial(is_first, facts, sessions, cluster))
-    result, named = {}, history.select(["topic", "directories", "partition_epoch"]).combine_chunks()
+    result, named = {}, history.select(["topic", "directories", "partition_epoch"])
     for key, first, end, group in zip(judged.tolist(), firsts, ends, groups, strict=True):
         own = named.slice(first, end - first)
         recorded = Recorded(own["topic"][0].as_py(), own["directories"].to_pylist(), own["partition_epoch"].to_pylist())

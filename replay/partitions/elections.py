@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replay.arrow import schemas
-from replay.arrow.ragged import PAD, Array, as_lists, bools, to_lengths
+from replay.arrow.ragged import PAD, Array, as_lists, bools, to_lengths, whole
 from replay.arrow.runs import last_true, last_true_before, run_starts
 from replay.arrow.schemas import PROVENANCE_NAMES
 from replay.arrow.sets import has, is_in, keep
@@ -82,6 +82,17 @@ class States:
         known = (before >= last_true(self.begins)) & ~self.begins
         return np.where(known, self.leader[np.maximum(before, 0)], -1)
 
+    @cached_property
+    def exposing(self) -> Array:
+        """True on rows that open an exposure window or keep it open (replay/partitions/windows.py).
+
+        The partition is leaderless, or the row newly marks its leader RECOVERING, or its leader was in neither the ISR
+        nor the ELR of the previous row (whatever the recovery state), unless the old leader added it to the ISR in the
+        same change.
+        """
+        held = self.led_by_holder(np.arange(len(self.key)))
+        return ~self.removed & ((self.leader < 0) | self.marked | ~(held | self.begins | self.taken_in))
+
     def led_by_holder(self, rows: Array) -> Array:
         """Whether the leader of each of some rows was in the ISR or the ELR of the row before."""
         before = np.maximum(rows - 1, 0)
@@ -90,7 +101,7 @@ class States:
 
 def states_of(history: pa.Table) -> States:
     """Convert a schemas.PARTITION_HISTORY, sorted by (topic_id, partition, offset), to arrays."""
-    topic = history["topic_id"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    topic = whole(history["topic_id"]).dictionary_encode().indices.to_numpy().astype(np.int64)
     # A sum: a damaged record's partition may be negative. No key is.
     key = (topic + 1 << 32) + history["partition"].to_numpy().astype(np.int64)
     removed = bools(history["removed"])
@@ -182,12 +193,12 @@ def causes(
 def _old_directories(directories: pa.ChunkedArray, change: Change) -> Array:
     """The directory of the old leader's replica before each change (str); empty if there was no leader. directories: of
     the replicas then."""
-    lists, count = directories.combine_chunks(), to_lengths(directories)
+    lists, count = whole(directories), to_lengths(directories)
     is_led = (change.before.replicas == change.led[:, None]) & (change.led >= 0)[:, None]
     place = is_led.argmax(axis=1)
-    values = np.append(pc.list_flatten(lists).to_numpy(zero_copy_only=False).astype(object), "")
-    found = is_led.any(axis=1) & (place < count)
-    return values[np.where(found, np.cumsum(count) - count + place, len(values) - 1)]
+    index = pa.array(np.cumsum(count) - count + place, mask=~is_led.any(axis=1) | (place >= count))
+    found: Array = pc.fill_null(pc.list_flatten(lists).take(index), "").to_numpy(zero_copy_only=False)
+    return found
 
 
 def build_elections(history: pa.Table, states: States, facts: ClusterFacts) -> pa.Table:

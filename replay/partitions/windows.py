@@ -26,17 +26,6 @@ class Windows:
     exposed: Array
 
 
-def exposing(states: States) -> Array:
-    """True on rows that open a window or keep it open.
-
-    The partition is leaderless, or the row newly marks its leader RECOVERING, or its leader was in neither the ISR nor
-    the ELR of the previous row (whatever the recovery state), unless the old leader added it to the ISR in the same
-    change.
-    """
-    held = states.led_by_holder(np.arange(len(states.key)))
-    return ~states.removed & ((states.leader < 0) | states.marked | ~(held | states.begins | states.taken_in))
-
-
 def build_windows(states: States, suspicious: Array) -> Windows:
     """The window of each election that is inside one, and of each suspicious election.
 
@@ -47,7 +36,7 @@ def build_windows(states: States, suspicious: Array) -> Windows:
     index = np.arange(count)
     segment = last_true(states.begins)
     segment_end = next_true(np.append(states.begins, True)[1:])
-    exposed = exposing(states)
+    exposed = states.exposing
     # The controller caps min ISR by the replicas of partition 0; no ISR can outgrow the partition's own.
     wanted = np.minimum(states.min_isr, (states.replicas != PAD).sum(axis=1))
     safe = (states.leader >= 0) & (states.isr_size >= wanted) & ~states.removed

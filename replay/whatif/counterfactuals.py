@@ -20,7 +20,6 @@ from replay.controller.transitions import Bucket
 from replay.loss.judged_windows import JudgedWindow, loss_if_led
 from replay.offsets.evidence import Row
 from replay.partitions.elections import States
-from replay.partitions.windows import exposing
 from replay.whatif import recovery_policies
 from replay.whatif.policies import BEFORE_ELR, BEFORE_ELR_UNCLEAN
 from replay.whatif.scenario import Course, Scenario, loss_with_min_isr
@@ -208,4 +207,4 @@ class _Simulated:
 def _anchors(states: States) -> Array:
     """For every row, the last row before it with a leader and every replica in sync, else the first known row."""
     whole = (states.leader >= 0) & (states.isr_size == (states.replicas != PAD).sum(axis=1)) & ~states.removed
-    return np.maximum(last_true_before(whole & ~exposing(states)), last_true(states.begins))
+    return np.maximum(last_true_before(whole & ~states.exposing), last_true(states.begins))
