@@ -19,7 +19,6 @@ from evidence.capture.files import EvidenceFile
 from evidence.errors import Damage
 from evidence.limits import DEFAULT_LIMITS, MAX_INT64, Limits, int32_of
 from evidence.offsets import json_responses, tool_output
-from evidence.offsets.batch_heads import read_heads
 from evidence.offsets.clean_text import clean_checkpoint, clean_metrics
 from evidence.offsets.columns import OffsetColumns
 from evidence.offsets.jmx_exporter import (
@@ -31,7 +30,7 @@ from evidence.offsets.jmx_exporter import (
     read_metrics,
 )
 from evidence.offsets.jmx_tool import read_jmx_tool
-from evidence.offsets.replica_log import read_tail
+from evidence.offsets.replica_log import read_heads, read_tail
 from evidence.tables import Row
 from evidence.text_files import IN_UTF_16, UTF_16, partition_topic_id, read_checkpoint, read_properties, whole_lines
 

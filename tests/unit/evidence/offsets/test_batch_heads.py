@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from evidence.offsets.batch_heads import read_heads
+from evidence.offsets.replica_log import read_heads
 from tests.support.golden import cases, filled
 
 WHOLE = cases("heads")[0]["text"].encode()

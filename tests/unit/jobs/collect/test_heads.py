@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence.offsets.batch_heads import read_heads
-from evidence.offsets.replica_log import read_tail
+from evidence.offsets.replica_log import read_heads, read_tail
 from tests.support import writer
 from tests.support.invoked import invoke
 from tests.support.nodes import SHELLS, reached_by
