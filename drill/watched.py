@@ -18,7 +18,7 @@ from drill.nodes import CLUSTER_ID, CONTROLLERS
 from drill.score import wrong
 from drill.steps import Drill
 from jobs.lake.lake import Lake, Row
-from jobs.watch.tables import ALARMS, STATES, WatchTables
+from jobs.watch.follower import ALARMS, STATES, WatchTables
 from replay.live import PLAN_CHANGED
 
 # What must be 0.

@@ -10,9 +10,8 @@ from typing import Any
 
 from evidence.wire.batches import scan_batches
 from jobs.spark.kraft_source import read_rows
-from jobs.watch.follower import step, surviving_rows
+from jobs.watch.follower import ALARMS, STATES, WatchTables, step, surviving_rows
 from jobs.watch.stream import begin, identity
-from jobs.watch.tables import ALARMS, STATES, WatchTables
 from tests.support.paths import ROOT, controllers
 
 Row = dict[str, Any]

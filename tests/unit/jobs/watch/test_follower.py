@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 from evidence.wire.batches import scan_batches
 from jobs.spark.kraft_source import read_rows
-from jobs.watch.follower import Follower, WatchError, step, surviving_rows
+from jobs.watch.follower import ALARMS, STATES, Follower, WatchError, step, surviving_rows
 from jobs.watch.stream import _reread, begin, configure, identity, rows_before
-from jobs.watch.tables import ALARMS, STATES
 from replay.live import Live
 from tests.support.paths import CAPTURES
 from tests.support.pure import decode, history_of
