@@ -25,8 +25,7 @@ from drill.nodes import BROKERS, CLUSTER_ID, CONTROLLERS, fetch, java, wait_for
 from drill.scenario import Step, name_of
 from drill.score import lake_of, states_of, wrong
 from drill.steps import Drill
-from jobs.incident import commands
-from jobs.incident.plan import load_plan
+from jobs.incident import plan
 
 Row = dict[str, Any]
 Records = dict[int, str]  # offset -> value
@@ -57,7 +56,7 @@ def follow(drill: Drill) -> Followed:
     lake = lake_of(drill.out / "lake-plan", drill.captures)
     states = states_of(lake)
     held = {name: held_by(state, copies_of(drill, name)) for name, state in states.items()}
-    steps = load_plan(lake, CLUSTER_ID)["steps"]
+    steps = plan.load_plan(lake, CLUSTER_ID)["steps"]
     followed = Followed(states, held, _copy_all(drill))
     for step in steps:
         drill.note(f"plan: {step['phase']}: {step['text']}")
@@ -142,8 +141,8 @@ def _run_commands(drill: Drill, followed: Followed, step: Row) -> None:
     """As they are printed, by Kafka's tool."""
     places, jars = drill.cluster.places, fetch(_TOOLS_RELEASE, drill.cluster.jars.parent)
     addresses = {
-        commands.BOOTSTRAP: ",".join(map(places.address, drill.cluster.up)),
-        commands.CONTROLLERS: ",".join(map(places.quorum_address, CONTROLLERS)),
+        plan.BOOTSTRAP: ",".join(map(places.address, drill.cluster.up)),
+        plan.CONTROLLERS: ",".join(map(places.quorum_address, CONTROLLERS)),
     }
     for command in step["commands"]:
         drill.note(f"plan: {command}")

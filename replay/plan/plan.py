@@ -2,7 +2,7 @@
 to start in which order, what not to do, what to check, what prevents the next loss.
 
 A plan follows from recorded facts. Each step keeps apart what is recorded, assumed and predicted, and names its rule.
-It claims no loss and changes no verdict. It knows no command line: jobs/incident/commands.py renders its actions. The
+It claims no loss and changes no verdict. It knows no command line: jobs/incident/plan.py renders its actions. The
 data is the key `plan` of the verdict document (docs/verdict.md); steps.toml has its sentences.
 
 Sources: Kafka's PartitionChangeBuilder (who may be elected), ReplicationControlManager (when), KIP-966 (ELR), KIP-101

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli.commands import app
-from jobs.incident.commands import commands_of
+from jobs.incident.plan import commands_of
 from replay.plan.clients import clients, coordinator_partition
 from replay.plan.inputs import PlanInput
 from replay.plan.step import PlanStep
