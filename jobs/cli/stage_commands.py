@@ -79,7 +79,7 @@ def report(
     topic: str | None = None,
 ) -> None:
     """Write the incident report: a page, a ticket, a postmortem or JSON. With several clusters also an index page."""
-    from jobs.incident.focus import Focus, parse_span, require_topic
+    from jobs.incident.lookup import Focus, parse_span, require_topic
     from jobs.report.stage import report_texts, write_pages
 
     try:

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 from evidence.broker_logs.anchors import with_utc
 from evidence.kinds import STATE_CHANGES
 from evidence.tables import NODE_CLOCKS
-from jobs.incident.focus import ALL, Focus
-from jobs.incident.lookup import among, load_deleted
+from jobs.incident.lookup import ALL, Focus, among, load_deleted
 from jobs.incident.plan import as_row, load_input
 from jobs.lake.lake import Lake, Row
 from jobs.views.in_duckdb import ask

@@ -10,8 +10,7 @@ from operator import itemgetter
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.incident.focus import ALL, Focus
-from jobs.incident.lookup import load_deleted
+from jobs.incident.lookup import ALL, Focus, load_deleted
 from jobs.lake.lake import Lake, Row
 from jobs.views.in_duckdb import ask
 from replay.arrow.runs import groups
@@ -72,7 +71,7 @@ def load_events(
     lake: Lake, cluster: str, findings: pa.Table, focus: Focus = ALL, logs: NodeLogs = NO_NODE_LOGS
 ) -> IncidentEvents:
     """The events of a cluster. findings: KEYS, FINDING and `section` of those that the report is about, in its order
-    (order.py:ordered); focus: what they are narrowed to; logs: of the nodes."""
+    (lookup.py:ordered); focus: what they are narrowed to; logs: of the nodes."""
     timed = findings.filter(_usable("start_timestamp_ms"))
     of, left_out = (lake, cluster), dict[str, int]()
 

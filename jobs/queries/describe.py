@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from rich.cells import cell_len
 
 from jobs.console.output import printable, utc
-from jobs.incident.focus import require_topic
+from jobs.incident.lookup import require_topic
 from jobs.lake.lake import Lake
 
 COLUMNS = (

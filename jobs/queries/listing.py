@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence.errors import KraftForensicsError, UsageError
-from jobs.incident.focus import Focus, require_topic
-from jobs.incident.lookup import KEYS, ordered
+from jobs.incident.lookup import KEYS, Focus, ordered, require_topic
 from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import ACKNOWLEDGEMENTS as SCHEMA
 from jobs.lake.tables import CLUSTER_ID, TABLES

@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 
 from jobs.incident.document import load_causes, load_incident, load_node_logs
 from jobs.incident.events import FINDING, load_events
-from jobs.incident.focus import ALL, Focus
-from jobs.incident.lookup import KEYS, among, ordered
+from jobs.incident.lookup import ALL, KEYS, Focus, among, ordered
 from jobs.ingest.captures import named_releases
 from jobs.lake.integrity import made_from
 from jobs.lake.lake import Lake

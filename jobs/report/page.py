@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from jobs.incident.focus import Focus
+from jobs.incident.lookup import Focus
 from jobs.report import filters, words
 from jobs.report.rendering import rendered
 from jobs.report.rows import MAX_DETAILS, MAX_LISTED, MAX_SESSIONS, VERDICTS, Row, same_answers, verdict_of

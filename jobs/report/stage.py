@@ -7,7 +7,7 @@ from urllib.parse import quote
 from evidence.capture.remote import Location, Remote
 from jobs.console.options import PageFormat
 from jobs.incident.document import load_answer
-from jobs.incident.focus import ALL, Focus
+from jobs.incident.lookup import ALL, Focus
 from jobs.lake.integrity import input_fingerprint, made_from
 from jobs.lake.lake import Lake
 from jobs.lake.storage import first_bytes, shown, within, write_whole

@@ -10,7 +10,7 @@ from importlib.resources import files
 from operator import itemgetter
 
 from jobs.console.output import utc
-from jobs.incident.focus import Focus
+from jobs.incident.lookup import Focus
 from jobs.report import filters
 from jobs.report.rows import MAX_STATEMENTS, WORDS, Row
 from jobs.views.catalogue import literal

@@ -15,8 +15,7 @@ import pyarrow as pa
 from evidence.tables import QUARANTINE
 from jobs.incident.document import page_one_of as page_of
 from jobs.incident.events import IncidentEvents
-from jobs.incident.focus import ALL
-from jobs.incident.lookup import KEYS
+from jobs.incident.lookup import ALL, KEYS
 from jobs.incident.plan import as_row
 from jobs.lake.lake import Lake
 from jobs.lake.tables import TABLES

@@ -9,8 +9,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from jobs.incident.document import load_answer
-from jobs.incident.focus import ALL, Focus, parse_span
-from jobs.incident.lookup import load_deleted
+from jobs.incident.lookup import ALL, Focus, load_deleted, parse_span
 from jobs.report.timeline import timeline_of
 from replay.arrow.schemas import FINDINGS
 from replay.findings.statements import statement

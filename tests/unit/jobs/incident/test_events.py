@@ -11,8 +11,7 @@ import pytest
 from jobs.incident import events
 from jobs.incident.document import load_node_logs
 from jobs.incident.events import IncidentEvents, load_events
-from jobs.incident.focus import ALL, Focus
-from jobs.incident.lookup import KEYS, ordered
+from jobs.incident.lookup import ALL, KEYS, Focus, ordered
 from jobs.incident.plan import load_input, load_plan
 from jobs.lake.lake import Lake
 from replay.arrow.schemas import BROKER_HISTORY, CONFIG_HISTORY, ELECTIONS, FINDINGS, QUORUM_HISTORY

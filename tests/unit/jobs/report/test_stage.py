@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from jobs.incident.focus import ALL, Focus
+from jobs.incident.lookup import ALL, Focus
 from jobs.report import load, stage
 from jobs.report.load import exposures, listed, load_captured, load_report, policy_totals
 from jobs.report.page import render_report
