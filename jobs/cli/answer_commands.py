@@ -4,11 +4,14 @@ alarm (`acknowledge`), and show what was, or would be. Only `sql` starts a JVM."
 import json
 import re
 import time
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import typer
 
+from evidence.limits import int32_of
 from jobs.cli.lakes import lake_to_show
+from jobs.cli.stage_commands import EXIT_FINDINGS
 from jobs.console.log import WARNING, show_message
 from jobs.console.options import DEFAULT_LAKE, DocumentFormat
 from jobs.console.output import Format, print_rows, print_table, printable, utc
@@ -217,6 +220,47 @@ def _deprioritized(text: str) -> tuple[tuple[int, int | None, int | None], ...]:
     if len(found) < len(entries):
         raise typer.BadParameter(f"{text!r} is not a list of broker ids, e.g. 1,2 or 1@500-900,2")
     return tuple((int(b), int(first) if first else None, int(last) if last else None) for b, first, last in found)
+
+
+def ahead(
+    stop: list[str] | None = None,
+    start: list[int] | None = None,
+    setting: list[str] | None = None,
+    topic: str | None = None,
+    elect: list[str] | None = None,
+    restart_all: bool = False,
+    lake: Any = DEFAULT_LAKE,
+    cluster: str | None = None,
+    form: DocumentFormat = "table",
+) -> None:
+    """Predict what a step would do to the newest state, before you take it; exit code 3 if it is not safe. Several are
+    taken in the order --set, --start, --elect, --stop."""
+    from jobs.config.settings import load_settings
+    from jobs.queries.ahead import ahead, parse_elect, parse_set, print_answer
+    from replay.whatif.ahead import START, STOP, ClusterAction
+
+    if topic is not None and not setting:
+        raise typer.BadParameter("--topic belongs to --set")
+    steps = [
+        *(parse_set(text, topic) for text in setting or ()),
+        *(ClusterAction(START, broker) for broker in start or ()),
+        *(parse_elect(text) for text in elect or ()),
+        *(ClusterAction(STOP, broker) for broker in _brokers(stop or ())),
+    ]
+    if not steps and not restart_all:
+        raise typer.BadParameter("name at least one step, e.g. --stop 3, or --restart-all")
+    files = lake_to_show(lake, cluster)
+    answer = ahead(files, files.one_cluster(cluster), steps, restart_all, load_settings())
+    print_answer(answer, form)
+    if not answer.safe:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _brokers(lists: Sequence[str]) -> list[int]:
+    found = [int32_of(entry.strip()) for text in lists for entry in text.split(",")]
+    if None in found:
+        raise typer.BadParameter(f"{','.join(lists)!r} is not a list of broker ids, e.g. 1,2,3")
+    return [broker for broker in found if broker is not None]
 
 
 def sql(

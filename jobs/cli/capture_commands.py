@@ -1,9 +1,11 @@
-"""Commands about captures themselves: `collect` makes one from live nodes, `check` says what one lacks, `salvage` which
-records only an old leader's disk has. No JVM."""
+"""Commands about nodes and captures themselves: `collect` makes one from live nodes, `watch` reports what happens on
+them, `check` says what a capture lacks, `salvage` which records only an old leader's disk has. Only `watch` starts a
+JVM."""
 
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -15,7 +17,7 @@ import typer
 from evidence.errors import KraftForensicsError
 from jobs.console.log import WARNING, show_message
 from jobs.console.options import DocumentFormat
-from jobs.console.output import printable, say
+from jobs.console.output import printable, say, utc
 
 if TYPE_CHECKING:
     from jobs.collect.targets import Target
@@ -77,6 +79,61 @@ def collect(
     typer.echo(path)
     if problems:
         raise typer.Exit(KraftForensicsError.exit_code)
+
+
+def watch(
+    folders: list[Path] | None = None,
+    node: list[str] | None = None,
+    nodes: Path | None = None,
+    via: str | None = None,
+    into: Path = Path("watch"),
+    hook: str | None = None,
+    every: float = 2.0,
+    once: bool = False,
+    form: DocumentFormat = "table",
+) -> None:
+    """Follow metadata logs and report windows that open, elections from outside ISR and ELR, partitions one failure
+    from loss and a changed plan, within seconds. Ends with Ctrl-C and goes on where it was.
+
+    With --node it reads the logs of nodes itself: copies of them are in the folder `copies` of --into.
+    """
+    from jobs.collect.follow import Following
+    from jobs.config.settings import load_settings
+    from jobs.watch.stream import load_hook, watch, watch_nodes
+
+    called = load_hook(hook) if hook else None
+    targets, via = named_nodes(node, nodes, via)
+    spark, tell = load_settings().spark, _teller(form, called, into)
+    if targets:
+        copies = (into / "copies").absolute()
+        following = Following(targets, via, copies, every, SILENCE_S, say, lambda _: 0)
+        watch_nodes(following, folders or (), into, spark, tell, once)
+    elif folders:
+        watch(folders, into, spark, tell, every, once)
+    else:
+        raise typer.BadParameter("name at least one folder with a metadata log, or --node")
+
+
+def _teller(
+    form: DocumentFormat, hook: Callable[[dict[str, Any]], object] | None, into: Path
+) -> Callable[[dict[str, Any]], None]:
+    def tell(alarm: dict[str, Any]) -> None:
+        text = _alarm_text(alarm)
+        typer.echo(json.dumps(alarm) if form == "json" else printable(text))
+        if hook is not None:
+            try:
+                hook({**alarm, "event": "alarm", "cluster": alarm["cluster_id"], "lake": str(into), "text": text})
+            except Exception as error:  # noqa: BLE001 whatever the hook's module raises: the watch goes on
+                show_message(f"the hook failed: {type(error).__name__}: {error}", WARNING)
+
+    return tell
+
+
+def _alarm_text(alarm: dict[str, Any]) -> str:
+    place = f" {alarm['topic']}-{alarm['partition']}" if alarm["topic"] is not None else ""
+    marks = [word for word in (alarm["status"], alarm["commit_state"]) if word in ("withdrawn", "uncommitted")]
+    mark = f" [{', '.join(marks)}]" if marks else ""
+    return f"{utc(alarm['timestamp_ms'])} {alarm['kind']}{place} at {alarm['offset']}{mark}: {alarm['text']}"
 
 
 def check(capture: str, form: DocumentFormat = "table") -> None:

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from evidence.errors import KraftForensicsError
-from jobs.cli import answer_commands, capture_commands, lake_commands, live_commands, stage_commands, tool_commands
+from jobs.cli import answer_commands, capture_commands, lake_commands, stage_commands, tool_commands
 from jobs.console import run_log
 from jobs.console.log import DEBUG, ERROR, is_verbose, show_message
 from jobs.console.options import GROUPS, epilog, with_options
@@ -25,7 +25,7 @@ from jobs.console.run_log import AGAIN, of_files, one_line
 from jobs.console.signals import ends_by_signal, watch_signals
 from jobs.console.version import tool_version
 
-_MODULES = (answer_commands, capture_commands, lake_commands, live_commands, stage_commands, tool_commands)
+_MODULES = (answer_commands, capture_commands, lake_commands, stage_commands, tool_commands)
 _FUNCTIONS: dict[str, Any] = {
     name: each for m in _MODULES for name, each in vars(m).items() if getattr(each, "__module__", "") == m.__name__
 }
