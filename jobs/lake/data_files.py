@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs.lake.row_groups import MOST_ROWS, WITHOUT_TOPIC, SlicedFile, Slices, TopicBucket, read_bucket, slice_count
-from jobs.lake.row_keys import database
+from jobs.lake.row_keys import registered
 from jobs.lake.storage import LakeError, Storage
 from jobs.lake.tables import TABLES
 
@@ -61,8 +61,7 @@ def write_file(storage: Storage, table: str, rows: pa.Table, slices: int | None 
     """
     of, name = TABLES[table], f"{uuid4().hex}.parquet"
     for constraint, condition in of.constraints.items():
-        with database().cursor() as connection:
-            connection.register("rows", rows)
+        with registered(rows=rows) as connection:
             if connection.execute(f"from rows where ({condition}) is not true").fetchone():
                 raise LakeError(f"{table}: rows that break the constraint {constraint} ({condition})")
     file = SlicedFile(storage, f"{table}/{name}", of.file_schema, slices or slice_count(len(rows)), of.topics)

@@ -1,13 +1,16 @@
-"""Compare the rows of two tables by a key of several columns. Null equals null, and text its code in a dictionary."""
+"""DuckDB, as all of this process use it. With it the rows of two tables are compared by a key of several columns: null
+equals null, and text its code in a dictionary."""
 
 import atexit
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from pyarrow.dataset import Dataset
 
 from replay.arrow.ragged import Array
 
@@ -30,11 +33,18 @@ def matches(rows: pa.Table, known: pa.Table, key: Sequence[str]) -> Array:
 
 def _places(query: str, rows: pa.Table, known: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
     same = " and ".join(f'given."{name}" is not distinct from known."{name}"' for name in key)
-    with database().cursor() as connection:
-        for name, table in (("given", rows), ("known", known)):
-            places = pa.array(np.arange(len(table)))
-            connection.register(name, table.select(key).append_column("place", places))
+    given, others = (t.select(key).append_column("place", pa.array(np.arange(len(t)))) for t in (rows, known))
+    with registered(given=given, known=others) as connection:
         return connection.sql(query.format(same=same, key=", ".join(f'"{k}"' for k in key))).to_arrow_table()["place"]
+
+
+@contextmanager
+def registered(**given: pa.Table | Dataset) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection in which these rows have their names."""
+    with database().cursor() as connection:
+        for name, rows in given.items():
+            connection.register(name, rows)
+        yield connection
 
 
 @cache

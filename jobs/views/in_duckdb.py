@@ -1,7 +1,6 @@
 """The tables and views of lakes in DuckDB, which reads them through Arrow; the queries of rooms. Needs no Spark."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow.dataset import Dataset, dataset
 
 from jobs.lake.lake import Lake, Row
-from jobs.lake.row_keys import database
+from jobs.lake.row_keys import registered
 from jobs.lake.tables import TABLES
 from jobs.views.catalogue import READ, views
 
@@ -58,7 +57,7 @@ def ask(
 
 def rows_of(text: str, values: Mapping[str, Any] | None, given: Mapping[str, pa.Table | Dataset]) -> list[Row]:
     """As `ask`, of a query that is in no file."""
-    with _registered(given) as connection:
+    with registered(**given) as connection:
         found = connection.execute(text, values)
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
@@ -66,20 +65,12 @@ def rows_of(text: str, values: Mapping[str, Any] | None, given: Mapping[str, pa.
 
 def ask_table(query: str, values: Mapping[str, Any] | None = None, **given: pa.Table) -> pa.Table:
     """As `ask`, for many rows."""
-    with _registered(given) as connection:
+    with registered(**given) as connection:
         return connection.sql(_text(query), params=values).to_arrow_table()
 
 
 def _text(query: str) -> str:
     return files("jobs").joinpath(f"{query}.sql").read_text("utf-8")
-
-
-@contextmanager
-def _registered(given: Mapping[str, pa.Table | Dataset]) -> Iterator[duckdb.DuckDBPyConnection]:
-    with database().cursor() as connection:
-        for name, rows in given.items():
-            connection.register(name, rows)
-        yield connection
 
 
 def _literal(text: str) -> str:
