@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 
 from evidence import tables
 from evidence.errors import Damage
-from evidence.metadata_log import batch_kernel, partition_kernel
-from evidence.metadata_log.batch_kernel import Array
+from evidence.metadata_log import partition_kernel
 from evidence.metadata_log.columns import DECODED, item_batches
-from evidence.metadata_log.partition_kernel import Columns
+from evidence.metadata_log.partition_kernel import Array, Columns
 from evidence.metadata_log.rows import ByteRange, heads, record_row
 from evidence.tables import Row
 from evidence.wire.batches import Batch
@@ -79,26 +78,26 @@ class CompiledDecoder:
 
     def _heads(self, position: int) -> tuple[Array, int]:
         """The heads of some plain batches from `position` on, whose CRCs hold, and the position after them."""
-        end, found = self.work.end, np.empty((_GROUP_RECORDS, batch_kernel.HEAD_FIELDS), dtype=np.int64)
-        count, following = batch_kernel.find_heads(self.bytes, position, end, _GROUP_RECORDS, _GROUP_BYTES, found)
+        end, found = self.work.end, np.empty((_GROUP_RECORDS, partition_kernel.HEAD_FIELDS), dtype=np.int64)
+        count, following = partition_kernel.find_heads(self.bytes, position, end, _GROUP_RECORDS, _GROUP_BYTES, found)
         found = found[:count]
-        starts = found[:, batch_kernel.POSITION]
-        covered = map(slice, (starts + 21).tolist(), (starts + found[:, batch_kernel.SIZE]).tolist())
+        starts = found[:, partition_kernel.POSITION]
+        covered = map(slice, (starts + 21).tolist(), (starts + found[:, partition_kernel.SIZE]).tolist())
         crcs = np.array([google_crc32c.value(self.data[part]) for part in covered], dtype=np.int64)
-        for wrong in np.flatnonzero(crcs != found[:, batch_kernel.CRC])[:1].tolist():
+        for wrong in np.flatnonzero(crcs != found[:, partition_kernel.CRC])[:1].tolist():
             return found[:wrong], starts[wrong].item()
         return found, following
 
     def _parsed(self, run: Array) -> Iterator[Any]:
         """As `_read`, of one call of the loop."""
-        columns = partition_kernel.columns(run[:, batch_kernel.COUNT].sum(), run[:, batch_kernel.SIZE].sum())
+        columns = partition_kernel.columns(run[:, partition_kernel.COUNT].sum(), run[:, partition_kernel.SIZE].sum())
         count, left = partition_kernel.parse(self.bytes, run, columns)
         self.compiled_rows += count
         if count:
             yield self._arrow(columns, count)
         batch: Batch | None = None
         for head, number, at, body, end in columns.left[:left].tolist():
-            start = run[head, batch_kernel.POSITION].item()
+            start = run[head, partition_kernel.POSITION].item()
             batch = batch if batch and batch.position == start else self._head(start)
             if number < 0:
                 yield from self._whole(batch)

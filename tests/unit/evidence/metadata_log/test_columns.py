@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from evidence.capture.files import open_capture
 from evidence.errors import CaptureError
 from evidence.limits import MAX_TIME_MS
-from evidence.metadata_log import batch_kernel, columns, compiled_reader
+from evidence.metadata_log import columns, compiled_reader, partition_kernel
 from evidence.metadata_log.columns import DECODED, decode_arrow
 from evidence.metadata_log.compiled_reader import CompiledDecoder
 from evidence.metadata_log.inspect import inspect_file, print_file
@@ -303,4 +303,4 @@ def test_without_a_place_for_the_cache_it_compiles_in_memory(monkeypatch: pytest
         return numba.jit(nopython=True, **options)
 
     monkeypatch.setattr(numba, "njit", no_place)
-    assert batch_kernel.compiled(lambda value: value + 1)(1) == 2
+    assert partition_kernel.compiled(lambda value: value + 1)(1) == 2
