@@ -20,8 +20,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_forensics_dags.assets import CAPTURES
 from kraft_forensics_dags.captures import capture_name, copy_to, nodes_of
 from kraft_forensics_dags.command import CommandError, run_command
-from kraft_forensics_dags.params import dag_of, run_params
-from kraft_forensics_dags.settings import application_limits, schedule
+from kraft_forensics_dags.params import application_limits, dag_of, run_params, schedule
 
 
 @task(multiple_outputs=False)

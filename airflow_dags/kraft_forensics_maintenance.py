@@ -11,8 +11,7 @@ from typing import Any
 from airflow.sdk import chain, task, task_group
 from kraft_forensics_dags.captures import folders_of
 from kraft_forensics_dags.launch import launch
-from kraft_forensics_dags.params import dag_of, run_params
-from kraft_forensics_dags.settings import application_limits, schedule
+from kraft_forensics_dags.params import application_limits, dag_of, run_params, schedule
 
 
 @task(multiple_outputs=False)

@@ -20,11 +20,8 @@ from airflow.sdk import get_current_context, task, task_group
 from kraft_forensics_dags.assets import NIGHT, OF_TABLES
 from kraft_forensics_dags.captures import captures_of, folders_of
 from kraft_forensics_dags.command import log, printable, run_command
-from kraft_forensics_dags.hook import call_hook
-from kraft_forensics_dags.launch import launch
-from kraft_forensics_dags.lineage import FAIL
-from kraft_forensics_dags.params import dag_of, run_params
-from kraft_forensics_dags.settings import application_limits, schedule, setting
+from kraft_forensics_dags.launch import FAIL, launch
+from kraft_forensics_dags.params import application_limits, call_hook, dag_of, run_params, schedule, setting
 from pydantic import NonNegativeInt, PositiveInt
 
 MOST_CHARACTERS = 120  # of a note: it is shown in a narrow column

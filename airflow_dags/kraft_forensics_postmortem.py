@@ -13,8 +13,7 @@ from typing import Any
 from airflow.sdk import get_current_context, task
 from airflow.sdk.exceptions import AirflowFailException
 from kraft_forensics_dags.launch import launch
-from kraft_forensics_dags.params import dag_of, run_params
-from kraft_forensics_dags.settings import setting
+from kraft_forensics_dags.params import dag_of, run_params, setting
 
 
 def moment(text: str) -> datetime:

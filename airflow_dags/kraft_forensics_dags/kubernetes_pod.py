@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 
-from kraft_forensics_dags.lineage import Lineage
-from kraft_forensics_dags.settings import JsonObject, setting
+from kraft_forensics_dags.launch import Lineage
+from kraft_forensics_dags.params import JsonObject, setting
 
 # Findings (3) end the pod well; its exit code becomes the task's result.
 SCRIPT = """

@@ -1,17 +1,92 @@
-"""What the DAGs share: arguments, and parameters (params.toml)."""
+"""What the DAGs share: settings (KRAFT_FORENSICS_DAG_<name> in the environment in which Airflow parses the DAG files),
+parameters (params.toml), and the hook: one function of yours that hears of findings and failures
+(airflow_dags/README.md)."""
 
+import os
+import pkgutil
+import re
 import tomllib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any
 
-from airflow.sdk import DAG, Param, get_current_context
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, get_current_context
 from airflow.sdk.exceptions import AirflowFailException
-from pydantic import Field
+from pydantic import Field, Json, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
 
-from kraft_forensics_dags.hook import hook_name, on_failure, require_hook
-from kraft_forensics_dags.settings import JsonObject, setting, task_defaults
+PREFIX = "KRAFT_FORENSICS_DAG_"
+JsonObject = Json[dict[str, Any]]
+
+
+def setting(name: str, default: Any, kind: Any = str) -> Any:
+    """A setting, as pydantic reads a text of this type. Errors: ValueError with its name, which Airflow shows as an
+    import error."""
+    text = os.environ.get(PREFIX + name)
+    if text is None:
+        return default
+    try:
+        return TypeAdapter(kind).validate_python(text)
+    except ValidationError as error:
+        raise ValueError(f"{PREFIX}{name}: {error.errors()[0]['msg']}, not {text!r}") from None
+
+
+def schedule(name: str, default: str) -> CronDataIntervalTimetable | None:
+    """A cron expression or preset, in UTC; None for `none`: the DAG runs when it is triggered."""
+    text = setting(name, default)
+    return None if text == "none" else CronDataIntervalTimetable(text, timezone="UTC")
+
+
+def task_defaults() -> dict[str, Any]:
+    """Retries and limits of every task."""
+    return {
+        "retries": setting("RETRIES", 2, NonNegativeInt),
+        "retry_delay": timedelta(seconds=setting("RETRY_DELAY_SECONDS", 60, NonNegativeInt)),
+        "execution_timeout": timedelta(minutes=setting("TIMEOUT_MINUTES", 360, PositiveInt)),
+    }
+
+
+def application_limits() -> dict[str, Any]:
+    """How many applications run at once: slots of a pool over all runs, and a number in each run."""
+    return {"pool": setting("POOL", "default_pool"), "max_active_tis_per_dagrun": setting("PARALLEL", 4, PositiveInt)}
+
+
+def hook_name() -> str:
+    """KRAFT_FORENSICS_DAG_HOOK: `module:function`, or an empty text without a hook. Errors: ValueError."""
+    text = setting("HOOK", "")
+    if text and not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", text):
+        raise ValueError(f"{PREFIX}HOOK must be module:function, not {text!r}")
+    return str(text)
+
+
+def call_hook(event: str, context: Any, **details: Any) -> None:
+    """Call KRAFT_FORENSICS_DAG_HOOK, if it is set, with one dictionary: `event`, where it happened, and `details`.
+    Errors: those of the hook; ValueError if it is no `module:function`, ImportError, AttributeError."""
+    if name := hook_name():
+        task = context["ti"]
+        keys = ("dag_id", "run_id", "task_id", "map_index", "rendered_map_index", "try_number")
+        place = {key: getattr(task, key, None) for key in keys}
+        pkgutil.resolve_name(name)({"event": event, **place, **details})
+
+
+def require_hook() -> None:
+    """Check in a run's first task that this worker has the hook: else a finding would be lost after hours of work.
+    Errors: AirflowFailException, whatever the hook's module raises."""
+    if not (name := hook_name()):
+        return
+    try:
+        hook = pkgutil.resolve_name(name)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise AirflowFailException(f"{PREFIX}HOOK: {name} cannot be imported on this worker: {why}") from error
+    if not callable(hook):
+        raise AirflowFailException(f"{PREFIX}HOOK: {name} is no function")
+
+
+def on_failure(context: Any) -> None:
+    """Callback of a task that failed and is not tried again. Airflow logs the hook's errors."""
+    call_hook("failure", context, text=str(context.get("exception") or "the task's process ended"))
+
 
 # A folder's name that is safe in a path and as an argument.
 CLUSTER_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"

@@ -11,8 +11,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException
 
 from kraft_forensics_dags.command import ended
-from kraft_forensics_dags.lineage import Lineage
-from kraft_forensics_dags.settings import JsonObject, setting
+from kraft_forensics_dags.launch import Lineage
+from kraft_forensics_dags.params import JsonObject, setting
 
 DRIVER = Path(__file__).with_name("driver.py")
 

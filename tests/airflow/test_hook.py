@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from kraft_forensics_dags import hook, webhook
+from kraft_forensics_dags import params, webhook
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -55,11 +55,11 @@ PLACE = vars(CONTEXT["ti"])
 
 
 def test_without_a_hook_nothing_happens() -> None:
-    hook.on_failure(CONTEXT)
+    params.on_failure(CONTEXT)
 
 
 def test_the_webhook_gets_a_failure_as_json(server: Any) -> None:
-    hook.on_failure(CONTEXT)
+    params.on_failure(CONTEXT)
     assert server.events == [{"event": "failure", **PLACE, "text": "last words"}]
 
 
@@ -67,7 +67,7 @@ def test_a_refused_event_is_an_error(server: Any, monkeypatch: pytest.MonkeyPatc
     """So that the task that reports findings is tried again."""
     monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_URL", f"http://127.0.0.1:{server.server_port}/refuse")
     with pytest.raises(urllib.error.HTTPError):
-        hook.call_hook("findings", CONTEXT, cluster="alpha")
+        params.call_hook("findings", CONTEXT, cluster="alpha")
 
 
 def test_the_user_of_a_url_is_sent_as_basic_authentication(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def sent(server: Any, name: str, monkeypatch: pytest.MonkeyPatch, event: str, **
     monkeypatch.setenv("KRAFT_FORENSICS_DAG_HOOK", f"kraft_forensics_dags.webhook:{name}")
     monkeypatch.setenv("KRAFT_FORENSICS_DAG_WEBHOOK_KEY", "R0")
     server.events.clear()
-    hook.call_hook(event, CONTEXT, **details)
+    params.call_hook(event, CONTEXT, **details)
     bodies = [one for body in server.events for one in (body if isinstance(body, list) else [body])]
     schema = {"type": "object", "additionalProperties": False, **SCHEMAS[name]}
     for body in bodies:
@@ -128,7 +128,7 @@ def test_pagerduty_resolves_what_was_acknowledged(server: Any, monkeypatch: pyte
     for index, label, is_same in ((3, "beta", True), (2, "gamma", False), (2, None, False)):
         context = {**CONTEXT, "ti": SimpleNamespace(**PLACE | {"map_index": index, "rendered_map_index": label})}
         server.events.clear()
-        hook.call_hook("failure", context, text="last words")
+        params.call_hook("failure", context, text="last words")
         assert (server.events[0]["dedup_key"] == failed["dedup_key"]) == is_same
 
 
