@@ -23,7 +23,7 @@ from replay.offsets.watermark_floor import Report
 from replay.terms.facts import TOPIC
 from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 from replay.terms.liveness import Session
-from replay.terms.premises import LOG_START, NO_SIGN_OF_LIFE, membership
+from replay.terms.premises import LOG_START, NO_SIGN_OF_LIFE, keeps_old_epoch, membership
 from replay.terms.read_again import none_began
 
 LOGGED_FLOOR, LOGGED_CUT, LOGGED_SHRINK = "floor_logged", "floor_logged_truncation", "floor_logged_shrink"
@@ -264,6 +264,9 @@ class LineReader:
         if self.facts.anchored[self.facts.stretch[row]] or any(self.terms.broken_within(row)):
             return OPEN
         since = self._all_in_agreement(winner, row)
+        leaders = [(winner, row), *((t.leader, t.first) for t in self.terms.terms_within(since, row))]
+        if any(premise for place in leaders for premise in keeps_old_epoch(self.terms, *place)):
+            return OPEN
         values = [end.value]
         for later in self.terms.terms_within(since + 1, row):
             rows = range(max(later.first, since + 1), min(later.end, row))
@@ -280,7 +283,9 @@ class LineReader:
         watermark of the epoch before, if the leader was elected as a member. None if there is none."""
         row = self.first_row(leader_epoch)
         led = int(self.facts.led[row - 1])
-        if led < self.facts.stretch[row] or not membership(self.terms, leader, row).but_for(NO_SIGN_OF_LIFE, LOG_START):
+        if led < self.facts.stretch[row] or self.terms.lost_inside(row):
+            return None
+        if not membership(self.terms, leader, row).but_for(NO_SIGN_OF_LIFE, LOG_START):
             return None
         before = int(self.states.leader_epoch[led])
         return max(
@@ -453,6 +458,8 @@ class LineReader:
         session, known_epoch = term.session, line.leader_epoch
         began_ms = int(self.facts.timestamp_ms[at])
         is_registered = session is not None and session.ran_until(began_ms + PROPAGATION_MS)
+        # 4.0 elects brokers that are fenced, too (KAFKA-19522): nobody reaches such a one.
+        is_registered &= self.terms.cluster.brokers.active(term.leader, int(self.facts.batch[term.first]))
         if line is self.lines.began.get((line.broker, line.leader_epoch)) and line.came_from is not None:
             known_epoch = line.came_from[1]
             is_begin = known_epoch < self.states.leader_epoch[term.first]

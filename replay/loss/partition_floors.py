@@ -43,6 +43,7 @@ from replay.terms.premises import (
     Premise,
     earlier_leaders_unknown,
     is_passed_over,
+    keeps_old_epoch,
     may_have_restarted,
     membership,
 )
@@ -182,9 +183,8 @@ class PartitionFloors:
 
     def _kept_all(self, row: int) -> bool:
         own = self._winner(row)
-        kept = (
-            own.holds or own.but_for(NO_SIGN_OF_LIFE) or (self.terms.carries(row) and not self.terms.lost_inside(row))
-        )
+        kept = own.holds or own.but_for(NO_SIGN_OF_LIFE) or self.terms.carries(row)
+        kept &= not self.terms.lost_inside(row)
         return kept and not any(self._contradictions(row, own))
 
     def _is_seen_below(self, row: int, floor: Bound) -> bool:
@@ -408,6 +408,9 @@ class PartitionFloors:
             return OPEN, (earlier_leaders_unknown(self.facts, stretch),)
         if term is not None and not term.kept:
             return OPEN, (may_have_restarted(self.facts, term.first, term.leader),)
+        compared = [] if term is None or term.leader == winner else [(winner, row), (term.leader, term.first)]
+        if doubts := [premise for place in compared for premise in keeps_old_epoch(self.terms, *place)]:
+            return OPEN, tuple(doubts)
         leaders = self.terms.leaders(stretch)
         own = self.terms.term_at(row)
         once = own is not None and own.kept

@@ -124,11 +124,14 @@ class LeaderTerms(ReplicaLogs):
         return bool(self.begun_within(term.leader, term.first, term.end))
 
     def lost_inside(self, row: int) -> bool:
-        """Whether the leader of the row may have lost some of its log within its term and have served on: another
-        process of it registered there, and nothing shows that its log kept everything. Such a loss is of no
-        election."""
+        """Whether the leader of the row may have served on with less than it was elected with: another process of it
+        registered within its term, and nothing shows that its log kept everything. Such a loss is of no election. The
+        elected one may have been dead already: what it lost counts from its last sign of life on."""
         term = self.term_at(row)
-        return term is not None and not term.kept and self.led_in_two(term)
+        if term is None or not self.led_in_two(term):
+            return False
+        alive_ms = term.begin_ms if term.session is None else min(term.begin_ms, term.session.alive_until_ms)
+        return not (term.kept and self.kept_log(term.leader, term.session, alive_ms, term.end_ms))
 
     def kept_log(self, broker: int, session: Session | None, since_ms: int, until_ms: int) -> bool:
         """Whether its machine `ran_on`, and no start emptied the log, which was the partition's at since_ms. One does

@@ -76,7 +76,7 @@ def membership(terms: LeaderTerms, broker: int, row: int) -> Membership:
     """
     promised = _promised(terms, broker, row)
     found = promised if promised.holds else _kept(terms, broker, row) or promised
-    others = *_may_begin_above(terms, broker, row), *_was_not_cut(terms, broker, row)
+    others = *_may_begin_above(terms, broker, row), *keeps_old_epoch(terms, broker, row)
     return replace(found, premises=(*found.premises, *others))
 
 
@@ -254,7 +254,7 @@ def is_passed_over(terms: LeaderTerms, row: int) -> bool:
         return False
     was_member = (terms.places_of(leader)[row - 1 - terms.first] & states.holders[row - 1]).any()
     later = [term for term in terms.terms_within(row, terms.end) if term.first > row]
-    if later and was_member and not terms.facts.marked[row]:
+    if not later or (was_member and not terms.facts.marked[row]):
         return True
     following = next((term.leader for term in later if term.leader != leader), None)
     own = terms.places_of(leader if following is None else following)[row - terms.first]
@@ -312,7 +312,7 @@ def _may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Prem
             return
 
 
-def _was_not_cut(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
+def keeps_old_epoch(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
     """The premise that fails if the replica may still have what it had of an old epoch, because a leader that it has
     followed since, or its own log, lacked the line that says where the next one began (`may_not_cut`,
     `may_keep_its_own`)."""
