@@ -408,9 +408,6 @@ class PartitionFloors:
             return OPEN, (earlier_leaders_unknown(self.facts, stretch),)
         if term is not None and not term.kept:
             return OPEN, (may_have_restarted(self.facts, term.first, term.leader),)
-        compared = [] if term is None or term.leader == winner else [(winner, row), (term.leader, term.first)]
-        if doubts := [premise for place in compared for premise in keeps_old_epoch(self.terms, *place)]:
-            return OPEN, tuple(doubts)
         leaders = self.terms.leaders(stretch)
         own = self.terms.term_at(row)
         once = own is not None and own.kept
@@ -429,7 +426,10 @@ class PartitionFloors:
 
         end, doubted = shared_log(self.evidence, leaders, winner, int(epochs[-1]), once, is_its_first)
         if doubted is None:
-            return end, ()
+            is_same = end.value is None or term is None or term.leader == winner
+            compared = [] if is_same or term is None else [(winner, row), (term.leader, term.first)]
+            doubts = [premise for place in compared for premise in keeps_old_epoch(self.terms, *place)]
+            return (OPEN if doubts else end), tuple(doubts)
         if doubted < leaders.known_from:
             return end, (earlier_leaders_unknown(self.facts, stretch),)
         began = stretch + int(np.searchsorted(self.states.leader_epoch[stretch:row], doubted))
