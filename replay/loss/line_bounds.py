@@ -373,7 +373,7 @@ class LineReader:
         """
         session = term.session
         logged = None if session is None else self.terms.cluster.processes.get((term.leader, session.broker_epoch))
-        if session is None or logged is None or not self.terms.took_over(term):
+        if session is None or logged is None or not self.terms.took_over(term) or self.terms.led_in_two(term):
             return OPEN
         last_ms = self.last_heard_ms(session)
         if int(self.states.leader[row]) != term.leader and last_ms >= self.facts.timestamp_ms[row]:
