@@ -190,6 +190,16 @@ class LeaderTerms(ReplicaLogs):
                 found.append((row, leader))
         return found
 
+    @once_each
+    def elected_with_registration(self, broker: int) -> list[int]:
+        """The rows in which the broker was elected in the batch in which it registered: its stop was not clean, and 4.0
+        does not ask whether the last known leader may lead (KAFKA-19522, PartitionChangeBuilder.canElectLastKnownLeader
+        4.0.1; 4.1.0 does)."""
+        rows = np.arange(self.first, self.end)
+        rows = rows[self.facts.changes[rows] & (self.states.leader[rows] == broker)]
+        begun = [session.begin_batch for session in self.sessions.by_broker.get(broker, ())]
+        return rows[np.isin(self.facts.batch[rows], begun)].tolist()
+
     def carries(self, row: int) -> bool:
         """Whether the row's leader led last, and still had the log of the process that led.
 

@@ -215,10 +215,14 @@ def _of_its_log(terms: LeaderTerms, broker: int, rows: tuple[int, int, int]) -> 
     (joined, before, row), facts = rows, terms.facts
     since, batch = int(facts.batch[joined]), int(facts.batch[row])
     begun, times = terms.begun_by(broker, joined, row), facts.timestamp_ms[[joined, row]].tolist()
+    anew = next((at for at in reversed(terms.elected_with_registration(broker)) if joined < at < row), None)
     if begun and begun[-1].begin_batch == batch:
         yield Premise("not_held_registered_with_it", False, offset=batch, brokers=(broker,))
     elif not begun and not (facts.anchored[joined] and not facts.elr_on[joined]):
         yield Premise("premise_no_registration", True)
+    elif anew is not None:
+        # The controller struck it off, and elected it with the same record.
+        yield Premise("not_held_joined_without_leader", False, offset=int(facts.offset[anew]), brokers=(broker,))
     elif facts.elr_on[joined : before + 1].all() and not (begun and terms.cut_unasked(broker, *times)):
         # With ELR on, the controller removes a broker that restarted uncleanly from ISR and ELR.
         yield Premise("premise_clean_registration", True, offset=begun[-1].begin_batch if begun else since)

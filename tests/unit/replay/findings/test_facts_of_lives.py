@@ -30,7 +30,7 @@ LIVES = 16
 OF_RULES = {"contradicted_by_rules", "rule_change", "rule_trigger", "rule_no_trigger", "rule_known_bug"}
 OF_RULES |= {"rule_unexplained", "invariant_broken", "invariant_detail", "invariant_brokers", "invariant_rows"}
 # No life has these: tests/unit/replay/findings/test_replica_losses.py, tests/unit/replay/loss/test_verdict.py.
-RARE = {"mark_before", "mark_after", "not_held_joined_without_leader", "taken_in"}
+RARE = {"mark_before", "mark_after", "taken_in"}
 
 
 @dataclass(frozen=True)
@@ -229,6 +229,7 @@ CHECKS: dict[str, Callable[[Said], bool]] = {
     "premise_clean_registration": lambda s: s.registered(*s.since_joined())[-1].offset == s.offset,
     "premise_same_directory": lambda s: len(directories(s)) == 1,
     "restarted": lambda s: s.election["leader"] in s.elected_from["isr"],
+    "not_held_joined_without_leader": lambda s: s.before()["leader"] < 0 and s.at()["isr"] == [s.broker],
     "not_held_marked": lambda s: newly_marked(s) and s.offset == s.finding["election_offset"],
     "not_held_registered_with_it": lambda s: s.election["batch_base_offset"] in new_batches(s),
     "missing_log_end": lambda s: not is_exact(s),
