@@ -226,6 +226,10 @@ class _Partition(PartitionFloors):
         if not is_own_line or not self._took_in(row):
             return False
         run, elected_ms = (found["captured_at_ms"], read_by(found)), int(self.facts.timestamp_ms[row])
+        until_ms = run[1] + self.clock.error_ms
+        reads_again = self.cluster.may_have_new_copy(session.broker_id, elected_ms, until_ms)
+        if reads_again and not self._all_had_its_log(row, until_ms):
+            return False  # following one of them takes the line away, and the next process reads that it leads
         return self.terms.ran_on(session.broker_id, session, elected_ms, run[1], run)
 
     def _took_in(self, row: int) -> bool:
@@ -270,6 +274,17 @@ class _Partition(PartitionFloors):
         session = terms.session_at(winner, joined)
         is_kept = session is not None and terms.ran_on(winner, session, since_ms, elected_ms)
         return following if is_kept and self._took_in(row) else None
+
+    def _all_had_its_log(self, row: int, until_ms: int) -> bool:
+        """Whether all who led after the row's election, up to a time, had all of the log that its winner had begun to
+        lead with: following them took none of it."""
+        for following in self._led_from[bisect_right(self._led_from, row) :]:
+            if int(self.facts.timestamp_ms[following]) > until_ms:
+                break
+            if self._next_with_its_log(row) is None or self.terms.lost_inside(following):
+                return False
+            row = following
+        return True
 
     def _knows_by_ms(self, row: int, session: Session | None) -> int:
         """Since when the elected process certainly knew that it leads: its exporter shows a state that it cannot be
