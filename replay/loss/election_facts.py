@@ -309,7 +309,9 @@ class _Partition(PartitionFloors):
         since_ms = self._leads_by_ms(term) + (cut_ms if has_cut else PROPAGATION_MS)
         if has_cut and (term.session is None or term.session.alive_until_ms < since_ms):
             return OPEN
-        return log_start(self.evidence, term.leader, since_ms, elected_ms, self.clock)
+        alive_ms = -1 if term.session is None else term.session.alive_until_ms
+        led_until_ms = term.end_ms if term.unbroken else min(term.end_ms, alive_ms)
+        return log_start(self.evidence, term.leader, since_ms, led_until_ms, elected_ms, self.clock)
 
     def _began_at_0(self, row: int) -> bool:
         """Whether the winner's log began at 0 when it was elected: it wrote all lines of its leader-epoch-checkpoint

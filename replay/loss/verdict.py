@@ -42,7 +42,7 @@ class Election:
     one process led all of it. contradictions: what else in the lake contradicts the winner's log. doubts: why its log
     may differ from the partition's although their lines are the same. likely_floor: see
     `watermark_floor.likely_floor`.
-    log_start: where the last leader's log began, as read in its term or after it.
+    log_start: where the last leader's log began, as its exporter showed in its term, or a file that or later.
     logged: what brokers' own log lines say of it. by_members: a ceiling by what members of the ISR kept.
     is_passed_over: see `premises`.
     """

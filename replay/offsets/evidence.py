@@ -6,7 +6,7 @@ purpose: a value that cannot be ordered in time against an election proves nothi
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import itemgetter
@@ -317,12 +317,15 @@ def running_log_ends(evidence: Evidence, broker: int, after_ms: int, before_ms: 
     return [s for s in inside if clock.surely_after(s.row, after_ms) and clock.surely_before(s.row, before_ms)]
 
 
-def _highest(rows: Sequence[Row], name: str, after_ms: int, before_ms: int, clock: Clock) -> Bound:
-    """The highest value of a column that was read between two times. rows: in order of capture."""
+def _between(rows: Sequence[Row], after_ms: int, before_ms: int, clock: Clock) -> Iterator[Row]:
+    """The rows that were certainly read between two times. rows: in order of capture."""
     first = bisect_right(rows, after_ms, key=lambda r: r["captured_at_ms"])
     end = bisect_left(rows, before_ms, key=lambda r: r["captured_at_ms"])
-    inside = (r for r in rows[first:end] if clock.surely_after(r, after_ms) and clock.surely_before(r, before_ms))
-    best = max(inside, key=itemgetter(name), default=None)
+    return (r for r in rows[first:end] if clock.surely_after(r, after_ms) and clock.surely_before(r, before_ms))
+
+
+def _highest(rows: Iterable[Row], name: str) -> Bound:
+    best = max(rows, key=itemgetter(name), default=None)
     return Bound(best[name], best) if best else OPEN
 
 
@@ -334,12 +337,19 @@ def old_log_floor(evidence: Evidence, term: tuple[int, int, int] | None, clock: 
     if term is None:
         return OPEN
     leader, begin_ms, end_ms = term
-    return _highest(evidence.log_ends.get(leader, []), "log_end_offset", begin_ms + PROPAGATION_MS, end_ms, clock)
+    rows = _between(evidence.log_ends.get(leader, []), begin_ms + PROPAGATION_MS, end_ms, clock)
+    return _highest(rows, "log_end_offset")
 
 
-def log_start(evidence: Evidence, broker: int, after_ms: int, before_ms: int, clock: Clock) -> Bound:
-    """The highest log start of the broker's log that was read between two times."""
-    return _highest(evidence.log_starts.get(broker, []), "log_start_offset", after_ms, before_ms, clock)
+def log_start(evidence: Evidence, broker: int, after_ms: int, led_until_ms: int, before_ms: int, clock: Clock) -> Bound:
+    """The highest log start of the broker's log that was read between two times; of an exporter: while the broker led.
+
+    Later its retention deletes what other replicas may keep: it does in every log, whoever leads, but whole segments.
+    The file of log starts has only those inside a segment, as a leader's client asked for (LogManager.cleanupLogs,
+    checkpointLogStartOffsetsInDir, 3.9.1 to 4.3.1)."""
+    rows = _between(evidence.log_starts.get(broker, []), after_ms, before_ms, clock)
+    own = (r for r in rows if r["source"] not in METRICS or clock.surely_before(r, led_until_ms))
+    return _highest(own, "log_start_offset")
 
 
 def last_seen(evidence: Evidence, broker: int, before_ms: int, clock: Clock) -> Replica | None:

@@ -194,8 +194,9 @@ def _value(word: str) -> Row:
     if name in ("isr", "under"):
         gauge = {"in_sync_replicas_count": int(value)} if name == "isr" else {"under_min_isr": value == "1"}
         return {"source": "jmx_exporter", **gauge}
-    column = {"hw": "high_watermark", "leo": "log_end_offset", "start": "log_start_offset"}[name]
-    source = {"hw": "replication_offset", "leo": "jmx_exporter", "start": "log_start_offset"}[name]
+    starts = {"start": "log_start_offset", "begin": "log_start_offset"}
+    column = {"hw": "high_watermark", "leo": "log_end_offset", **starts}[name]
+    source = {"hw": "replication_offset", "start": "log_start_offset"}.get(name, "jmx_exporter")
     return {"source": source, column: int(value)}
 
 
