@@ -21,13 +21,13 @@ DISK_COPY_MS = 1_500
 
 
 class Captures(Sessions):
-    """rows: everything that was read so far. logs_read: by path, (ms, the records of that broker's log) when it was.
-    readings: of boot ids."""
+    """rows: everything that was read so far. logs_read: by path, (ms, the records of that broker's log, the offsets of
+    what the cleaner removed from it) when it was. readings: of boot ids."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.rows: list[Row] = []
-        self.logs_read: dict[str, tuple[int, list[int]]] = {}
+        self.logs_read: dict[str, tuple[int, list[int], frozenset[int]]] = {}
         self.readings: list[Reading] = []
         self._rounds = 0
         self._chance = random.Random(setup.seed)  # a life that is kept goes as it went before clients asked
@@ -77,7 +77,7 @@ class Captures(Sessions):
         folder += "/t-0" if source in ("leader_epoch", "replica_segment") else ""
         row["path"] = f"{common['path']}/b{broker.id}/{folder}/{source}"
         self.rows.append(row)
-        self.logs_read[row["path"]] = self.events.now, broker.log.records
+        self.logs_read[row["path"]] = self.events.now, broker.log.records, broker.log.compacted
         return row
 
     def _read_boot_id(self, broker: Broker, common: Row) -> None:

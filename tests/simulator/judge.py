@@ -1,7 +1,7 @@
 """Verdicts compared with the truth of lives."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -172,19 +172,28 @@ def replica_lies(each: Life, findings: Iterable[Row]) -> Iterator[tuple[int, str
         if finding["verdict"] != "proven" or not all(e["path"] in world.logs_read for e in shown):
             continue
         reason = {statement["code"]: statement for statement in finding["reason"]}
-        begin_ms, before = world.logs_read[shown[0]["path"]]
+        broker, (begin_ms, before, _) = shown[0]["broker_id"], world.logs_read[shown[0]["path"]]
         later = [(e, *world.logs_read[e["path"]]) for e in shown[1:]]
-        # An exporter's text is read for some time: its log end may be a little older than the log.
-        logs = [log[: int(e["value"])] if e["role"] == "after" else log for e, _, log in later]
-        lost, end_ms = shown[0]["value"] - min(common(before, log) for log in logs), max(at_ms for _, at_ms, _ in later)
+        end_ms = max(at_ms for _, at_ms, *_ in later)
+        own = any(b == broker and begin_ms <= at_ms <= end_ms for at_ms, b in world.setbacks)
+        # An exporter's text is read for some time: its log end may be a little older than the log. What the cleaner had
+        # removed from its leader's log does not come back to one that lost it.
+        logs = (
+            log[: e["value"]] if e["role"] == "after" else without(log, gone, e["value"]) if own else log
+            for e, _, log, gone in later
+        )
+        lost = shown[0]["value"] - min(common(before, log) for log in logs)
         if not lost >= reason["tail_lost"]["value"] > 0:
             yield finding["end_offset"], REPLICA, f"{lost} of the log's end, not {reason['tail_lost']['value']}"
-        broker, restarted = shown[0]["broker_id"], reason.get("leader_restarted", {}).get("brokers", [])
-        set_back = (
-            b in restarted or (b == broker and at_ms >= begin_ms) for at_ms, b in world.setbacks if at_ms <= end_ms
-        )
-        if "no_election_explains" in reason and not any(set_back):
+        restarted = reason.get("leader_restarted", {}).get("brokers", [])
+        by_leader = any(b in restarted and at_ms <= end_ms for at_ms, b in world.setbacks)
+        if "no_election_explains" in reason and not (own or by_leader):
             yield finding["end_offset"], REPLICA, f"nothing set {[broker, *restarted]} back until {end_ms}"
+
+
+def without(log: list[int], gone: Collection[int], start: int) -> list[int]:
+    """The log without the records from an offset on that are gone: no record has the number in their place."""
+    return [-1 if offset >= start and offset in gone else record for offset, record in enumerate(log)]
 
 
 def within(value: int, low: int | None, high: int | None) -> bool:
