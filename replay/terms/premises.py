@@ -250,15 +250,22 @@ def is_passed_over(terms: LeaderTerms, row: int) -> bool:
     whose leader anybody reaches. If another member of ISR or ELR leads next, as far as is known, nothing is lost: that
     one has followed nobody since, and lacks nothing for what the elected broker's next process had lost."""
     states, leader, own = terms.states, int(terms.states.leader[row]), terms.term_at(row)
-    # What an earlier epoch of the term shows is not of the process that was elected again.
+    # What another epoch of the term shows is not of the process that was elected in this one.
     lasted_ms = int(terms.facts.until_ms[row] - terms.facts.timestamp_ms[row])
     had_time = lasted_ms >= PROPAGATION_MS or not terms.facts.closed[row]
     is_alive = had_time and _alive(terms, leader, row).holds
-    if own is None or is_alive or (row == own.first and terms.learned(own)):
+    if own is None or is_alive:
         return False
     was_member = (terms.places_of(leader)[row - 1 - terms.first] & states.holders[row - 1]).any()
+    is_member = bool(was_member) and not terms.facts.marked[row]
+    # What a member lacks that learned of a later epoch only counts with the election that began that one. The change
+    # that ends an epoch of the term may have been requested by its leader.
+    after = row + int(np.searchsorted(states.leader_epoch[row : own.end], states.leader_epoch[row], "right"))
+    shown = replace(own, end=min(after + 1, own.end), end_ms=int(terms.facts.until_ms[row])) if is_member else own
+    if row == own.first and terms.learned(shown):
+        return False
     later = [term for term in terms.terms_within(row, terms.end) if term.first > row]
-    if not later or (was_member and not terms.facts.marked[row]):
+    if not later or is_member:
         return True
     following = next((term.leader for term in later if term.leader != leader), None)
     own = terms.places_of(leader if following is None else following)[row - terms.first]
