@@ -243,8 +243,20 @@ class _Partition:
         leader-epoch-checkpoint contained it, or the replica had settled. -1: none is known."""
         read = drop.before["captured_at_ms"] - self.clock.error_ms
         lines = self.evidence.epoch_rows.get(drop.broker, [])
-        known = [r["leader_epoch"] for r in lines if self.clock.surely_before(r, read)]
-        return int(max([*known, self._settled(drop)]))
+        known = (r for r in lines if self.clock.surely_before(r, read) and not self._may_have_forgotten(drop, r))
+        return int(max([*(r["leader_epoch"] for r in known), self._settled(drop)]))
+
+    def _may_have_forgotten(self, drop: Drop, line: Row) -> bool:
+        """Whether a process that registered between a line of the replica and the first reading may have led an older
+        epoch anew in its own eyes: that takes the line away, and then the replica truncates although it had followed
+        that epoch (LeaderEpochFileCache.assign, AbstractFetcherThread.getOffsetTruncationState, 3.9.1 to 4.3.1)."""
+        since_ms, until_ms = line["captured_at_ms"] - self.clock.error_ms, read_by(drop.before) + self.clock.error_ms
+        first = next((r for r in self.led if r["leader"] == drop.broker), None)
+        if first is None or first["leader_epoch"] >= line["leader_epoch"]:
+            return False
+        begun = (s.timestamp_ms for s in self.cluster.brokers.restarts(drop.broker, first["offset"]))
+        again = any(since_ms <= at <= until_ms for at in begun)
+        return again and not kept_its_end(self.cluster, drop.broker, since_ms, until_ms)
 
     def _settled(self, drop: Drop) -> int:
         """The leader epoch under which the replica had been in sync, on a running broker, for `settled_ms` at the
