@@ -31,7 +31,7 @@ from replay.offsets.partition_rows import evidence_of
 from replay.terms.read_again import kept_its_end
 from replay.terms.replica_logs import NO_DIRECTORY, settled_ms
 
-_RULE_VERSION = 10
+_RULE_VERSION = 11
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Captures(Sessions):
         for broker in self.brokers.values():
             at = [self.random(0, takes_ms) for _ in range(5)]
             after = self.events.after
-            after(int(self.own_rng.random() * takes_ms), self._read_boot_id, broker, read)
+            after(int(self.own_rng.random() * takes_ms), self._read_boot_id, broker, read, broker.boots)
             after(at[0], self._read_marks, broker, common)
             after(at[1], self._read_epochs, broker, common)
             after(at[2], self._read_recovery_point, broker, common, at[3] - at[2])
@@ -80,13 +80,20 @@ class Captures(Sessions):
         self.logs_read[row["path"]] = self.events.now, broker.log.records, broker.log.compacted
         return row
 
-    def _read_boot_id(self, broker: Broker, common: Row) -> None:
-        """The machine may run without the process, or be off until somebody starts both."""
+    def _read_boot_id(self, broker: Broker, common: Row, boots: int) -> None:
+        """The machine may run without the process, or be off until somebody starts both. boots: as the round began."""
         if broker.process is not None or self.own_rng.random() < 0.5:
             boot_id, at_ms, takes_ms = f"{broker.id}-{broker.boots}", common["captured_at_ms"], common["uncertainty_ms"]
             uptime_ms = (self.events.now - broker.booted_ms) // 1_000 * 1_000
             booted_by_ms = at_ms + takes_ms - uptime_ms if self.setup.seed % 3 else None
-            self.readings.append(Reading(broker.id, boot_id, at_ms, takes_ms, booted_by_ms))
+            reading = Reading(broker.id, boot_id, at_ms, takes_ms, booted_by_ms)
+            ended_ms = at_ms - self.setup.skew_ms(1) + takes_ms
+            self.events.after(ended_ms - self.events.now, self._end_round, broker, boots, reading)
+
+    def _end_round(self, broker: Broker, boots: int, reading: Reading) -> None:
+        """A round is one process on the node, which ends with its machine (jobs/collect/node.sh)."""
+        if broker.boots == boots:
+            self.readings.append(reading)
 
     def _read_marks(self, broker: Broker, common: Row) -> None:
         marks = broker.disk.marks
