@@ -28,24 +28,10 @@ def _events(lives: Sequence[Life], lifetimes: pa.Table) -> pa.Table:
     parts = []
     for is_complete in (True, False):
         chosen = [each for each in lives if (each.gap is None) == is_complete]
-        lines = [row for each in chosen for row in timed(each) if row["kind"] in KINDS or row["topic_id"] is not None]
+        lines = [row for each in chosen for row in each.lines if row["kind"] in KINDS or row["topic_id"] is not None]
         if lines:
             parts.append(events_with_topic_ids(table_of(lines, BROKER_LOG_EVENTS), lifetimes, is_complete))
     return pa.concat_tables(parts) if parts else BROKER_LOG_EVENTS.empty_table()
-
-
-def timed(each: Life) -> Iterator[dict[str, Any]]:
-    """The life's lines, without times of brokers whose clocks they show to be behind: one is older than the record of
-    the state that it is about. The product finds such clocks by its anchors (jobs/detect/anchors.sql)."""
-    error_ms = each.setup.clock_error_ms
-    written_ms = {row["partition_epoch"]: row["timestamp_ms"] - error_ms for row in each.history if not row["removed"]}
-    behind = {
-        row["node_id"]
-        for row in each.lines
-        if row["logged_at_utc_ms"] is not None and row["logged_at_utc_ms"] < written_ms.get(row["partition_epoch"], 0)
-    }
-    for row in each.lines:
-        yield {**row, "logged_at_utc_ms": None} if row["node_id"] in behind else row
 
 
 def registration_mismatches(lives: Sequence[Life], history: pa.Table) -> Iterator[list[dict[str, Any]]]:

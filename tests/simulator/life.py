@@ -2,6 +2,7 @@
 cluster, to be judged at once."""
 
 import random
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -248,7 +249,8 @@ class Life:
             return self.kept_lines or []
         world = self.world
         of_partition = lines_left(world.logged, world.crashes, self.setup, self.logs)
-        return of_partition + session_lines.rows(world.of_sessions, len(world.logged), self.setup, self.logs)
+        of_sessions = session_lines.rows(world.of_sessions, len(world.logged), self.setup, self.logs)
+        return _timed(of_partition + of_sessions, self.history, self.setup.clock_error_ms)
 
     @property
     def readings(self) -> list[Reading]:
@@ -348,6 +350,22 @@ def history_of(lives: Iterable[Life]) -> pa.Table:
 
 def _boot_rows(each: Life) -> list[Row]:
     return [{"node_id": r.broker, **r._asdict(), "local_disks": True} for r in each.readings]
+
+
+def _timed(lines: list[Row], history: Iterable[Row], error_ms: int) -> list[Row]:
+    """The lines, without times of brokers whose clocks they show to have been set back, from when that may have been:
+    one is older than the record of the state that it is about, and there is a newest one before it. The product finds
+    such clocks by its anchors (jobs/detect/anchors.sql)."""
+    written_ms = {row["partition_epoch"]: row["timestamp_ms"] - error_ms for row in history if not row["removed"]}
+    newest, since = dict[int, tuple[int, int]](), dict[int, int]()
+    for row in sorted(lines, key=itemgetter("position")):
+        node, at_ms = row["node_id"], row["logged_at_utc_ms"]
+        if at_ms is not None and node not in since:
+            if at_ms < written_ms.get(row["partition_epoch"], 0):
+                since[node] = newest.get(node, (0, -1))[1] + 1
+            newest[node] = max(newest.get(node, (0, -1)), (at_ms, row["position"]))
+    unknown = {"logged_at_utc_ms": None}
+    return [{**row, **unknown} if row["position"] >= since.get(row["node_id"], sys.maxsize) else row for row in lines]
 
 
 def _gone(each: Life) -> list[Row]:
