@@ -264,8 +264,8 @@ class LineReader:
         if self.facts.anchored[self.facts.stretch[row]] or any(self.terms.broken_within(row)):
             return OPEN
         since = self._all_in_agreement(winner, row)
-        leaders = [(winner, row), *((t.leader, t.first) for t in self.terms.terms_within(since, row))]
-        if any(premise for place in leaders for premise in keeps_old_epoch(self.terms, *place)):
+        leaders = {**{term.leader: term.first for term in self.terms.terms_within(since, row)}, winner: row}
+        if any(premise for place in leaders.items() for premise in keeps_old_epoch(self.terms, *place)):
             return OPEN
         values = [end.value]
         for later in self.terms.terms_within(since + 1, row):
