@@ -426,8 +426,9 @@ class PartitionFloors:
 
         end, doubted = shared_log(self.evidence, leaders, winner, int(epochs[-1]), once, is_its_first)
         if doubted is None:
-            is_same = end.value is None or term is None or term.leader == winner
-            compared = [] if is_same or term is None else [(winner, row), (term.leader, term.first)]
+            if end.value is None or term is None or term.leader == winner:
+                return end, ()
+            compared = (winner, row), (term.leader, term.first)
             doubts = [premise for place in compared for premise in keeps_old_epoch(self.terms, *place)]
             return (OPEN if doubts else end), tuple(doubts)
         if doubted < leaders.known_from:
