@@ -29,7 +29,6 @@ from replay.partitions.windows import build_windows
 from replay.terms.facts import StateFacts, after_old_log_ends, after_restarts, facts_of, from_elr
 from replay.terms.leader_terms import LeaderTerms
 from replay.terms.liveness import Sessions, sessions_of
-from replay.terms.premises import EPOCH_LINES, LOG_START
 from replay.terms.read_again import is_first
 from replay.terms.replica_logs import Recorded, settled_ms
 
@@ -277,7 +276,7 @@ def _steady(facts: ElectionFacts, broker: int, since_ms: int, cluster: ClusterFa
         session is not None
         and session.was_alone_until(elected_ms)
         and cluster.brokers.steady(broker, since_ms, elected_ms)
-        and not facts.membership(broker).failing & {LOG_START, EPOCH_LINES}
+        and not facts.membership(broker).may_differ
     )
 
 

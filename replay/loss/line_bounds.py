@@ -23,7 +23,7 @@ from replay.offsets.watermark_floor import Report
 from replay.terms.facts import TOPIC
 from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 from replay.terms.liveness import Session
-from replay.terms.premises import LOG_START, NO_SIGN_OF_LIFE, keeps_old_epoch, membership
+from replay.terms.premises import LOG_START, NO_SIGN_OF_LIFE, membership
 from replay.terms.read_again import none_began
 
 LOGGED_FLOOR, LOGGED_CUT, LOGGED_SHRINK = "floor_logged", "floor_logged_truncation", "floor_logged_shrink"
@@ -264,9 +264,6 @@ class LineReader:
         if self.facts.anchored[self.facts.stretch[row]] or any(self.terms.broken_within(row)):
             return OPEN
         since = self._all_in_agreement(winner, row)
-        leaders = {**{term.leader: term.first for term in self.terms.terms_within(since, row)}, winner: row}
-        if any(premise for place in leaders.items() for premise in keeps_old_epoch(self.terms, *place)):
-            return OPEN
         values = [end.value]
         for later in self.terms.terms_within(since + 1, row):
             rows = range(max(later.first, since + 1), min(later.end, row))

@@ -43,7 +43,6 @@ from replay.terms.premises import (
     Premise,
     earlier_leaders_unknown,
     is_passed_over,
-    keeps_old_epoch,
     may_have_restarted,
     membership,
 )
@@ -384,6 +383,8 @@ class PartitionFloors:
             return step
         bounds = self.reader.bounds(row)
         if not self._kept_all(row):
+            if self._winner(row).may_differ:
+                return step
             return replace(step, survives=higher(self._shared_log(row)[0], bounds.shared))
         if is_passed_over(self.terms, row):
             return replace(step, carries=True)
@@ -426,11 +427,7 @@ class PartitionFloors:
 
         end, doubted = shared_log(self.evidence, leaders, winner, int(epochs[-1]), once, is_its_first)
         if doubted is None:
-            if end.value is None or term is None or term.leader == winner:
-                return end, ()
-            compared = (winner, row), (term.leader, term.first)
-            doubts = [premise for place in compared for premise in keeps_old_epoch(self.terms, *place)]
-            return (OPEN if doubts else end), tuple(doubts)
+            return end, ()
         if doubted < leaders.known_from:
             return end, (earlier_leaders_unknown(self.facts, stretch),)
         began = stretch + int(np.searchsorted(self.states.leader_epoch[stretch:row], doubted))

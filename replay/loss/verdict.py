@@ -25,10 +25,10 @@ from replay.offsets.evidence import (
     old_log_floor,
     read_by,
 )
-from replay.terms.premises import EPOCH_LINES, LOG_START, NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
+from replay.terms.premises import NO_MEMBER, OLD_LOG_ENDS, Membership, Premise
 
 RULE = "hwm_regression"
-RULE_VERSION = 29
+RULE_VERSION = 30
 BOUNDS = Premise("bounds_contradict", False)
 
 
@@ -135,7 +135,7 @@ def judge(
     log_end_min = higher(log_end_min, election.logged.shared)
     if _lacks(log_end_min, log_end_max):
         log_end_min, log_end_max, contradict = OPEN, OPEN, [BOUNDS]
-    elif any(premise.code in (LOG_START, EPOCH_LINES) for premise in election.membership.premises):
+    elif election.membership.may_differ:
         log_end_min = OPEN
     loss_min = 0 if election.is_passed_over else _lacks(floor, log_end_max)
     loss_max = None

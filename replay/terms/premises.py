@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from replay.arrow.once import once_each
 from replay.offsets.evidence import PROPAGATION_MS
 from replay.terms.epoch_lines import may_keep_its_own, may_not_cut
 from replay.terms.facts import StateFacts
@@ -60,6 +61,11 @@ class Membership:
         """The codes of the premises that fail."""
         return {p.code for p in self.premises if not p.holds}
 
+    @property
+    def may_differ(self) -> bool:
+        """Whether its log may hold other records than the partition's although their lines of leader epochs agree."""
+        return bool(self.failing & {LOG_START, EPOCH_LINES})
+
     def but_for(self, *codes: str) -> bool:
         """Whether it was a member, and of all premises only these may fail. But for NO_SIGN_OF_LIFE: whoever is reached
         as the leader that was elected held everything; it may have been dead, and then nobody is reached."""
@@ -76,7 +82,7 @@ def membership(terms: LeaderTerms, broker: int, row: int) -> Membership:
     """
     promised = _promised(terms, broker, row)
     found = promised if promised.holds else _kept(terms, broker, row) or promised
-    others = *_may_begin_above(terms, broker, row), *keeps_old_epoch(terms, broker, row)
+    others = *_may_begin_above(terms, broker, row), *_old_epochs(terms, broker, row)
     return replace(found, premises=(*found.premises, *others))
 
 
@@ -323,10 +329,24 @@ def _may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Prem
             return
 
 
-def keeps_old_epoch(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
-    """The premise that fails if the replica may still have what it had of an old epoch, because a leader that it has
-    followed since, or its own log, lacked the line that says where the next one began (`may_not_cut`,
-    `may_keep_its_own`)."""
+def _old_epochs(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
+    """The premises that fail if the replica's log may still have what it had of an old epoch, or that of a leader
+    before it in the known history, whose log it was to have."""
+    yield from _keeps_old_epoch(terms, broker, row)
+    yield from (premise for led, premise in _led_with_old_epoch(terms, int(terms.facts.stretch[row])) if led < row)
+
+
+@once_each
+def _led_with_old_epoch(terms: LeaderTerms, first: int) -> list[tuple[int, Premise]]:
+    """(row, premise) in which each leader began to lead whose log may have kept an old epoch, in the history that is
+    known since row `first`."""
+    began = [(term.first, term.leader) for term in terms.terms_within(first, terms.end)]
+    return [(row, premise) for row, leader in began for premise in _keeps_old_epoch(terms, leader, row)]
+
+
+def _keeps_old_epoch(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
+    """The premise that fails if that one log may have kept it: a leader that the broker has followed since, or its own
+    log, lacked the line that says where the next epoch began (`may_not_cut`, `may_keep_its_own`)."""
     for led, leader in reversed(may_not_cut(terms, broker)):
         if led < row and _was_away(terms, broker, led, row):
             yield Premise(EPOCH_LINES, False, offset=int(terms.facts.offset[led]), brokers=(leader,))
