@@ -33,6 +33,7 @@ from replay.terms.facts import TOPIC
 from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 from replay.terms.liveness import Session
 from replay.terms.premises import (
+    EPOCH_LINES,
     LOG_START,
     NO_MEMBER,
     Membership,
@@ -104,6 +105,7 @@ class _Partition(PartitionFloors):
             if self._began_at_0(row):
                 winner = replace(winner, premises=[p for p in winner.premises if p.code != LOG_START])
             log_end_min, doubts = self._shared_log(row)
+            doubts += tuple(premise for premise in winner.premises if premise.code == EPOCH_LINES)
             election = self._election(row, term, winner, doubts)
             log_end_max, floor = self._log_end_max(row), floor_before.get(row, OPEN)
             judgement = judge(election, self.evidence, floor, log_end_min, log_end_max, self.clock)

@@ -37,6 +37,7 @@ from replay.offsets.watermark_floor import EpochsShown, LeaderChange, Report, fl
 from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 from replay.terms.liveness import Session
 from replay.terms.premises import (
+    EPOCH_LINES,
     NO_MEMBER,
     NO_SIGN_OF_LIFE,
     Membership,
@@ -383,7 +384,7 @@ class PartitionFloors:
             return step
         bounds = self.reader.bounds(row)
         if not self._kept_all(row):
-            if self._winner(row).may_differ:
+            if EPOCH_LINES in self._winner(row).failing:
                 return step
             return replace(step, survives=higher(self._shared_log(row)[0], bounds.shared))
         if is_passed_over(self.terms, row):
