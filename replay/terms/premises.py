@@ -6,8 +6,10 @@ does not contradict it. Each premise is data. One that fails, or that the eviden
 conclude.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -331,9 +333,10 @@ def _may_begin_above(terms: LeaderTerms, broker: int, row: int) -> Iterator[Prem
 
 def _old_epochs(terms: LeaderTerms, broker: int, row: int) -> Iterator[Premise]:
     """The premises that fail if the replica's log may still have what it had of an old epoch, or that of a leader
-    before it in the known history, whose log it was to have."""
+    before it in the known history, whose log it was to have: of the last one."""
     yield from _keeps_old_epoch(terms, broker, row)
-    yield from (premise for led, premise in _led_with_old_epoch(terms, int(terms.facts.stretch[row])) if led < row)
+    led = _led_with_old_epoch(terms, int(terms.facts.stretch[row]))
+    yield from (premise for _, premise in led[: bisect_left(led, row, key=itemgetter(0))][-1:])
 
 
 @once_each
