@@ -136,7 +136,7 @@ class _Partition(PartitionFloors):
             first_words=(words := self.reader.first_words(row)),
             fetched=frozenset() if term is None else self._fetched(term, row, words),
             was_alone=term is not None and self._was_alone(term, row),
-            stopped_in_order=term is not None and term.session is not None and term.session.shutdown_ms is not None,
+            stopped_in_order=term is not None and term.session is not None and term.session.shutdown_batch is not None,
         )
 
     def _fetched(self, term: LeaderTerm, row: int, brokers: Iterable[int]) -> frozenset[int]:

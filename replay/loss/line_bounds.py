@@ -387,7 +387,7 @@ class LineReader:
         one that gets a signal may run on and log nothing. But once it has asked for its controlled shutdown, it follows
         no leader that has not taken it in (ReplicaManager.applyLocalFollowersDelta, 3.9.1 to 4.3.1)."""
         logged = self.terms.cluster.processes.get((session.broker_id, session.broker_epoch))
-        if logged is None or (logged.signalled and session.shutdown_ms is None):
+        if logged is None or (logged.signalled and session.shutdown_batch is None):
             return INT64_MAX
         return max(session.alive_until_ms, logged.last_ms + self.terms.cluster.clock.error_ms)
 

@@ -84,10 +84,11 @@ class LeaderTerms(ReplicaLogs):
         session, begin_ms = self.session_at(leader, first), int(facts.timestamp_ms[first])
         unbroken = False
         if session is not None and known:
-            # It ran until it asked for its controlled shutdown, whenever that was; since then it no longer leads. But
-            # 4.0 elects one that has asked, and may have died since (KAFKA-19522).
-            asked_ms = -1 if session.shutdown_ms is None else session.shutdown_ms
-            unbroken = asked_ms > begin_ms or session.was_alone_until(end_ms)
+            # It ran when it asked for its controlled shutdown, and that event took the lead from it. It may lead on, or
+            # again, and have died since: of a large event the controller may write the first batches and fail
+            # (QuorumController.appendRecords, 3.9.1 to 4.3.1), and 4.0 elects one that has asked (KAFKA-19522).
+            ended_in = int(self.cluster.split.begin_of(facts.batch[[end]])[0])
+            unbroken = ended_in == session.shutdown_batch or session.was_alone_until(end_ms)
             # Its .kafka_cleanshutdown was found after the term: nothing started since (Kafka deletes it at a start).
             if (found_ms := self.stopped.get((leader, session.broker_epoch))) is not None:
                 later = self.sessions.begun(leader, session.begin_batch)

@@ -35,7 +35,7 @@ class Session:
 
     registered: the log shows the registration; otherwise a snapshot does, and the session begins with the snapshot.
     end_batch: of the record that ended it for good (another registration or an unregistration); None if none did.
-    shutdown_ms: when it asked for a controlled shutdown from which it never came back; None if it did not.
+    shutdown_batch: in which it asked for a controlled shutdown from which it never came back; None if in none.
     alive_until_ms: its process ran until then. alone_until_ms: until then no other process of the broker can have run,
     so that its log and its files are as that process left them. newest_level: the newest metadata.version that it
     supports, as a feature level; None if the registration does not show it. log_dirs: ids of
@@ -48,7 +48,7 @@ class Session:
     begin_ms: int
     registered: bool
     end_batch: int | None
-    shutdown_ms: int | None
+    shutdown_batch: int | None
     alive_until_ms: int
     newest_level: int | None
     log_dirs: frozenset[str] | None = None
@@ -232,7 +232,7 @@ def _sessions(
             begin_ms=first.timestamp_ms,
             registered=not first.anchored,
             end_batch=later.batch_base_offset if later else None,
-            shutdown_ms=left.timestamp_ms if left else None,
+            shutdown_batch=left.batch_base_offset if left else None,
             alive_until_ms=alive,
             newest_level=first.newest_level,
             log_dirs=None if first.log_dirs is None else frozenset(first.log_dirs),

@@ -17,6 +17,7 @@ the brokers' sessions as in tests/support/scenario.py, in the order of their off
     threads 1:4,3:4     request threads by broker
     machine 1 a@8 a@95  its boot id at these seconds; `machine 1 -@95 booted=8 disks`: none, its boot time, local disks
     ran 3 until 19 next 54-90 quiet 80 signal 18     a LoggedProcess; `ran 1/90`: of the registration at 90
+    split 61 60         the batch at 61 goes on with the event of the one at 60
     fail-over 22-27; topic t; tiered, compacted (tiered ?: any may be); refused; error 6500; session 0
     interval 120000; lag 80000; log-end 70 (?: not known); disk-error 1@49 (1@?: in no known zone)
     apart 1             the metadata log of broker 1 is in a directory of its own
@@ -34,10 +35,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from replay.cluster.boots import BootReading, LoggedProcess
+from replay.cluster.broker_events import SplitEvents
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.configs import (
     BROKER,
@@ -214,6 +217,8 @@ def _facts(items: list[str]) -> Iterator[tuple[str, Any]]:
                 found["zookeeper"] = int(words[0])
             case "apart":
                 found["metadata_apart"] = frozenset({int(words[0])})
+            case "split":
+                found["split"] = SplitEvents(*(np.array([int(word)]) for word in words))
             case "threads":
                 pairs = (pair.split(":") for pair in words[0].split(","))
                 found["request_threads"] = {int(broker): int(number) for broker, number in pairs}
