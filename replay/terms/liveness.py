@@ -63,8 +63,8 @@ class Session:
 
     @property
     def has_one_directory(self) -> bool:
-        """Whether it has one log directory: those that register none have no more (JBOD needs KIP-858)."""
-        return len(self.log_dirs or ()) <= 1
+        """Whether it has one log directory: those that register none may have several (KafkaConfig, 3.6.2)."""
+        return len(self.log_dirs or ()) == 1
 
     def shows_end_of(self, earlier: "Session") -> bool:
         """Whether the earlier session's process had ended when this one registered: it may run on beside one on another
