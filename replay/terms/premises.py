@@ -14,6 +14,7 @@ from operator import itemgetter
 import numpy as np
 
 from replay.arrow.once import once_each
+from replay.arrow.ragged import INT64_MAX
 from replay.offsets.evidence import PROPAGATION_MS
 from replay.terms.epoch_lines import may_keep_its_own, may_not_cut
 from replay.terms.facts import StateFacts
@@ -258,17 +259,22 @@ def is_passed_over(terms: LeaderTerms, row: int) -> bool:
     whose leader anybody reaches. If another member of ISR or ELR leads next, as far as is known, nothing is lost: that
     one has followed nobody since, and lacks nothing for what the elected broker's next process had lost."""
     states, leader, own = terms.states, int(terms.states.leader[row]), terms.term_at(row)
+    if own is None:
+        return False
     # What another epoch of the term shows is not of the process that was elected in this one.
     lasted_ms = int(terms.facts.until_ms[row] - terms.facts.timestamp_ms[row])
     had_time = lasted_ms >= PROPAGATION_MS or not terms.facts.closed[row]
-    is_alive = had_time and _alive(terms, leader, row).holds
-    if own is None or is_alive:
+    after = row + int(np.searchsorted(states.leader_epoch[row : own.end], states.leader_epoch[row], "right"))
+    # Nobody reaches one that was elected while it was fenced, before it is unfenced (4.0: KAFKA-19522).
+    until_batch = int(terms.facts.batch[after]) if after < terms.end else INT64_MAX
+    is_reached = terms.cluster.brokers.was_active(leader, int(terms.facts.batch[row]), until_batch)
+    is_alive = had_time and is_reached and _alive(terms, leader, row).holds
+    if is_alive:
         return False
     was_member = (terms.places_of(leader)[row - 1 - terms.first] & states.holders[row - 1]).any()
     is_member = bool(was_member) and not terms.facts.marked[row]
     # What a member lacks that learned of a later epoch only counts with the election that began that one. The change
     # that ends an epoch of the term may have been requested by its leader.
-    after = row + int(np.searchsorted(states.leader_epoch[row : own.end], states.leader_epoch[row], "right"))
     shown = replace(own, end=min(after + 1, own.end), end_ms=int(terms.facts.until_ms[row])) if is_member else own
     if row == own.first and terms.learned(shown):
         return False
