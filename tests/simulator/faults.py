@@ -3,7 +3,7 @@
 import random
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -58,6 +58,7 @@ def _classes() -> Iterator[tuple[str, Fault]]:
 
 
 FAULTS = dict(_classes())
+TWO = "two at once"  # the class whose lives have the faults of two others
 
 GAPS_MS = ((50, 600), (400, 3_000), (1_500, 9_000), (6_000, 20_000), (20_000, 70_000))
 PACES = ((1, 5, 6, 2, 1), (6, 6, 3, 1, 0), (0, 2, 5, 4, 2), (2, 3, 6, 6, 0))
@@ -66,10 +67,24 @@ PACES = ((1, 5, 6, 2, 1), (6, 6, 3, 1, 0), (0, 2, 5, 4, 2), (2, 3, 6, 6, 0))
 def life(fault: str, seed: int) -> Life:
     """The life of that seed, which is also its place among those that share a cluster."""
     kind, rng = FAULTS[fault], random.Random(f"{fault} {seed}")
+    if fault == TWO:
+        others = [each for name, each in FAULTS.items() if name != TWO]
+        kind = _both(*random.Random(f"{fault} {seed // SHARED}").sample(others, 2))
     shared = random.Random(f"{fault} {seed // SHARED}")
     setup = _setup(kind, rng, shared, seed % PLACES)
     steps, thinning = _steps(kind, rng, len(setup.brokers)), _thinning(kind, rng)
     return Life(setup, steps, thinning, fault, seed, logs=_logs(kind, random.Random(f"logs {fault} {seed}")))
+
+
+def _both(one: Fault, other: Fault) -> Fault:
+    """What may happen in either class; of how the cluster may be, what is not the default of one, then of the other."""
+    weights = {name: max(each.weights.get(name, 0) for each in (one, other)) for name in one.weights | other.weights}
+    merged = {
+        each.name: getattr(other if getattr(one, each.name) == each.default else one, each.name)
+        for each in fields(Fault)
+        if each.name != "weights"
+    }
+    return Fault(weights, **merged)
 
 
 def _logs(kind: Fault, rng: random.Random) -> LogThinning | None:

@@ -173,6 +173,8 @@ class Life:
             data = record["data"]
             if record["type"] == "REGISTER_BROKER_RECORD":
                 found[data["brokerId"]] = dict(data)
+            elif record["type"] == "UNREGISTER_BROKER_RECORD":
+                found.pop(data["brokerId"], None)
             else:
                 state = found[data["brokerId"]]
                 state["fenced"] = data["fenced"] == 1 if data["fenced"] else state["fenced"]

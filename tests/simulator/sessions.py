@@ -371,7 +371,7 @@ class Sessions(Replication):
 
     def _drop_directory(self, broker: Broker) -> None:
         disk = broker.disk
-        disk.directories = tuple(d for d in disk.directories if d != disk.directory)
+        disk.failed, disk.directories = False, tuple(d for d in disk.directories if d != disk.directory)
         disk.directory = disk.directories[0]
         disk.topic_id, disk.log, disk.marks, disk.recovery_point, disk.starts = "", Log(), -1, -1, 0
         disk.marks_ms = self.events.now
