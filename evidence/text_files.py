@@ -140,8 +140,8 @@ def read_checkpoint(data: bytes, words: int) -> tuple[list[CheckpointLine], list
         message = f"{times[_key(entry)]} entries of {excerpt(b' '.join(entry.words[:-1]))}: one of them is another's"
         damage.append(Damage(entry.position, entry.length_bytes, None, "bad_checkpoint", message))
     entries = [entry for entry in entries if times[_key(entry)] == 1]
-    if len(entries) + len(damage) != int(count):
-        message = f"{len(entries)} entries, the file's head gives {int(count)}"
+    if (lines_found := len(entries) + len(damage)) != int(count):
+        message = f"{lines_found} entries, the file's head gives {int(count)}"
         damage.append(Damage(0, 0, None, "checkpoint_count", message))
     return entries, damage
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -325,7 +326,8 @@ def _leader_epochs(topic_ids: dict[str, str | None], file: EvidenceFile) -> Read
     lines, damage = read_checkpoint(file.read(), 2)
     if damage:
         # A line in the middle may be missing. Kafka does not read such a file either (CheckpointFile).
-        message = f"byte {damage[-1].position}: {damage[-1].message}: an epoch may be missing, none is used"
+        last = max(damage, key=attrgetter("position"))  # a line rather than the count, which then does not fit either
+        message = f"byte {last.position}: {last.message}: an epoch may be missing, none is used"
         return _refused(file, message, "bad_checkpoint")
     topic_id = None if is_metadata else topic_ids.get(str(path.parent))
     of_file = {"topic": place[0], "partition": place[1], "topic_id": topic_id}
