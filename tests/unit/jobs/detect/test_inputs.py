@@ -207,6 +207,26 @@ def test_an_unknown_record_makes_the_state_unknown_up_to_the_next_snapshot(tmp_p
     assert findings(lake, cluster, "snapshot_mismatch") == []
 
 
+def test_records_that_a_flipped_bit_calls_control_records_leave_the_state_unknown(tmp_path: Path) -> None:
+    """Bit 5 of the attributes, with a good CRC, of the batch that elects leaders of `ledger`."""
+
+    def change(folder: Path) -> None:
+        path = folder / "controllers" / "3000" / SEGMENT
+        data = path.read_bytes()
+        batch = next(b for b in scan_batches(data).batches if b.base_offset == 106)
+        body = writer.flip(data[batch.position + 21 : batch.end], 1, 0x20)
+        crc = struct.pack(">I", writer.crc32c(body))
+        path.write_bytes(data[: batch.position + 17] + crc + body + data[batch.end :])
+
+    lake, cluster, _ = judged(tmp_path, change, "3000")
+    holes = [r["start_offset"] for r in findings(lake, cluster, "unreadable_record")]
+    assert holes == [106, 107, 108, 109]
+    history = lake.rows("partition_history", cluster)
+    assert not [r for r in history if 106 <= r["offset"] < 161]
+    assert all(r["end_offset"] <= 106 for r in history if r["offset"] < 106)
+    assert findings(lake, cluster, "snapshot_mismatch") == []
+
+
 def with_another_leader(snapshot: bytes, topic: str, partition: int) -> bytes:
     """Change the leader of one partition in a snapshot, and correct the CRC of its batch."""
     topic_id = snapshot[(at := snapshot.index(topic.encode()) + len(topic)) : at + 16]
