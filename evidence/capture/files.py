@@ -214,7 +214,9 @@ def _kind(path: PurePosixPath, local: Local) -> str:
     kind = kinds.classify(path)
     if kind != kinds.OTHER or kinds.is_unfinished(path):
         return kind
-    return sniff(_head(local)) or kinds.OTHER
+    head = _head(local)
+    # An archive that is not compressed shows the lines of its members.
+    return kinds.OTHER if archive.begins_as_one(head) else sniff(head) or kinds.OTHER
 
 
 def _head(local: Local) -> bytes:

@@ -80,6 +80,22 @@ def test_a_capture_is_the_same_packed_and_unpacked(suffix: str, inside: str, tmp
     assert [f.path for f in capture.files] == sorted(FILES)
 
 
+@pytest.mark.parametrize("suffix", [".tar", ".zip"])
+def test_an_archive_in_a_capture_is_no_output_of_a_tool(suffix: str, tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "capture", {"kafka-topics.txt": "orders:0:5\norders:1:7\norders:2:9\n" * 200})
+    inner = pack(folder, suffix)
+    if suffix == ".zip":
+        with zipfile.ZipFile(inner, "w", zipfile.ZIP_STORED) as zipped:
+            zipped.write(folder / "kafka-topics.txt")
+    (outer := tmp_path / "outer").mkdir()
+    inner.rename(outer / f"node1{suffix}")
+    capture = opened(outer)
+    assert [f.kind for f in capture.files] == ["other"]
+    assert capture.refused == [
+        (f"node1{suffix}", "packed inside the capture: not opened. Unpack it, or name it as well")
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
