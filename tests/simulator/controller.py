@@ -151,6 +151,10 @@ class Controller:
             self._write(self.state, removed=True)
             self.end_batch()
 
+    def min_isr_at(self, offset: int) -> int:
+        """What it was after the metadata log's record at that offset."""
+        return next((value for at, value in reversed(self.min_isr_levels) if at <= offset), self.setup.min_isr)
+
     def set_min_isr(self, value: int) -> None:
         """Any change of it clears ELR and last known ELR, where ELR is on."""
         offset = self._offset()

@@ -40,10 +40,11 @@ class Replication(Lines):
             state = process.to_read.pop(0)
             process.read, process.delivering = state.offset, True
             self.events.after(self.own_rng.choice((5, 200, 4_000)), self.deliver, broker, process)
+        min_isr = self.controller.min_isr_at(process.read)
         if self.setup.min_isr_layer == "topic" and process.view is None:
-            process.min_isr = self.controller.min_isr
+            process.min_isr = min_isr
         self._apply(broker, process, state)
-        process.min_isr = self.controller.min_isr
+        process.min_isr = min_isr
 
     def _apply(self, broker: Broker, process: Process, state: State | None) -> None:
         if state is None or state is process.view:
