@@ -18,16 +18,18 @@ def may_not_cut(terms: LeaderTerms, broker: int) -> list[tuple[int, int]]:
     """(row, leader) in which each other leader begins to lead that may let the broker keep what it had of an old
     epoch: one `_lacking_lines`, if the broker has followed nobody who had what that epoch wrote, and not led with
     that, since; nor has the leader followed the broker."""
+    leaders, found = {term.leader for term in terms.all_terms} - {broker}, []
+    lacking = [(row, leader, began) for leader in leaders for row, began in _lacking_lines(terms, leader)]
+    if not lacking:
+        return []
     learned = (term.first for term in terms.all_terms if term.leader == broker and terms.learned(term))
     followed, lost = sorted({*terms.taken_in(broker), *learned}), [at for at, _ in terms.may_have_lost]
-    found = []
-    for leader in {term.leader for term in terms.all_terms} - {broker}:
-        for row, began in _lacking_lines(terms, leader):
-            was_followed = any(terms.states.leader[at] == broker for at in _between(terms.taken_in(leader), began, row))
-            until = next(iter(_between(lost, began, row)), row)
-            if not was_followed and not _between(followed, began, until):
-                found.append((row, leader))
-    return sorted(found)
+    for row, leader, began in sorted(lacking):
+        was_followed = any(terms.states.leader[at] == broker for at in _between(terms.taken_in(leader), began, row))
+        until = next(iter(_between(lost, began, row)), row)
+        if not was_followed and not _between(followed, began, until):
+            found.append((row, leader))
+    return found
 
 
 @once_each
