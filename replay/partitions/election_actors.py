@@ -128,7 +128,7 @@ def actors(change: Change, cause: Array, events: BrokerEvents, lost_at: Array) -
     }
     # If the events on both sides could be the cause, the log does not show which one was.
     conditions = [*itself.values(), lost_at >= 0, by_following & ~by_preceding, by_preceding & ~by_following]
-    names = [*(np.full(len(offset), name, dtype=object) for name in (*itself, DIRECTORY_OFFLINE))]
+    names = [np.array(name, dtype=object) for name in (*itself, DIRECTORY_OFFLINE)]
     shown = [*(offset for _ in itself), lost_at]
     actor = np.select(conditions, [*names, following.kind, preceding.kind], default=np.array(None, dtype=object))
     return actor, np.select(conditions, [*shown, following.offset, preceding.offset], default=-1)

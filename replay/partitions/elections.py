@@ -96,7 +96,8 @@ class States:
     def led_by_holder(self, rows: Array) -> Array:
         """Whether the leader of each of some rows was in the ISR or the ELR of the row before."""
         before = np.maximum(rows - 1, 0)
-        return ((self.replicas[before] == self.leader[rows, None]) & self.holders[before]).any(axis=1)
+        replicas, holders = (of.T.take(before, axis=1) for of in (self.replicas, self.holders))
+        return ((replicas == self.leader[rows]) & holders).any(axis=0)
 
 
 def states_of(history: pa.Table) -> States:

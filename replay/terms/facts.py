@@ -168,8 +168,8 @@ def from_elr(states: States, facts: StateFacts) -> Array:
     committed alone."""
     rows, result = np.flatnonzero(facts.changes & (states.leader >= 0)), np.zeros(len(states.key), dtype=bool)
     before = rows - 1
-    own = states.replicas[before] == states.leader[rows, None]
-    in_isr, in_elr = ((own & of[before]).any(axis=1) for of in (states.isr, states.elr))
+    own = states.replicas.T.take(before, axis=1) == states.leader[rows]
+    in_isr, in_elr = ((own & of.T.take(before, axis=1)).any(axis=0) for of in (states.isr, states.elr))
     result[rows] = (states.leader[before] >= 0) & in_elr & ~in_isr
     return result
 
@@ -199,11 +199,10 @@ def _may_lack_acknowledged(
 def _since(states: States, facts: StateFacts, members: Array, rows: Array, brokers: Array) -> Array:
     """Since which row of the stretch each broker has been a member, up to `rows`; after these if it is none. The first
     row of the stretch if the replicas have changed since. members: which replicas of each row are (bool)."""
-    replicas, first = states.replicas, facts.stretch[rows, None]
-    lacking = [last_true(~of_place)[rows] for of_place in members.T]
-    since = np.maximum(np.stack(lacking, axis=1) + 1, first)
-    since = np.where(since > last_true(run_starts(*replicas.T))[rows, None], since, first)
-    found: Array = np.where(replicas[rows] == brokers[:, None], since, INT64_MAX).min(axis=1)
+    replicas, first = states.replicas.T, facts.stretch[rows]
+    since = np.maximum([last_true(~of_place)[rows] + 1 for of_place in members.T], first)
+    since = np.where(since > last_true(run_starts(*replicas))[rows], since, first)
+    found: Array = np.where(replicas.take(rows, axis=1) == brokers, since, INT64_MAX).min(axis=0)
     return found
 
 
