@@ -68,9 +68,13 @@ class BrokerTimeline:
 
     def after_batch(self, broker_id: int, batch_base_offset: int) -> BrokerState | None:
         """The state after the whole batch, since a controller's batch is one event; None if it is not known."""
-        states = self.states.get(broker_id, [])
-        index = bisect_right(states, batch_base_offset, key=lambda s: s.batch_base_offset)
-        return states[index - 1] if index else None
+        index = bisect_right(self._batches.get(broker_id, ()), batch_base_offset)
+        return self.states[broker_id][index - 1] if index else None
+
+    @cached_property
+    def _batches(self) -> dict[int, list[int]]:
+        """By broker, the base offset of each state's batch: many ask for a state by it."""
+        return {broker: [state.batch_base_offset for state in own] for broker, own in self.states.items()}
 
     @property
     def incarnations(self) -> dict[tuple[int, int], str | None]:
@@ -83,10 +87,9 @@ class BrokerTimeline:
 
     def was_active(self, broker_id: int, from_batch: int, before_batch: int) -> bool:
         """Whether the broker was active after some batch from from_batch on and before before_batch."""
-        states = self.states.get(broker_id, [])
-        first = bisect_right(states, from_batch, key=lambda s: s.batch_base_offset) - 1
-        end = bisect_left(states, before_batch, key=lambda s: s.batch_base_offset)
-        return any(state.active for state in states[max(first, 0) : end])
+        batches = self._batches.get(broker_id, ())
+        first, end = bisect_right(batches, from_batch) - 1, bisect_left(batches, before_batch)
+        return any(state.active for state in self.states.get(broker_id, [])[max(first, 0) : end])
 
     def active_members(self, lists: Array, batch_base_offset: Array) -> Array:
         """`active` for matrices: bool, true for each member (broker id) that was active after its row's batch.
