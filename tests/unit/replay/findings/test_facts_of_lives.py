@@ -29,8 +29,8 @@ LIVES = 16
 # Facts about other tables than a life has, and those that are about what is missing.
 OF_RULES = {"contradicted_by_rules", "rule_change", "rule_trigger", "rule_no_trigger", "rule_known_bug"}
 OF_RULES |= {"rule_unexplained", "invariant_broken", "invariant_detail", "invariant_brokers", "invariant_rows"}
-# No life has these: tests/unit/replay/findings/test_replica_losses.py, tests/unit/replay/loss/test_verdict.py.
-RARE = {"mark_before", "mark_after", "taken_in"}
+# No life has these: tests/unit/replay/findings/test_replica_losses.py.
+RARE = {"mark_before", "mark_after"}
 
 
 @dataclass(frozen=True)
@@ -222,6 +222,7 @@ CHECKS: dict[str, Callable[[Said], bool]] = {
     "isr_before": lambda s: set(s.brokers) == set(s.elected_from["isr"]),
     "elr_before": lambda s: set(s.brokers) == set(s.elected_from["elr"]),
     "outsider": lambda s: s.election["leader"] not in members(s.elected_from),
+    "taken_in": lambda s: s.election["leader"] in {*s.election["isr"]} - members(s.elected_from),
     "premise_member": is_member,
     "premise_feature_on": feature_is_on,
     "premise_not_marked": lambda s: not newly_marked(s),
