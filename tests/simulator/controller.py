@@ -273,9 +273,10 @@ class Controller:
     def _has(self, name: str, broker: int) -> bool:
         return self.live is not None and broker in getattr(self.live, name)
 
-    def acceptable(self, broker: int) -> bool:
-        """isAcceptableLeader: active, and the directory of its replica, if it has one, is there."""
-        if not self.active(broker) or self.live is None:
+    def acceptable(self, broker: int, add: int | None) -> bool:
+        """ReplicationControlManager.LeaderAcceptor: active, or made so, and the directory of its replica, if it has
+        one, is there."""
+        if not (self.active(broker) or broker == add) or self.live is None:
             return False
         if broker not in self.live.replicas:
             return True
@@ -301,7 +302,7 @@ class Controller:
             return False
         gone = [b for b in (remove, unclean_shutdown) if b is not None]
         wanted = state.replicas if replicas is None else replicas
-        may_lead = [b for b in wanted if (self.acceptable(b) or b == add) and b not in gone]
+        may_lead = [b for b in wanted if self.acceptable(b, add) and b not in gone]
         case = Case(
             replicas=state.replicas,
             isr=state.isr,
