@@ -193,6 +193,11 @@ def load_settings(engine: str | None = None) -> Settings:
         raise SettingsError(f"setting {name}: {first['msg'].removeprefix('Value error, ')} ({_MEANINGS})") from error
 
 
+def is_remote() -> bool:
+    """Whether Spark is a Spark Connect server: SPARK_REMOTE has its address, as for all of PySpark."""
+    return bool(os.environ.get("SPARK_REMOTE"))
+
+
 def _check_variables() -> None:
     """Refuse a variable that looks like a setting and is none: pydantic passes over it. Errors: SettingsError."""
     known = {_DELIMITER.join(path).upper() for path in _paths()}

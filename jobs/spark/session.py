@@ -23,11 +23,10 @@ from pyspark.sql import SparkSession
 from evidence.capture.remote import Location, Remote
 from evidence.errors import KraftForensicsError
 from jobs.config.doctor import java
-from jobs.config.settings import SparkSettings
+from jobs.config.settings import SparkSettings, is_remote
 from jobs.console.run_log import append, run_log
 from jobs.spark.kraft_source import register
 from jobs.spark.processes import MEMORY
-from jobs.spark.tasks import is_remote
 
 _starting = Lock()
 _ENDING_S = 1.0

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from evidence.errors import KraftForensicsError
-from jobs.config.settings import Settings
+from jobs.config.settings import Settings, is_remote
 from jobs.console.log import DEBUG, show_message
 from jobs.console.progress import progress_tasks
 from jobs.lake.runs import Size, TaskFigures, current
@@ -131,11 +131,6 @@ class SessionRunner:
             for row in frame.toArrow().to_pylist():
                 parts.setdefault(row["index"], []).append(row["part"])
         return [pickle.loads(b"".join(parts[index])) for index in range(len(items))]
-
-
-def is_remote() -> bool:
-    """Whether Spark is a Spark Connect server: SPARK_REMOTE has its address, as for all of PySpark."""
-    return bool(os.environ.get("SPARK_REMOTE"))
 
 
 def runner(rows: int, settings: Settings) -> Runner:

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from evidence.capture.remote import Location
 from evidence.errors import KraftForensicsError, UsageError
-from jobs.config.settings import load_settings
+from jobs.config.settings import is_remote, load_settings
 from jobs.console.log import ERROR, show_message
 from jobs.console.output import Format, print_rows
 from jobs.console.run_log import one_line
@@ -29,7 +29,6 @@ from jobs.console.signals import StoppedError, go_on
 from jobs.lake.lake import Lake, Row
 from jobs.lake.tables import TABLES
 from jobs.spark.session import build_session, with_store
-from jobs.spark.tasks import is_remote
 from jobs.views.catalogue import needed, views
 from jobs.views.in_spark import define, definitions
 
