@@ -19,7 +19,6 @@ from jobs.views.in_duckdb import ask, ask_table
 from replay.arrow.runs import groups
 from replay.cluster.boots import BOOT_COLUMNS, boots_of, processes_of
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts, fall_ms
-from replay.cluster.log import is_complete
 from replay.cluster.state import ClusterState, LogShape
 from replay.findings.log_lines import COMPARED
 from replay.findings.registration_lines import LINES, REGISTRATION_KINDS, SESSIONS, registration_findings
@@ -116,12 +115,14 @@ def clocks_of(events: pa.Table, states: pa.Table, sessions: pa.Table, boots: pa.
     return node_clocks(map(Anchor, *columns), events, boots)
 
 
-def judging_events(lake: Lake, cluster: str, shape: LogShape, clocks: pa.Table, lifetimes: pa.Table) -> pa.Table:
+def judging_events(
+    lake: Lake, cluster: str, known_until_ms: int | None, clocks: pa.Table, lifetimes: pa.Table
+) -> pa.Table:
     """The BROKER_LOG_EVENTS rows that verdicts use, with their topic_id and, as far as `clocks` shows it, their
-    time in UTC. lifetimes: LIFETIMES of the cluster's topics."""
+    time in UTC. known_until_ms: see `events_with_topic_ids`. lifetimes: LIFETIMES of the cluster's topics."""
     used = pc.field("kind").isin(USED)
     events = lake.read("broker_log_events", cluster, BROKER_LOG_EVENTS.names, used)
-    return events_with_topic_ids(with_utc(events, clocks), lifetimes, is_complete(shape.runs))
+    return events_with_topic_ids(with_utc(events, clocks), lifetimes, known_until_ms)
 
 
 def registration_mismatches(lake: Lake, cluster: str) -> list[dict[str, Any]]:

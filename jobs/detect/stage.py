@@ -78,7 +78,7 @@ def run_detect(lake: Lake, cluster: str, settings: Settings, progress: Callable[
     has_elr = {end: state.elr_enabled(end - 1) for end in ends}
     task = DetectTask(lake.storage, state.for_tasks(), facts, question, has_elr, settings.limits.topic_windows)
     lifetimes = topic_lifetimes(lake, cluster)
-    lines = judging_events(lake, cluster, state.shape, clocks, lifetimes)
+    lines = judging_events(lake, cluster, facts.all_topics_until_ms, clocks, lifetimes)
     with write_evidence(lake, cluster, len(wanted), lines, lifetimes) as evidence_of:
         items = [BucketItem(bucket, files.parts(bucket) | evidence_of(bucket)) for bucket in wanted]
         results = run_tasks(task, items, rows, settings, f"detect: {len(items)} buckets of {cluster}", BucketItem.size)

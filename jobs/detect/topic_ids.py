@@ -34,18 +34,18 @@ def with_topic_ids(offsets: pa.Table, lifetimes: pa.Table) -> pa.Table:
     return _named(offsets, ask_table("detect/offset_topics", given=given, lifetimes=lifetimes))
 
 
-def events_with_topic_ids(events: pa.Table, lifetimes: pa.Table, is_complete: bool) -> pa.Table:
+def events_with_topic_ids(events: pa.Table, lifetimes: pa.Table, known_until_ms: int | None) -> pa.Table:
     """Events of brokers' own logs that are about a topic, with its id (line_topics.sql). Rows whose topic is not
     certain are left out.
 
-    events: evidence.tables.BROKER_LOG_EVENTS rows; lifetimes: LIFETIMES of every topic of the cluster; is_complete: the
-    log is known from its first record on, so that no other topic can have had the name. Even then a cluster that is set
-    up anew goes on with the files of another.
+    events: evidence.tables.BROKER_LOG_EVENTS rows; lifetimes: LIFETIMES of every topic of the cluster;
+    known_until_ms: the log is known from its first record on up to this time by every clock, so that no other topic can
+    have had the name; None: it is not. Even then a cluster that is set up anew goes on with the files of another.
     """
     events = events.filter(pc.and_(pc.is_valid(events["topic"]), pc.is_valid(events["partition"])))
     events = events.sort_by([(name, "ascending") for name in _ORDER])
     given = events.select(_LOGGED).append_column("row", pa.array(np.arange(len(events))))
-    values = {"is_complete": is_complete, "damaged": list(DAMAGED)}
+    values = {"known_until_ms": known_until_ms, "damaged": list(DAMAGED)}
     return _named(events, ask_table("detect/line_topics", values, given=given, lifetimes=lifetimes))
 
 

@@ -109,7 +109,7 @@ def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Setting
         about = f"topic {question.topic!r}" if question.topic else f"cluster {cluster}"
         raise KraftForensicsError(f"no history of {about}. Run `kraft-forensics replay` first, or check the name.")
     clocks = lake.read("node_clocks", cluster, NODE_CLOCKS.names)
-    state, facts = judging_inputs(lake, cluster, settings, clocks)
+    _, facts = judging_inputs(lake, cluster, settings, clocks)
     designated_too = () if question.designate is None else (question.designate,)
     named = {*designated_too, *(broker for broker, _, _ in question.deprioritized)}
     for broker in sorted(named - facts.brokers.states.keys()):
@@ -117,7 +117,7 @@ def whatif(lake: Lake, cluster: str, question: WhatifQuestion, settings: Setting
     offsets = lake.read("log_end_offsets", cluster, LOG_END_OFFSETS.names, only)
     lifetimes = lifetimes_of(topics)
     offsets = with_topic_ids(offsets, lifetimes)
-    events = judging_events(lake, cluster, state.shape, clocks, lifetimes)
+    events = judging_events(lake, cluster, facts.all_topics_until_ms, clocks, lifetimes)
     last = question.to_offset
     ended_ms = None if last is None else newest_ms(lake, cluster, pc.field("base_offset") <= last)
     end_ms = (facts.log_end_ms if ended_ms is None else ended_ms) or 0

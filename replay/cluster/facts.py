@@ -224,6 +224,13 @@ class ClusterFacts:
     def _last_of_brokers(self) -> int | None:
         return max((s.timestamp_ms for s in self.brokers.latest()), default=None)
 
+    @property
+    def all_topics_until_ms(self) -> int | None:
+        """Up to when, by every clock, every topic that there was is known; None if an earlier one may not be."""
+        if not self.knows_all_topics or self.log_end_ms is None:
+            return None
+        return self.log_end_ms - self.clock.error_ms
+
     def end_ms(self, timestamp_ms: Array) -> int:
         """The time (ms) after which no state is known. timestamp_ms: of the history, at least one element."""
         if self.log_end_ms is not None:

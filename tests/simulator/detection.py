@@ -25,12 +25,13 @@ def detected(lives: Sequence[Life]) -> Detected:
 
 def _events(lives: Sequence[Life], lifetimes: pa.Table) -> pa.Table:
     """The lines of all lives that verdicts use, with the topic ids that follow from the captured part of each log."""
-    parts = []
+    parts, end_ms = [], max(each.log_end_ms for each in lives) - lives[0].setup.clock_error_ms
     for is_complete in (True, False):
         chosen = [each for each in lives if (each.gap is None) == is_complete]
         lines = [row for each in chosen for row in each.lines if row["kind"] in KINDS or row["topic_id"] is not None]
         if lines:
-            parts.append(events_with_topic_ids(table_of(lines, BROKER_LOG_EVENTS), lifetimes, is_complete))
+            known = table_of(lines, BROKER_LOG_EVENTS), lifetimes, end_ms if is_complete else None
+            parts.append(events_with_topic_ids(*known))
     return pa.concat_tables(parts) if parts else BROKER_LOG_EVENTS.empty_table()
 
 

@@ -23,7 +23,6 @@ from replay.cluster.boots import boots_of, processes_of
 from replay.cluster.broker_sessions import SESSION_EVIDENCE, broker_history
 from replay.cluster.brokers import BrokerTimeline
 from replay.cluster.facts import Clock, ClusterFacts, cluster_facts
-from replay.cluster.log import is_complete
 from replay.cluster.state import ClusterState
 from replay.controller.transitions import Bucket
 from replay.findings.replica_losses import truncations
@@ -163,9 +162,9 @@ def _clocks(decoded: Decoded, state: ClusterState, history: pa.Table) -> pa.Tabl
 
 def events_of(decoded: Decoded, state: ClusterState, history: pa.Table) -> pa.Table:
     """The lines of the nodes' own logs that are about a topic, with its id."""
-    complete = is_complete(state.shape.runs)
+    known_until_ms = cluster_of(decoded, state).all_topics_until_ms
     events = with_utc(decoded.events, _clocks(decoded, state, history))
-    return topic_ids.events_with_topic_ids(events, topic_ids.lifetimes_of(history), complete)
+    return topic_ids.events_with_topic_ids(events, topic_ids.lifetimes_of(history), known_until_ms)
 
 
 def with_topic_ids(offsets: pa.Table, history: pa.Table) -> pa.Table:
