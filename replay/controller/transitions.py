@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from replay.arrow.ragged import PAD, Array
 from replay.arrow.schemas import coded, sorted_history
-from replay.arrow.sets import first, keep, resize
+from replay.arrow.sets import join, keep, resize, same, without
+from replay.cluster.broker_events import DIRECTORY_OFFLINE, KINDS
 from replay.cluster.facts import ClusterFacts
 from replay.cluster.features import ELR_VERSION, METADATA_VERSION, USES_ZOOKEEPER, ZK_MIGRATION_STATE, switches
 from replay.controller.acceptable_leaders import Availability, Directories, availability
@@ -112,6 +113,9 @@ class Bucket:
         held, now = (self.directory_codes_at(r) for r in (rows - 1, rows))
         before, again = self._cases(rows - 1, held, configs, change.place[0]), self.again(rows)
         earlier = rows - 1 - again
+        repeated = np.flatnonzero(again)
+        while len(repeated := repeated[self._repeats(earlier[repeated] + 1)]):
+            earlier[repeated] -= 1
         start = self._cases(earlier, self.directory_codes_at(earlier), configs, change.place[0])
         return Transitions(
             change=change,
@@ -127,23 +131,34 @@ class Bucket:
         )
 
     def lost(self, rows: Array) -> Array:
-        """The replica that the record before each change that is `again` one put where it is not online; PAD: none."""
-        again = self.again(rows)
-        put = rows - 1
-        replicas = self.states.lists.at("replicas", put)
-        held, earlier = (resize(self.directory_codes_at(at), replicas.shape[1]) for at in (put, put - again))
-        known = self.availability.states(replicas, self.offset[put])
-        is_lost = ~self.availability.has_online(held, known) & (held != earlier) & (replicas != PAD)
-        return np.where(again & is_lost.any(axis=1), first(replicas, is_lost), PAD)
+        """The replicas whose directory is not online, or that the record before took away, of each change that is
+        `again` one: one of these that record may have assigned to a failed directory. A matrix."""
+        again, replicas = self.again(rows), self.states.lists.at("replicas", rows - 1)
+        held = resize(self.directory_codes_at(rows - 1), replicas.shape[1])
+        online = self.availability.has_online(held, self.availability.states(replicas, self.offset[rows - 1]))
+        left = without(self.states.lists.at("replicas", rows - 1 - again), replicas)
+        return keep(join(keep(replicas, ~online), left), again[:, None])
 
     def again(self, rows: Array) -> Array:
         """True for each change that follows another one in its batch, with no broker record between them: if one event
-        wrote both, the controller made both from the state before the first one."""
+        wrote both, the controller made both from the state before the first one. A heartbeat that fences a broker and
+        tells of a failed directory has a record of the broker between them, too."""
+        events = self.facts.broker_events
         found: Array = (self.batch[rows - 1] == self.batch[rows]) & ~self.states.begins[rows - 1]
         own = rows[found]
-        first, second = np.searchsorted(self.facts.broker_events.offset, (self.offset[own - 1], self.offset[own]))
-        found[found] = first == second
+        first, second = np.searchsorted(events.offset, (self.offset[own - 1], self.offset[own]))
+        broker, kind = np.append(events.broker, PAD), np.append(events.kind_number, PAD)
+        of_heartbeat = (first + 1 == second) & (kind[second] == KINDS.index(DIRECTORY_OFFLINE))
+        found[found] = (first == second) | (of_heartbeat & (broker[first] == broker[second]))
         return found
+
+    def _repeats(self, rows: Array) -> Array:
+        """True for each change that is `again` one and left the ISR, the ELR and the leader as they were: an event may
+        write such a record any number of times, each from the state before the first one."""
+        result = self.again(rows) & (self.states.leader[rows - 1] == self.states.leader[rows])
+        for name in ("isr", "elr"):
+            result &= same(*(self.states.lists.at(name, at) for at in (rows - 1, rows)))
+        return result
 
     def directory_codes_at(self, rows: Array) -> Array:
         """The directories of some states as numbers."""

@@ -14,7 +14,22 @@ from typing import Any
 import numpy as np
 
 from replay.arrow.ragged import PAD, Array
-from replay.arrow.sets import empty, first, has, is_in, join, keep, same, size, take, where, without
+from replay.arrow.sets import (
+    all_within,
+    empty,
+    first,
+    fit,
+    has,
+    is_in,
+    join,
+    keep,
+    resize,
+    same,
+    size,
+    take,
+    where,
+    without,
+)
 from replay.cluster import broker_events as events
 from replay.cluster.broker_events import BrokerEvents, nearest
 from replay.controller.partition_change_builder import (
@@ -52,8 +67,8 @@ class Transitions:
 
     before: the previous state with targets that request nothing, and the environment. again: bool, the event may have
     written the previous record, too. start: `before`, or, if again, the same of the state before that record.
-    unclean_allowed: the effective unclean.leader.election.enable. lost: if again, id of the replica that
-    the previous record put where it is not online; PAD if there is none.
+    unclean_allowed: the effective unclean.leader.election.enable. lost: if again, the replicas whose
+    directory is not online, a matrix.
     """
 
     change: Change
@@ -124,7 +139,8 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
     yield from found(events.CONTROLLED_SHUTDOWN, leaving, usual, removed, preceding.broker, by=SHOWN_BY_PRECEDING)
     coming = preceding.are(events.UNFENCE) & ~led
     yield from found(events.UNFENCE, coming, usual, added, preceding.broker, by=SHOWN_BY_PRECEDING)
-    yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, transitions.lost != PAD, start, removed, transitions.lost)
+    for lost in transitions.lost.T:
+        yield from found(OFFLINE_DIRECTORY_ASSIGNMENT, lost != PAD, start, removed, lost)
     vouched = has(after.isr, before.leader) | has(before.removing, before.leader)
     yield from found(ALTER_PARTITION, led & vouched, usual, altered, after)
     yield from found(PREFERRED_ELECTION, led & (after.leader != before.leader), before, preferred)
@@ -134,15 +150,21 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
     # The same directory again: before 4.3 it empties the ELR all the same.
     emptied = change.same_replicas & (size(before.elr) > 0) & (size(after.elr) == 0) & ~registered
     yield from found(DIRECTORY_ASSIGNMENT, emptied & ~placed, before, _assigned, after)
-    # BrokersToElrs keeps what a ClearElrRecord emptied: the same record for the ISR and the ELR, or twice for the ELR.
-    twice = transitions.again & same(before.isr, after.isr)
-    twice &= has(start.isr, following.broker) | has(start.elr, following.broker)
+    # BrokersToElrs keeps what a ClearElrRecord emptied: the same record for the ISR and the ELR, or often for the ELR.
     for kind, trigger, build in (
         (events.UNREGISTER, events.UNREGISTER, removed),
         (events.REGISTRATION, UNCLEAN_RESTART, restarted),
     ):
-        mine = twice & following.are(kind)
-        yield from found(trigger, mine, start, build, following.broker, by=SHOWN_BY_FOLLOWING)
+        mine = following.are(kind) & before.elr_enabled
+        for cases, rows in ((usual, mine), (start, mine & transitions.again)):
+            yield from found(trigger, rows, cases, build, following.broker, by=SHOWN_BY_FOLLOWING)
+    # Whoever of the directory's partitions is in the ISR; after what the same heartbeat did otherwise.
+    offline = following.are(events.DIRECTORY_OFFLINE) & has(before.replicas, following.broker)
+    for cases, rows in ((usual, offline), (start, offline & transitions.again)):
+        yield from found(events.DIRECTORY_OFFLINE, rows, cases, removed, following.broker, by=SHOWN_BY_FOLLOWING)
+    # Any change ends a reassignment that can end: one that an older release began, or that was redirected.
+    ends = redirected & all_within(after.replicas, before.replicas)
+    yield from found(DIRECTORY_ASSIGNMENT, ends, before, _assigned, after)
 
 
 def unshown(transitions: Transitions) -> list[Hypothesis]:
@@ -196,7 +218,11 @@ def with_election(cases: Cases, election: int) -> Cases:
 
 def _assigned(cases: Cases, after: RecordedStates) -> Cases:
     """A broker reported the directory of its replica: the input already has the new directories."""
-    return replace(cases, directories=after.directories)
+    directories = fit(cases.directories, cases.replicas.shape[1])
+    for replica, directory in zip(after.replicas.T, after.directories.T, strict=False):
+        mine = resize((cases.replicas == replica[:, None]) & (cases.replicas != PAD), directories.shape[1]) == 1
+        directories = np.where(mine, directory[:, None], directories)
+    return replace(cases, directories=where(same(cases.replicas, after.replicas), after.directories, directories))
 
 
 def altered(cases: Cases, after: RecordedStates) -> Cases:
@@ -220,13 +246,17 @@ def cancelled(cases: Cases) -> Cases:
 
 
 def reassigned(cases: Cases, after: RecordedStates) -> Cases:
-    """The targets are as recorded; if reached at once, removing and adding are the difference of the replicas."""
+    """The targets are as recorded; if reached at once, removing and adding are the difference of the replicas. Of
+    these the controller sets only what is not empty: the rest is as it was (changePartitionReassignment, 3.9.1 to
+    4.3.1)."""
     at_once = (size(after.adding) == 0) & (size(after.removing) == 0)
     leaves = without(cases.replicas, after.replicas)
     comes = without(after.replicas, cases.replicas)
+    removing = where(size(leaves) > 0, leaves, cases.removing)
+    adding = where(size(comes) > 0, comes, cases.adding)
     return replace(
         cases,
         target_replicas=where(at_once, join(after.replicas, leaves), after.replicas),
-        target_removing=where(at_once, leaves, after.removing),
-        target_adding=where(at_once, comes, after.adding),
+        target_removing=where(at_once, removing, after.removing),
+        target_adding=where(at_once, adding, after.adding),
     )
