@@ -147,9 +147,10 @@ def hypotheses(transitions: Transitions, timeline: BrokerEvents) -> Iterator[Hyp
     yield from found(UNCLEAN_ELECTION, ~led, before, unclean_election)
     redirected = change.before.under_way & ~change.after.under_way & ~change.same_replicas
     yield from found(REASSIGNMENT, redirected, before, reassigned, after)
-    # The same directory again: before 4.3 it empties the ELR all the same.
-    emptied = change.same_replicas & (size(before.elr) > 0) & (size(after.elr) == 0) & ~registered
-    yield from found(DIRECTORY_ASSIGNMENT, emptied & ~placed, before, _assigned, after)
+    # The same directory again: before 4.3 it empties the ELR all the same, and elects as if ELR were off.
+    showing = (size(before.elr) > 0) & (size(after.elr) == 0) | (after.leader != before.leader)
+    same_again = change.same_replicas & ~placed & showing & ~registered
+    yield from found(DIRECTORY_ASSIGNMENT, same_again, before, _assigned, after)
     # BrokersToElrs keeps what a ClearElrRecord emptied: the same record for the ISR and the ELR, or often for the ELR.
     for kind, trigger, build in (
         (events.UNREGISTER, events.UNREGISTER, removed),
