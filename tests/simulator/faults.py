@@ -3,7 +3,7 @@
 import random
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -79,12 +79,8 @@ def life(fault: str, seed: int) -> Life:
 def _both(one: Fault, other: Fault) -> Fault:
     """What may happen in either class; of how the cluster may be, what is not the default of one, then of the other."""
     weights = {name: max(each.weights.get(name, 0) for each in (one, other)) for name in one.weights | other.weights}
-    merged = {
-        each.name: getattr(other if getattr(one, each.name) == each.default else one, each.name)
-        for each in fields(Fault)
-        if each.name != "weights"
-    }
-    return Fault(weights, **merged)
+    changed = {name: value for name, value in vars(one).items() if value != getattr(Fault, name, None)}
+    return replace(other, **changed | {"weights": weights})
 
 
 def _logs(kind: Fault, rng: random.Random) -> LogThinning | None:
