@@ -39,6 +39,7 @@ from replay.terms.premises import (
     Membership,
     Premise,
     is_passed_over,
+    may_serve_with_less,
     membership,
 )
 
@@ -173,6 +174,7 @@ class _Partition(PartitionFloors):
             logged=self.reader.bounds(row),
             by_members=ceiling_by_members(self.reader, self.evidence, row),
             is_passed_over=is_passed_over(self.terms, row),
+            may_serve_with_less=may_serve_with_less(self.terms, row),
         )
 
     def _log_end_max(self, row: int) -> Bound:

@@ -23,7 +23,7 @@ from replay.offsets.watermark_floor import Report
 from replay.terms.facts import TOPIC
 from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 from replay.terms.liveness import Session
-from replay.terms.premises import LOG_START, NO_SIGN_OF_LIFE, membership
+from replay.terms.premises import LOG_START, NO_SIGN_OF_LIFE, kept_the_log, membership
 from replay.terms.read_again import none_began
 
 LOGGED_FLOOR, LOGGED_CUT, LOGGED_SHRINK = "floor_logged", "floor_logged_truncation", "floor_logged_shrink"
@@ -259,7 +259,7 @@ class LineReader:
         if end.value is None or term is None:
             return OPEN
         if term.leader == winner:
-            known = term.kept and not self.facts.anchored[term.first]
+            known = kept_the_log(self.terms, term) and not self.facts.anchored[term.first]
             return end if known and self.terms.has_no_other_log(winner, term.first, row) else OPEN
         if self.facts.anchored[self.facts.stretch[row]] or any(self.terms.broken_within(row)):
             return OPEN

@@ -44,6 +44,7 @@ from replay.terms.premises import (
     Premise,
     earlier_leaders_unknown,
     is_passed_over,
+    kept_the_log,
     may_have_restarted,
     membership,
 )
@@ -408,7 +409,7 @@ class PartitionFloors:
         stretch = int(self.facts.stretch[row])
         if term is not None and self.facts.anchored[term.first]:
             return OPEN, (earlier_leaders_unknown(self.facts, stretch),)
-        if term is not None and not term.kept:
+        if term is not None and not kept_the_log(self.terms, term):
             return OPEN, (may_have_restarted(self.facts, term.first, term.leader),)
         leaders = self.terms.leaders(stretch)
         own = self.terms.term_at(row)

@@ -44,7 +44,7 @@ class Election:
     `watermark_floor.likely_floor`.
     log_start: where the last leader's log began, as its exporter showed in its term, or a file that or later.
     logged: what brokers' own log lines say of it. by_members: a ceiling by what members of the ISR kept.
-    is_passed_over: see `premises`.
+    is_passed_over, may_serve_with_less: see `premises`.
     """
 
     leader: int
@@ -62,6 +62,7 @@ class Election:
     logged: LineBounds = field(default_factory=LineBounds)
     by_members: Bound = OPEN
     is_passed_over: bool = False
+    may_serve_with_less: bool = False
 
     @property
     def elected_clean(self) -> bool:
@@ -135,7 +136,7 @@ def judge(
     log_end_min = higher(log_end_min, election.logged.shared)
     if _lacks(log_end_min, log_end_max):
         log_end_min, log_end_max, contradict = OPEN, OPEN, [BOUNDS]
-    elif election.membership.may_differ:
+    elif election.membership.may_differ or election.may_serve_with_less:
         log_end_min = OPEN
     loss_min = 0 if election.is_passed_over else _lacks(floor, log_end_max)
     loss_max = None

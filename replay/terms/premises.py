@@ -18,7 +18,7 @@ from replay.arrow.ragged import INT64_MAX
 from replay.offsets.evidence import PROPAGATION_MS
 from replay.terms.epoch_lines import may_keep_its_own, may_not_cut
 from replay.terms.facts import StateFacts
-from replay.terms.leader_terms import LeaderTerms
+from replay.terms.leader_terms import LeaderTerm, LeaderTerms
 
 OLD_LOG_ENDS, NO_SIGN_OF_LIFE = "not_held_old_log_ends", "not_held_no_sign_of_life"
 LOG_START, EPOCH_LINES = "not_held_log_start", "not_held_epoch_lines"
@@ -259,22 +259,13 @@ def is_passed_over(terms: LeaderTerms, row: int) -> bool:
     whose leader anybody reaches. If another member of ISR or ELR leads next, as far as is known, nothing is lost: that
     one has followed nobody since, and lacks nothing for what the elected broker's next process had lost."""
     states, leader, own = terms.states, int(terms.states.leader[row]), terms.term_at(row)
-    if own is None:
-        return False
-    # What another epoch of the term shows is not of the process that was elected in this one.
-    lasted_ms = int(terms.facts.until_ms[row] - terms.facts.timestamp_ms[row])
-    had_time = lasted_ms >= PROPAGATION_MS or not terms.facts.closed[row]
-    after = row + int(np.searchsorted(states.leader_epoch[row : own.end], states.leader_epoch[row], "right"))
-    # Nobody reaches one that was elected while it was fenced, before it is unfenced (4.0: KAFKA-19522).
-    until_batch = int(terms.facts.batch[after]) if after < terms.end else INT64_MAX
-    is_reached = terms.cluster.brokers.was_active(leader, int(terms.facts.batch[row]), until_batch)
-    is_alive = had_time and is_reached and _alive(terms, leader, row).holds
-    if is_alive:
+    if own is None or _is_reached(terms, own, row):
         return False
     was_member = (terms.places_of(leader)[row - 1 - terms.first] & states.holders[row - 1]).any()
     is_member = bool(was_member) and not terms.facts.marked[row]
     # What a member lacks that learned of a later epoch only counts with the election that began that one. The change
     # that ends an epoch of the term may have been requested by its leader.
+    after = _epoch_end(terms, own, row)
     shown = replace(own, end=min(after + 1, own.end), end_ms=int(terms.facts.until_ms[row])) if is_member else own
     if row == own.first and terms.learned(shown):
         return False
@@ -284,6 +275,37 @@ def is_passed_over(terms: LeaderTerms, row: int) -> bool:
     following = next((term.leader for term in later if term.leader != leader), None)
     own = terms.places_of(leader if following is None else following)[row - terms.first]
     return bool((states.holders[row] & (~own if following is None else own)).any())
+
+
+def may_serve_with_less(terms: LeaderTerms, row: int) -> bool:
+    """Whether the process that was elected may have ended before anybody reached it, and the next one in its term may
+    have served with less: then its own line shows at most what the winner had."""
+    own = terms.term_at(row)
+    return own is not None and terms.lost_inside(row) and not _is_reached(terms, own, row)
+
+
+def kept_the_log(terms: LeaderTerms, term: LeaderTerm) -> bool:
+    """Whether what a term's leader had at its end was the partition's log. To a coordinator's topic one that nobody
+    reached may have written by itself, in place of what it lacked."""
+    is_written_unreached = not terms.is_written_by_clients and term.first > terms.first
+    return term.kept and not (is_written_unreached and is_passed_over(terms, term.first))
+
+
+def _is_reached(terms: LeaderTerms, own: LeaderTerm, row: int) -> bool:
+    """Whether the process that was elected certainly ran, and had time to learn of it. What another epoch of the term
+    shows is not of that process. Nobody reaches one that is fenced (4.0 elects such: KAFKA-19522)."""
+    lasted_ms = int(terms.facts.until_ms[row] - terms.facts.timestamp_ms[row])
+    had_time = lasted_ms >= PROPAGATION_MS or not terms.facts.closed[row]
+    after, batch = _epoch_end(terms, own, row), terms.facts.batch
+    until_batch = int(batch[after]) if after < terms.end else INT64_MAX
+    is_unfenced = terms.cluster.brokers.was_active(own.leader, int(batch[row]), until_batch)
+    return had_time and is_unfenced and _alive(terms, own.leader, row).holds
+
+
+def _epoch_end(terms: LeaderTerms, own: LeaderTerm, row: int) -> int:
+    """The row after the last one of the row's leader epoch in the term."""
+    epochs = terms.states.leader_epoch[row : own.end]
+    return row + int(np.searchsorted(epochs, epochs[0], "right"))
 
 
 def _leaders(terms: LeaderTerms, broker: int, row: int) -> Premise:
